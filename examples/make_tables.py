@@ -51,8 +51,8 @@ def autoworkers() -> Iterator[tuple[int, ...]]:
 def titanic() -> Iterator[tuple[int, ...]]:
     """Yield one row of 0/1 a person; crew are of no class."""
     settings = product((0, 1), (1, 0), (0, 1), range(4))
-    for (survived, child, female, place), count in zip(settings, TITANIC_COUNTS, strict=True):
-        ranks = tuple(int(place == rank) for rank in range(3))
+    for (survived, child, female, class_), count in zip(settings, TITANIC_COUNTS, strict=True):
+        ranks = tuple(int(class_ == rank) for rank in range(3))
         yield from [(*ranks, female, child, survived)] * count
 
 

@@ -22,9 +22,9 @@ METHODS = ("exponential", "permute-and-flip", "noisy-max")
 
 
 def law(scores: list[object], **choices: object) -> dict[int, float]:
-    """Return the probability of each place, as floats for printing."""
+    """Return the probability of each position, as floats for printing."""
     exact = smalldb.selection_law(scores, **choices)
-    return {place: float(low) for (place,), (low, _) in exact.items()}
+    return {position: float(low) for (position,), (low, _) in exact.items()}
 
 
 def marital_status() -> None:
@@ -37,8 +37,8 @@ def marital_status() -> None:
         "count, sens. 1": law(counts, epsilon=1, sensitivity=1),
     }
     print(f"{'':24}" + "".join(f"{title:>22}" for title in columns))
-    for place, name in enumerate(names):
-        print(f"{name:24}" + "".join(f"{column[place]:22.6f}" for column in columns.values()))
+    for position, name in enumerate(names):
+        print(f"{name:24}" + "".join(f"{column[position]:22.6f}" for column in columns.values()))
     two = law(scaled[:2], epsilon=1, sensitivity=1)[0]
     print(f"\nBetween the first two alone: {two:.5f}. Dividing the counts by 1000 but not their sensitivity")
     print("is private, and a thousand times more careful than it need be.\n")
@@ -62,13 +62,13 @@ def half_of_the_noise() -> None:
 def laplace_from_exponential() -> None:
     print("The Laplace mechanism is the exponential mechanism with score -|answer - r|, of sensitivity 1\n")
     grid, answer, step = range(-24, 25), 3, Fraction(1, 2)
-    exact = law([-abs(step * place - answer) for place in grid], epsilon=1, sensitivity=1)
-    weights = {place: math.exp(-abs(float(step * r) - answer) / 2) for place, r in enumerate(grid)}
+    exact = law([-abs(step * position - answer) for position in grid], epsilon=1, sensitivity=1)
+    weights = {position: math.exp(-abs(float(step * r) - answer) / 2) for position, r in enumerate(grid)}
     total = sum(weights.values())
-    gap = max(abs(exact[place] - weights[place] / total) for place in exact)
+    gap = max(abs(exact[position] - weights[position] / total) for position in exact)
     print(f"on a grid of {len(grid)} points: Laplace noise of scale 2 / epsilon, to within {gap:.0e}")
-    direct = law([-abs(step * place - answer) for place in grid], epsilon=1, range=2)
-    same = max(abs(exact[place] - direct[place]) for place in exact)
+    direct = law([-abs(step * position - answer) for position in grid], epsilon=1, range=2)
+    same = max(abs(exact[position] - direct[position]) for position in exact)
     print(f"its range is 2, so nothing is gained by counting that instead: difference {same:.0e}")
     print("(a direct proof gives scale 1 / epsilon: the distance obeys the triangle inequality)\n")
 
@@ -96,7 +96,7 @@ def bounded_range() -> None:
     before, after = [0, 0, -200], [1, 0, -200]
     for method in METHODS:
         laws = [law(u, epsilon=1, sensitivity=1, monotone=True, method=method) for u in (before, after)]
-        ratios = [math.log(laws[1][place] / laws[0][place]) for place in (0, 1)]
+        ratios = [math.log(laws[1][position] / laws[0][position]) for position in (0, 1)]
         print(f"{method:18} {max(ratios) - min(ratios):.6f}")
     print(f"\nPermute-and-flip reaches epsilon + ln(2 - 1/e) = {1 + math.log(2 - math.exp(-1)):.6f}:")
     print("it loses no more than epsilon, but may not be composed as the exponential mechanism may.")

@@ -8,7 +8,7 @@ import numpy.typing as npt
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Places: TypeAlias = npt.NDArray[np.integer]  # of columns, of any width
+Codes: TypeAlias = npt.NDArray[np.integer]  # of categories, a column each, of any width
 Objects: TypeAlias = npt.NDArray[np.object_]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Numbers = TypeVar("Numbers", Integers, Floats)

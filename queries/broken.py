@@ -34,17 +34,17 @@ def broken(
     valid: Valid,
     find: Callable[[str], Truth | None],
     sizes: Sequence[int],
-    places: npt.NDArray[np.integer],
+    codes: npt.NDArray[np.integer],
     relations: Sequence[Relation] = (),
 ) -> dict[int, Booleans]:
-    """Tell which rows of places, shape (r, C), break each rule that some row breaks, by its number from 1.
+    """Tell which rows of codes, shape (r, C), break each rule that some row breaks, by its number from 1.
 
     Relations are the rules that are no predicates.
 
     Rules are read one by one, not from tables: give the rows that cannot exist, and no others.
     """
-    inside = np.less(places, np.array(sizes)).all(axis=1)
-    within = np.where(inside[:, None], places, 0)
+    inside = np.less(codes, np.array(sizes)).all(axis=1)
+    within = np.where(inside[:, None], codes, 0)
 
     def truth(name: str) -> Booleans:
         found = find(name)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Integers, Places
+from queries.arrays import Booleans, Codes, Integers
 from queries.columns import Column
 from queries.domain import Domain
 from queries.expressions import quote
@@ -21,7 +21,7 @@ Entry = TypeVar("Entry", bound=np.generic)
 class Cells:
     """The cells of one table, less those that reduction dropped: one 0/1 query each.
 
-    They stand in product order of the columns' places; a yes/no column has yes first, so that the
+    They stand in product order of the columns' categories; a yes/no column has yes first, so that the
     queries of yes/no columns are conjunctions in the order of `queries.Conjunctions`.
 
     Attributes
@@ -56,33 +56,33 @@ class Cells:
             return np.ones(self.cells, dtype=bool)
         return ~np.frombuffer(self.dropped, dtype=bool)
 
-    def codes(self, domain: Domain, places: Places) -> Integers:
-        """Return the cell of the table that each row of places is in, shape (r,)."""
-        codes = np.zeros(len(places), dtype=np.int64)
+    def cells_of(self, domain: Domain, codes: Codes) -> Integers:
+        """Return the cell of the table that each row of codes is in, shape (r,)."""
+        cells = np.zeros(len(codes), dtype=np.int64)
         for c in self.columns:
-            codes *= domain.sizes[c]
-            codes += 1 - places[:, c].astype(np.int64) if domain.columns[c].yes_no else places[:, c]
-        return codes
+            cells *= domain.sizes[c]
+            cells += 1 - codes[:, c].astype(np.int64) if domain.columns[c].yes_no else codes[:, c]
+        return cells
 
     def of_counts(self, counts: Integers) -> Integers:
         """Take the queries' entries of an array over all cells."""
         return counts if self.dropped is None else counts[self.kept]
 
     def in_order(self, domain: Domain, table: npt.NDArray[Entry]) -> npt.NDArray[Entry]:
-        """Put a table, shaped by the places of its columns, in the order of queries: shape (cells,)."""
+        """Put a table, shaped by the categories of its columns, in the order of queries: shape (cells,)."""
         yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
         return np.flip(table, yes_first).reshape(-1)
 
     def label(self, domain: Domain, cell: int) -> str:
-        """Name a cell, by its place among all cells."""
+        """Name a cell, by its number among all cells."""
         words = []
         for c in reversed(self.columns):
             column = domain.columns[c]
-            cell, place = divmod(cell, column.size)
+            cell, code = divmod(cell, column.size)
             if column.yes_no:
-                words.append("~" * place + quote(column.name))
+                words.append("~" * code + quote(column.name))
             else:
-                words.append(quote(column.place_names[place]))
+                words.append(quote(column.category_names[code]))
         return " & ".join(reversed(words)) or "TRUE"
 
     def queries(self, domain: Domain) -> list[Query]:
@@ -99,7 +99,7 @@ class Cells:
 
 
 def _words(column: Column) -> list[str]:
-    """Name the places of a column, in the order of cells."""
+    """Name the categories of a column, in the order of cells."""
     if column.yes_no:
         return [quote(column.name), "~" + quote(column.name)]
-    return [quote(name) for name in column.place_names]
+    return [quote(name) for name in column.category_names]

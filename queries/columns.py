@@ -1,4 +1,4 @@
-"""One column of the universe: its places, and the yes/no attributes that hold at each of them."""
+"""One column of the universe: its categories, and the yes/no attributes that hold in each of them."""
 
 import re
 from collections import Counter
@@ -18,9 +18,9 @@ from queries.arrays import Booleans
 
 Bits = npt.NDArray[np.integer]  # uint8 where they are made
 
-MAX_PLACES = 1 << 20  # of one column: more could never be tabulated
+MAX_CATEGORIES = 1 << 20  # of one column: more could never be tabulated
 MAX_ENTRIES = 1 << 27  # of the table of one column
-MAX_LISTED = 4  # places that the name of a bit lists
+MAX_LISTED = 4  # categories that the name of a bit lists
 
 _MOMENT = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?)?", re.ASCII)
 
@@ -33,34 +33,35 @@ _CODINGS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Column:
-    """One column of the universe: k places, of which each row has exactly one.
+    """One column of the universe: k categories, of which each row has exactly one.
 
-    ``Column("smoker")`` has the places no and yes, and one attribute of its own name.
+    ``Column("smoker")`` has the categories no and yes, and one attribute of its own name.
 
     Parameters
     ----------
     name
         The column of the data.
-    places
+    categories
         Labels, at least two and distinct: ``["none", "part", "full"]``; or a whole number k: the integers
         from 0 to k - 1, in order. None: a yes/no column, or bins by `cuts`.
     cuts
-        Ascending numbers: the places are the bins below the first, from each cut to the next, from the last.
+        Ascending numbers: the categories are the bins below the first, from each cut to the next, from the
+        last.
     coding
-        How places become attributes; the first is the default. Labels: "one-hot", "bits", or "thermometer",
-        which says that they are in order. Integers: "thermometer", "one-hot", "bits". Cuts: "thermometer",
-        "bins", "bits".
+        How categories become attributes; the first is the default. Labels: "one-hot", "bits", or
+        "thermometer", which says that they are in order. Integers: "thermometer", "one-hot", "bits". Cuts:
+        "thermometer", "bins", "bits".
 
     Attributes
     ----------
     labels
-        The text of each place.
+        The text of each category.
     ordered
-        Whether the places are in a meaningful order.
+        Whether the categories are in a meaningful order.
     attributes
         Names of the yes/no attributes.
     kind
-        "yes/no", "labels", "integers" or "cuts": how the data spell a place.
+        "yes/no", "labels", "integers" or "cuts": how the data spell a category.
 
     Examples
     --------
@@ -84,25 +85,25 @@ class Column:
     def __init__(
         self,
         name: str,
-        places: Iterable[str] | int | None = None,
+        categories: Iterable[str] | int | None = None,
         *,
         cuts: Iterable[SupportsFloat] | None = None,
         coding: str | None = None,
     ) -> None:
         check_name(name)
-        if places is not None and cuts is not None:
-            raise ValueError(f"column {name!r}: give places or cuts, not both")
+        if categories is not None and cuts is not None:
+            raise ValueError(f"column {name!r}: give categories or cuts, not both")
         numbers: tuple[int | float, ...] = ()
         if cuts is not None:
             kind, numbers = "cuts", _cuts(name, cuts)
             inner = [f"{low} to {high}" for low, high in pairwise(numbers)]
             labels = (f"below {numbers[0]}", *inner, f"from {numbers[-1]}")
-        elif places is None:
+        elif categories is None:
             kind, labels = "yes/no", ("no", "yes")
-        elif isinstance(places, int | np.integer) and not isinstance(places, bool):
-            kind, labels = "integers", _integers(name, int(places))
+        elif isinstance(categories, int | np.integer) and not isinstance(categories, bool):
+            kind, labels = "integers", _integers(name, int(categories))
         else:
-            kind, labels = "labels", _labels(name, places)
+            kind, labels = "labels", _labels(name, categories)
         attributes: tuple[str, ...] = (name,)
         if kind == "yes/no":
             if coding is not None:
@@ -125,16 +126,16 @@ class Column:
         ordered: bool = False,
         cuts: Iterable[int | float | str | Decimal] = (),
     ) -> "Column":
-        """Make a column of labelled places with attributes of one's own.
+        """Make a column of labelled categories with attributes of one's own.
 
         Parameters
         ----------
         table
-            Shape (places, attributes), 0/1: which attributes hold at each place.
+            Shape (categories, attributes), 0/1: which attributes hold in each category.
         cuts
-            Ascending numbers, exact as texts or `Decimal`, or dates in ISO form: the first places are the
-            bins that these make (a place for gaps may follow). A predicate then calls such a place by its
-            label, and knows the ranges ``age>=40`` and ``age<40`` that begin or end at a cut.
+            Ascending numbers, exact as texts or `Decimal`, or dates in ISO form: the first categories are the
+            bins that these make (a category for gaps may follow). A predicate then calls such a category by
+            its label, and knows the ranges ``age>=40`` and ``age<40`` that begin or end at a cut.
 
         Examples
         --------
@@ -150,14 +151,14 @@ class Column:
         binary = (settings <= 1 if settings.dtype == np.uint8 else np.isin(settings, (0, 1))).all()
         if settings.shape != (len(texts), len(names)) or not binary:
             raise ValueError(
-                f"column {name!r}: expected a 0/1 table of {len(texts)} places x {len(names)} attributes"
+                f"column {name!r}: expected a 0/1 table of {len(texts)} categories x {len(names)} attributes"
             )
         found = [_number(str(cut)) for cut in cuts]
         numbers = tuple(number for number in found if number is not None)
         if len(numbers) < len(found):
             raise ValueError(f"column {name!r}: cuts must be numbers, dates or times")
         if (numbers and not len(numbers) < len(texts)) or any(a >= b for a, b in pairwise(numbers)):
-            raise ValueError(f"column {name!r}: cuts must ascend, and be fewer than the places")
+            raise ValueError(f"column {name!r}: cuts must ascend, and be fewer than the categories")
         column = object.__new__(cls)
         given = settings.astype(np.uint8).tobytes()
         column._set(name, "labels", texts, names, ordered, "table", numbers, given)
@@ -169,11 +170,13 @@ class Column:
             object.__setattr__(self, key, value)
 
     def __repr__(self) -> str:
-        return f"Column({self.name!r})" if self.yes_no else f"<Column {self.name!r} of {self.size} places>"
+        return (
+            f"Column({self.name!r})" if self.yes_no else f"<Column {self.name!r} of {self.size} categories>"
+        )
 
     @property
     def size(self) -> int:
-        """k, the number of places."""
+        """k, the number of categories."""
         return len(self.labels)
 
     @property
@@ -183,25 +186,25 @@ class Column:
 
     @property
     def table(self) -> Bits:
-        """Which attributes hold at each place: shape (places, attributes), uint8 (read-only)."""
+        """Which attributes hold in each category: shape (categories, attributes), uint8 (read-only)."""
         return _table(self)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.coding))  # places may be many: they are compared where these agree
+        return hash((self.name, self.coding))  # categories may be many: they are compared where these agree
 
     @property
-    def place_names(self) -> tuple[str, ...]:
-        """What a predicate calls each place, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""
+    def category_names(self) -> tuple[str, ...]:
+        """What a predicate calls each category, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""
         if self.kind == "cuts":
             return tuple(_bins(self.name, self.cuts))
         bins = len(self.cuts) + 1 if self.cuts else 0
         return (*self.labels[:bins], *(f"{self.name}={label}" for label in self.labels[bins:]))
 
     def holds(self, sign: str, value: str) -> Booleans | None:
-        """Tell at which places ``name sign value`` holds, shape (k,); None: there is no such value.
+        """Tell in which categories ``name sign value`` holds, shape (k,); None: there is no such value.
 
         The signs are ``= < <= > >=``; all but ``=`` are for ordered columns. A value is the label of a
-        place; of bins, a cut (``>=`` and ``<`` alone: what is inside a bin is not known).
+        category; of bins, a cut (``>=`` and ``<`` alone: what is inside a bin is not known).
 
         >>> Column("age", cuts=[18, 65]).holds(">=", "65").tolist()
         [False, False, True]
@@ -217,8 +220,8 @@ class Column:
             return below if sign == "<" else ~below & (at <= len(known))  # a gap is on neither side
         if not self.ordered or value not in self.labels:
             return None
-        place = self.labels.index(value)
-        found: Booleans = {"<": at < place, "<=": at <= place, ">": at > place, ">=": at >= place}[sign]
+        code = self.labels.index(value)
+        found: Booleans = {"<": at < code, "<=": at <= code, ">": at > code, ">=": at >= code}[sign]
         return found
 
 
@@ -227,7 +230,8 @@ def _table(column: Column) -> Bits:
     k, attributes = column.size, len(column.attributes)
     if k * attributes > MAX_ENTRIES:
         raise ValueError(
-            f"column {column.name!r}: {attributes} attributes of {k} places are too many: use coding 'bits'"
+            f"column {column.name!r}: {attributes} attributes of {k} categories are too many: "
+            "use coding 'bits'"
         )
     if column._given is not None:
         table = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
@@ -235,7 +239,7 @@ def _table(column: Column) -> Bits:
         table = np.eye(k, dtype=np.uint8)
     elif column.coding == "bits":
         table = (np.arange(k)[:, None] >> np.arange(attributes)[::-1] & 1).astype(np.uint8)
-    else:  # a thermometer; of two places, yes/no
+    else:  # a thermometer; of two categories, yes/no
         table = np.tri(k, k - 1, -1, dtype=np.uint8)
     table.setflags(write=False)
     return table
@@ -249,31 +253,31 @@ def check_name(name: object) -> None:
         raise ValueError(f"attribute name {name!r}: expected a text that is not empty, without backticks")
 
 
-def _labels(name: str, places: Iterable[str] | int) -> tuple[str, ...]:
-    if isinstance(places, str | bool) or not isinstance(places, Iterable):
-        raise TypeError(f"column {name!r}: places must be a list of labels or a whole number")
-    labels = tuple(places)
+def _labels(name: str, categories: Iterable[str] | int) -> tuple[str, ...]:
+    if isinstance(categories, str | bool) or not isinstance(categories, Iterable):
+        raise TypeError(f"column {name!r}: categories must be a list of labels or a whole number")
+    labels = tuple(categories)
     if any(not isinstance(label, str) for label in labels):
-        raise TypeError(f"column {name!r}: labels of places must be text")
+        raise TypeError(f"column {name!r}: labels of categories must be text")
     wrong = [
         f"label {label!r} is empty or has backticks" for label in labels if not label.strip() or "`" in label
     ]
     wrong += [
-        f"place {label!r} stands {times} times" for label, times in Counter(labels).items() if times > 1
+        f"category {label!r} stands {times} times" for label, times in Counter(labels).items() if times > 1
     ]
     if len(set(labels)) < 2:
-        wrong.append("a column has at least two places")
-    if len(labels) > MAX_PLACES:
-        wrong = [f"a column has at most 2^20 places, not {len(labels)}"]
+        wrong.append("a column has at least two categories")
+    if len(labels) > MAX_CATEGORIES:
+        wrong = [f"a column has at most 2^20 categories, not {len(labels)}"]
     if wrong:
         raise ValueError(f"column {name!r}: {'; '.join(wrong)}")
     return labels
 
 
-def _integers(name: str, places: int) -> tuple[str, ...]:
-    if not 2 <= places <= MAX_PLACES:
-        raise ValueError(f"column {name!r}: a column has two to 2^20 places, not {places}")
-    return tuple(map(str, range(places)))
+def _integers(name: str, categories: int) -> tuple[str, ...]:
+    if not 2 <= categories <= MAX_CATEGORIES:
+        raise ValueError(f"column {name!r}: a column has two to 2^20 categories, not {categories}")
+    return tuple(map(str, range(categories)))
 
 
 def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:
@@ -285,7 +289,7 @@ def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:
             raise TypeError(f"column {name!r}: cuts must be finite numbers")
         exact = Fraction(cut) if isinstance(cut, int | float | Fraction) else Fraction(str(cut))
         numbers.append(int(exact) if exact.denominator == 1 else float(cut))
-    if not 1 <= len(numbers) < MAX_PLACES:
+    if not 1 <= len(numbers) < MAX_CATEGORIES:
         raise ValueError(f"column {name!r}: cuts must be one number to 2^20 - 1")
     if any(low >= high for low, high in pairwise(numbers)):
         raise ValueError(f"column {name!r}: cuts must ascend, each above the one before")
@@ -304,15 +308,15 @@ def _coding(name: str, kind: str, coding: str | None) -> str:
 def _names(
     name: str, kind: str, labels: Sequence[str], cuts: Sequence[int | float], coding: str
 ) -> tuple[str, ...]:
-    places = _bins(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
+    categories = _bins(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
     if coding == "thermometer":
         return tuple(f"{name}>={value}" for value in (cuts if kind == "cuts" else labels[1:]))
     if coding != "bits":
-        return tuple(places)
-    width, bits = (len(places) - 1).bit_length(), []
+        return tuple(categories)
+    width, bits = (len(categories) - 1).bit_length(), []
     for i in range(1, width + 1):
-        weight, short = 1 << width - i, len(places) <= 4 * MAX_LISTED
-        held = [place for at, place in enumerate(places) if at & weight] if short else []
+        weight, short = 1 << width - i, len(categories) <= 4 * MAX_LISTED
+        held = [category for at, category in enumerate(categories) if at & weight] if short else []
         joined = "|".join([held[0], *(p.removeprefix(f"{name}=") for p in held[1:])]) if held else ""
         bits.append(joined if 1 <= len(held) <= MAX_LISTED else f"{name}.bit{i}")
     return tuple(bits)

@@ -187,7 +187,7 @@ def width_text(width: int, exactly: bool) -> str:
 
 
 def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of up to (or exactly) `width` attributes, by size, as ascending places."""
+    """Yield the sets of up to (or exactly) `width` attributes, by size, as ascending positions."""
     for size in range(width if exactly else 0, width + 1):
         yield from combinations(range(len(domain.attributes)), size)
 

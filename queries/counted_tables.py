@@ -6,7 +6,7 @@ from math import isqrt, prod
 
 import numpy as np
 
-from queries.arrays import Integers, Places
+from queries.arrays import Codes, Integers
 from queries.cells import Cells
 from queries.domain import Domain
 from queries.rows import bincounted
@@ -15,7 +15,7 @@ MOST_GROUP = 64  # settings of a group of columns, so that the table of two grou
 ROWS = 1 << 16  # that are counted together, for the same reason
 
 
-def sums_of_cells(domain: Domain, blocks: Sequence[Cells], places: Places, counts: Integers) -> Integers:
+def sums_of_cells(domain: Domain, blocks: Sequence[Cells], codes: Codes, counts: Integers) -> Integers:
     """Return how many rows are in each cell that is a query, block by block: int64, exact."""
     starts = np.cumsum([0, *(block.size for block in blocks)])
     sums = np.zeros(starts[-1], dtype=np.int64)
@@ -24,26 +24,26 @@ def sums_of_cells(domain: Domain, blocks: Sequence[Cells], places: Places, count
     }
     for i, block in enumerate(blocks):
         if block.columns not in of_pairs:
-            table = bincounted(block.codes(domain, places), counts, block.cells)
+            table = bincounted(block.cells_of(domain, codes), counts, block.cells)
             sums[starts[i] : starts[i + 1]] = block.of_counts(table)
-    for pair, table in pair_tables(places, counts, domain.sizes, of_pairs):
+    for pair, table in pair_tables(codes, counts, domain.sizes, of_pairs):
         block = blocks[i := of_pairs[pair]]
         sums[starts[i] : starts[i + 1]] = block.of_counts(block.in_order(domain, table))
     return sums
 
 
 def pair_tables(
-    places: Places, counts: Integers, sizes: Sequence[int], pairs: Iterable[tuple[int, ...]]
+    codes: Codes, counts: Integers, sizes: Sequence[int], pairs: Iterable[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, ...], Integers]]:
     """
     Count rows by the cells of each pair of columns: a pair and its table, int64, exact, in any order.
 
     Cost: rows times pairs of groups, of which there are fewer than pairs of columns: nine times where columns
-    have four places.
+    have four categories.
 
     Parameters
     ----------
-    places
+    codes
         Rows, shape (r, C).
     counts
         How often each is there, shape (r,).
@@ -52,23 +52,23 @@ def pair_tables(
     pairs
         Two columns each, the first less than the second.
     """
-    groups = _groups(sizes, max(2, min(MOST_GROUP, isqrt(len(places)))))
+    groups = _groups(sizes, max(2, min(MOST_GROUP, isqrt(len(codes)))))
     group_of = {c: g for g, group in enumerate(groups) for c in group}
     wanted: dict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
     for pair in pairs:
         first, second = pair
         wanted[group_of[first], group_of[second]].append(pair)
-    codes = [_codes(places, sizes, group) for group in groups]
+    numbers = [_numbers(codes, sizes, group) for group in groups]
     for (left, right), members in wanted.items():
         columns = groups[left] if left == right else groups[left] + groups[right]
         shape = [sizes[c] for c in columns]
         table = np.zeros(prod(shape), dtype=np.int64)
         times = prod(sizes[c] for c in groups[right])
-        for start in range(0, len(places), ROWS):
+        for start in range(0, len(codes), ROWS):
             some = slice(start, start + ROWS)
-            cells = codes[left][some]
+            cells = numbers[left][some]
             if left != right:
-                cells = cells.astype(np.min_scalar_type(len(table) - 1)) * times + codes[right][some]
+                cells = cells.astype(np.min_scalar_type(len(table) - 1)) * times + numbers[right][some]
             table += bincounted(cells, counts[some], len(table))
         of_columns = table.reshape(shape)
         for pair in members:
@@ -87,11 +87,11 @@ def _groups(sizes: Sequence[int], most: int) -> list[list[int]]:
     return groups
 
 
-def _codes(places: Places, sizes: Sequence[int], group: Sequence[int]) -> Integers:
+def _numbers(codes: Codes, sizes: Sequence[int], group: Sequence[int]) -> Integers:
     """Number the settings of a group of columns in each row, in the narrowest integers."""
     settings = prod(sizes[c] for c in group)
-    codes = np.zeros(len(places), dtype=np.min_scalar_type(settings - 1))
+    numbers = np.zeros(len(codes), dtype=np.min_scalar_type(settings - 1))
     for c in group:
-        codes *= codes.dtype.type(sizes[c])
-        codes += places[:, c].astype(codes.dtype)
-    return codes
+        numbers *= numbers.dtype.type(sizes[c])
+        numbers += codes[:, c].astype(numbers.dtype)
+    return numbers

@@ -9,16 +9,16 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers, Places
+from queries.arrays import Booleans, Codes, Integers
 from queries.broken import broken, rule_texts, told
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
 from queries.expressions import count_told, joined
 from queries.late import pd
 from queries.names import find, nearest, owners, repeated, unknown
-from queries.packing import places_dtype
+from queries.packing import codes_dtype
 from queries.relations import Relation
-from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
+from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_cells
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -29,7 +29,7 @@ __all__ = ["MAX_CELLS", "MAX_TABLE_ATTRIBUTES", "Bits", "DataError", "Domain", "
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The universe of rows: the product of the columns' places, or the part of it that can exist.
+    """The universe of rows: the product of the columns' categories, or the part of it that can exist.
 
     Cells are numbered in the order of ``itertools.product``: the first column is the most significant
     digit. A column of a name alone is a yes/no attribute, so a list of names is the universe {0,1}^d.
@@ -41,7 +41,7 @@ class Domain:
         yes/no columns, which are called x1, x2, ...
     valid
         Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
-        which all must hold), or the allowed cells as integer codes; None: all. An AND is taken apart, so
+        which all must hold), or the allowed cells as numbers; None: all. An AND is taken apart, so
         each of up to 2^14 rules is a table over the few columns that it looks at: none lists the universe.
     relations
         What those texts of `valid` mean that are no predicates.
@@ -51,7 +51,7 @@ class Domain:
     attributes
         Names of the yes/no attributes of all columns, in order.
     sizes
-        The number of places of each column.
+        The number of categories of each column.
     binary
         Whether every column is one yes/no attribute.
 
@@ -89,7 +89,7 @@ class Domain:
                 raise ValueError("a domain has from 1 to 9999 yes/no attributes that are only counted")
             columns = [f"x{i + 1}" for i in range(columns)]
         if isinstance(columns, Mapping):
-            raise TypeError("a domain takes a list: Domain([Column(name, places), ...]), not a mapping")
+            raise TypeError("a domain takes a list: Domain([Column(name, categories), ...]), not a mapping")
         made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
         if not made:
             raise ValueError("a domain needs at least one attribute")
@@ -109,7 +109,7 @@ class Domain:
             wrong += unknown(made, texts, [relation.text for relation in self.relations])
             valid = valid if isinstance(valid, str) else texts
         elif valid is not None and not wrong:
-            valid = read_codes(given, self.sizes, self.binary)
+            valid = read_cells(given, self.sizes, self.binary)
         if wrong:
             raise ValueError(joined(wrong))
         object.__setattr__(self, "valid", valid)
@@ -139,7 +139,7 @@ class Domain:
         """N, the number of cells that can exist; ValueError if the rules are too many to count it."""
         if self.valid is None:
             return self.product
-        if _by_codes(self):
+        if _by_cells(self):
             return len(self.valid)
         if self.product <= MAX_CELLS:
             return len(self.cells())
@@ -152,27 +152,27 @@ class Domain:
     @property
     def valid_decided(self) -> bool:
         """Whether it is known that some row keeps all rules (and how many: `size`)."""
-        return self.valid is None or _by_codes(self) or self.product <= MAX_CELLS or _count(self) is not None
+        return self.valid is None or _by_cells(self) or self.product <= MAX_CELLS or _count(self) is not None
 
     @property
     def unlike_binary(self) -> str | None:
         """What stands against a universe of yes/no columns, for what needs one; None: nothing.
 
         >>> Domain(["smoker", Column("job", ["none", "part", "full"])]).unlike_binary
-        "columns of two places: column 'job' has 3"
+        "columns of two categories: column 'job' has 3"
         """
         for column in self.columns:
             if column.size > 2:
-                return f"columns of two places: column {column.name!r} has {column.size}"
+                return f"columns of two categories: column {column.name!r} has {column.size}"
         others = [column.name for column in self.columns if not column.yes_no]
-        return f"yes/no columns: column {others[0]!r} has two places with labels" if others else None
+        return f"yes/no columns: column {others[0]!r} has two categories with labels" if others else None
 
     @property
     def listable(self) -> bool:
         """Whether the universe is small enough for a table of its cells: N <= 2^20."""
         if self.product <= MAX_CELLS:
             return True
-        if _by_codes(self):
+        if _by_cells(self):
             return self.size <= MAX_CELLS
         return self.valid_decided and self.size <= MAX_CELLS and _joined(self) is not None
 
@@ -187,7 +187,7 @@ class Domain:
     @property
     def ruled(self) -> frozenset[int]:
         """The columns that `valid` looks at."""
-        if _by_codes(self):
+        if _by_cells(self):
             return frozenset(range(len(self.sizes)))
         return frozenset(c for rule in self.rules for c in rule.columns)
 
@@ -205,44 +205,44 @@ class Domain:
 
     def enforced(self, sets: Collection[tuple[int, ...]]) -> int:
         """Return in how many steps `allowed` is found for some sets of columns, a step some 20 us."""
-        places = _few(self)
-        return _parts(self).steps(sets) if places is None else len(sets) * (1 + (len(places) >> 10))
+        codes = _few(self)
+        return _parts(self).steps(sets) if codes is None else len(sets) * (1 + (len(codes) >> 10))
 
     def cells(self) -> Integers:
-        """Return the codes of the cells that can exist, ascending, shape (N,), int64 (read-only).
+        """Return the numbers of the cells that can exist, ascending, shape (N,), int64 (read-only).
 
         ValueError beyond 2^20 cells.
         """
         return _cells(self)
 
-    def table(self) -> Places:
-        """Return the cells that can exist as places, shape (N, C); of yes/no columns 0/1, uint8."""
-        return self.places_of(self.cells())
+    def table(self) -> Codes:
+        """Return the cells that can exist as codes, shape (N, C); of yes/no columns 0/1, uint8."""
+        return self.codes_of(self.cells())
 
-    def places_of(self, codes: Integers) -> Places:
-        """Return the places of cells given by their codes, shape (r, C)."""
-        places = np.empty((len(codes), len(self.sizes)), dtype=places_dtype(self.sizes))
+    def codes_of(self, cells: Integers) -> Codes:
+        """Return the codes of cells given by their numbers, shape (r, C)."""
+        codes = np.empty((len(cells), len(self.sizes)), dtype=codes_dtype(self.sizes))
         for c in range(len(self.sizes) - 1, -1, -1):
-            codes, places[:, c] = np.divmod(codes, self.sizes[c])
-        return places
-
-    def codes_of(self, places: Places, columns: Sequence[int] | None = None) -> Integers:
-        """Number the settings of some columns (None: all) in rows of places (r, C): int64, shape (r,)."""
-        codes = np.zeros(len(places), dtype=np.int64)
-        for c in range(len(self.sizes)) if columns is None else columns:
-            codes *= self.sizes[c]
-            codes += places[:, c]
+            cells, codes[:, c] = np.divmod(cells, self.sizes[c])
         return codes
 
-    def bits(self, places: Places, attributes: Sequence[int] | None = None) -> Bits:
-        """Tell which attributes (None: all) hold in rows of places: 0/1, shape (r, attributes), uint8."""
+    def cells_of(self, codes: Codes, columns: Sequence[int] | None = None) -> Integers:
+        """Number the settings of some columns (None: all) in rows of codes (r, C): int64, shape (r,)."""
+        cells = np.zeros(len(codes), dtype=np.int64)
+        for c in range(len(self.sizes)) if columns is None else columns:
+            cells *= self.sizes[c]
+            cells += codes[:, c]
+        return cells
+
+    def bits(self, codes: Codes, attributes: Sequence[int] | None = None) -> Bits:
+        """Tell which attributes (None: all) hold in rows of codes: 0/1, shape (r, attributes), uint8."""
         if self.binary:
-            return places if attributes is None else places[:, list(attributes)]
+            return codes if attributes is None else codes[:, list(attributes)]
         chosen = range(len(self.attributes)) if attributes is None else attributes
-        found = np.empty((len(places), len(chosen)), dtype=np.uint8)
+        found = np.empty((len(codes), len(chosen)), dtype=np.uint8)
         for i, attribute in enumerate(chosen):
             column, within = self.column_of(attribute)
-            found[:, i] = self.columns[column].table[places[:, column], within]
+            found[:, i] = self.columns[column].table[codes[:, column], within]
         return found
 
     def column_of(self, attribute: int) -> tuple[int, int]:
@@ -250,35 +250,35 @@ class Domain:
         return self._owners[attribute] if not self.binary else (attribute, 0)
 
     def find(self, name: str) -> Truth | None:
-        """Return the column that a name speaks of, and at which of its places it holds; None: unknown.
+        """Return the column that a name speaks of, and in which of its categories it holds; None: unknown.
 
-        Names are attributes, places (``job=part``), and of ordered columns ranges (``age>=40``).
+        Names are attributes, categories (``job=part``), and of ordered columns ranges (``age>=40``).
         """
         return find(self.columns, name)
 
     def nearest(self, name: str) -> str:
-        """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this."""
+        """Return ``"; did you mean ...?"`` where an attribute or a category has a name like this."""
         return nearest(self.columns, name)
 
-    def contains(self, places: Places) -> Booleans:
-        """Tell which rows of places (shape (r, C)) are cells that can exist."""
-        inside: Booleans = np.less(places, np.array(self.sizes)).all(axis=1)
+    def contains(self, codes: Codes) -> Booleans:
+        """Tell which rows of codes (shape (r, C)) are cells that can exist."""
+        inside: Booleans = np.less(codes, np.array(self.sizes)).all(axis=1)
         if self.valid is None:
             return inside
-        clipped = places if inside.all() else np.where(inside[:, None], places, 0)
-        if _by_codes(self):
-            held: Booleans = np.isin(self.codes_of(clipped), np.array(self.valid, dtype=np.int64))
+        clipped = codes if inside.all() else np.where(inside[:, None], codes, 0)
+        if _by_cells(self):
+            held: Booleans = np.isin(self.cells_of(clipped), np.array(self.valid, dtype=np.int64))
             return np.logical_and(inside, held)
         for rule in self.rules:
             inside = np.logical_and(inside, rule.holds(clipped))
         return inside
 
-    def broken(self, places: Places) -> dict[int, Booleans]:
+    def broken(self, codes: Codes) -> dict[int, Booleans]:
         """Tell which of some rows that cannot exist break which rule, by its number; see `queries.broken`."""
-        return broken(self.valid, self.find, self.sizes, places, self.relations)
+        return broken(self.valid, self.find, self.sizes, codes, self.relations)
 
-    def encode(self, frame: pd.DataFrame) -> Places:
-        """Read a table as places, shape (n, C), columns as here; of yes/no columns 0/1, uint8.
+    def encode(self, frame: pd.DataFrame) -> Codes:
+        """Read a table as codes, shape (n, C), columns as here; of yes/no columns 0/1, uint8.
 
         The frame's columns may stand in any order but must be the domain's, no more and no less. A yes/no
         column is bool or 0/1 integers; see `queries.encoding.read_column` for the others.
@@ -288,31 +288,31 @@ class Domain:
         ValueError, TypeError
             Wrong columns or dtypes (seen without looking at a value).
         DataError
-            A value that is none of its column's places, a gap, or a row that `valid` rules out.
+            A value that is none of its column's categories, a gap, or a row that `valid` rules out.
         """
         check_columns(frame, self.names, "an attribute" if self.binary else "a column")
-        places = np.empty((len(frame), len(self.columns)), dtype=places_dtype(self.sizes), order="F")
+        codes = np.empty((len(frame), len(self.columns)), dtype=codes_dtype(self.sizes), order="F")
         for c, column in enumerate(self.columns):
-            places[:, c] = read_column(frame[column.name], column)
-        if self.valid is not None and not (kept := self.contains(places)).all():
-            raise DataError(told(self.valid, self.broken(places[~kept])))
-        return places
+            codes[:, c] = read_column(frame[column.name], column)
+        if self.valid is not None and not (kept := self.contains(codes)).all():
+            raise DataError(told(self.valid, self.broken(codes[~kept])))
+        return codes
 
-    def decode(self, places: Places, like: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Write rows of places as a table, in the columns, order and dtypes of `like` where it is given.
+    def decode(self, codes: Codes, like: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Write rows of codes as a table, in the columns, order and dtypes of `like` where it is given.
 
         Yes/no columns and integers are int64, other columns their labels (bins, too: what is inside a
         bin is not known).
         """
         columns = {
-            column.name: write_column(places[:, c], column, None if like is None else like[column.name])
+            column.name: write_column(codes[:, c], column, None if like is None else like[column.name])
             for c, column in enumerate(self.columns)
         }
         frame = pd.DataFrame(columns, columns=list(self.names))
         return frame if like is None else frame[list(like.columns)]
 
 
-def _by_codes(domain: Domain) -> bool:
+def _by_cells(domain: Domain) -> bool:
     return isinstance(domain.valid, tuple) and (not domain.valid or not isinstance(domain.valid[0], str))
 
 
@@ -320,7 +320,7 @@ def _by_codes(domain: Domain) -> bool:
 def _rules(domain: Domain) -> tuple[Rule, ...]:
     if domain.valid is None:
         return ()
-    if _by_codes(domain):
+    if _by_cells(domain):
         if domain.product > MAX_CELLS:
             raise ValueError("valid lists cells of more than 2^20: write it as rules (predicates)")
         allowed = np.zeros(domain.product, dtype=bool)
@@ -351,17 +351,17 @@ def _leaves_nothing(domain: Domain) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _few(domain: Domain) -> Places | None:
+def _few(domain: Domain) -> Codes | None:
     """Return the cells if what stands together is read off them one by one; None: off the rules."""
-    listed = domain.product > MAX_CELLS if _by_codes(domain) else domain.listable and domain.size <= FEW_CELLS
+    listed = domain.product > MAX_CELLS if _by_cells(domain) else domain.listable and domain.size <= FEW_CELLS
     return domain.table() if listed else None
 
 
 @lru_cache(maxsize=4096)
 def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
-    if (places := _few(domain)) is not None:
+    if (codes := _few(domain)) is not None:
         allowed = np.zeros([domain.sizes[c] for c in columns], dtype=bool)
-        allowed[tuple(places[:, c] for c in columns)] = True
+        allowed[tuple(codes[:, c] for c in columns)] = True
     else:
         allowed = _parts(domain).allowed(columns)
     allowed.setflags(write=False)
@@ -370,7 +370,7 @@ def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
 
 @lru_cache(maxsize=32)
 def _cells(domain: Domain) -> Integers:
-    if _by_codes(domain):
+    if _by_cells(domain):
         cells = np.array(domain.valid, dtype=np.int64)
     elif domain.product <= MAX_CELLS:
         cells = np.arange(domain.product, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A column of a data frame as places, and back."""
+"""A column of a data frame as codes, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queries.columns import Bits, Column
 from queries.expressions import suggestion
 from queries.late import pd
 
-_OTHERS = " (others: schema=..., or domain=Domain([Column(name, places), ...]))"
+_OTHERS = " (others: schema=..., or domain=Domain([Column(name, categories), ...]))"
 
 
 class DataError(ValueError):
@@ -43,7 +43,7 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> Non
 
 
 def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
-    """Return the place of each value, shape (n,).
+    """Return the code of each value, shape (n,).
 
     A yes/no column is bool or 0/1 integers. Labels are texts (a categorical, too), or integers and bools that
     are spelled like them. Integers are whole numbers. Bins take numbers, or their labels.
@@ -53,7 +53,7 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     TypeError
         A dtype that cannot be taken (seen without looking at a value).
     DataError
-        A gap, or a value that is none of the column's places.
+        A gap, or a value that is none of the column's categories.
     """
     if column.yes_no:
         return _zero_one(series, column.name)
@@ -63,7 +63,7 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     number = whole or plain == "f" or isinstance(dtype, pd.Float32Dtype | pd.Float64Dtype)
     text = plain == "O" or isinstance(dtype, pd.StringDtype | pd.CategoricalDtype)
     expected = {
-        "labels": ("the labels of its places", text or whole),
+        "labels": ("the labels of its categories", text or whole),
         "integers": (f"integers from 0 to {column.size - 1}", whole and plain != "b"),
         "cuts": ("numbers, or the labels of its bins", text or number),
     }[column.kind]
@@ -74,25 +74,25 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
         raise DataError(f"column {name!r} has missing values: expected {expected[0]}")
     if column.kind == "integers":
         values = _plain(series)
-        places: npt.NDArray[np.integer] = np.where((values >= 0) & (values < column.size), values, -1)
+        codes: npt.NDArray[np.integer] = np.where((values >= 0) & (values < column.size), values, -1)
     elif column.kind == "cuts" and number:
-        places = _bins(_plain(series), column)
+        codes = _bins(_plain(series), column)
     else:
-        places = _labelled(series, column)
-    if (places < 0).any():
-        raise DataError(f"column {name!r} has values that are none of its places: expected {expected[0]}")
-    return places
+        codes = _labelled(series, column)
+    if (codes < 0).any():
+        raise DataError(f"column {name!r} has values that are none of its categories: expected {expected[0]}")
+    return codes
 
 
-def write_column(places: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
-    """Write places as 0/1, integers, or labels (of bins, too); in the dtype of `like` if that has all places.
+def write_column(codes: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
+    """Write codes as 0/1, integers or labels (of bins, too); in the dtype of `like` if it has all categories.
 
     A narrow dtype of the data may hold the values that occur, and not those that are released.
     """
     if column.yes_no or column.kind == "integers":
-        values = pd.Series(places.astype(np.int64))
+        values = pd.Series(codes.astype(np.int64))
     else:
-        values = pd.Series(np.array(column.labels, dtype=object)[places], dtype="str")
+        values = pd.Series(np.array(column.labels, dtype=object)[codes], dtype="str")
     if like is None or (
         column.kind == "cuts" and not isinstance(like.dtype, pd.StringDtype | pd.CategoricalDtype)
     ):
@@ -107,7 +107,7 @@ def write_column(places: npt.NDArray[np.integer], column: Column, like: pd.Serie
 
 
 def _holds(dtype: Any, column: Column) -> bool:
-    """Tell whether a dtype can hold every place of a column, by its label."""
+    """Tell whether a dtype can hold every category of a column, by its label."""
     if dtype.kind == "O" or isinstance(dtype, pd.StringDtype):
         return True
     if dtype.kind == "b":
@@ -123,17 +123,17 @@ def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     labels = pd.Index(column.labels, dtype=object)
     if isinstance(series.dtype, pd.CategoricalDtype):
         spelled = pd.Index([spell(value) for value in series.cat.categories], dtype=object)
-        place_of = labels.get_indexer(spelled)
-        places: npt.NDArray[np.integer] = place_of[series.cat.codes.to_numpy()]
-        return places
+        code_of = labels.get_indexer(spelled)
+        codes: npt.NDArray[np.integer] = code_of[series.cat.codes.to_numpy()]
+        return codes
     values = series
     if series.dtype == object and {*map(type, series.tolist())} != {str}:
         # equal objects of several types, such as True and 1, are spelled apart: each by itself
         values = pd.Series([spell(value) for value in series.tolist()], dtype=object)
-    codes, distinct = pd.factorize(values)
+    inverse, distinct = pd.factorize(values)
     spelled = pd.Index([spell(value) for value in distinct], dtype=object)
     found: npt.NDArray[np.integer] = labels.get_indexer(spelled)
-    return found[codes] if len(found) else np.zeros(0, dtype=np.int64)
+    return found[inverse] if len(found) else np.zeros(0, dtype=np.int64)
 
 
 def spell(value: object) -> str:

@@ -16,7 +16,7 @@ class Thresholds(QueryClass):
     """Whether the integer that the columns spell, first column most significant, is below a cut.
 
     The integer is the number of the row's cell: yes/no columns are its bits, and one ordered column alone is
-    its place. On the N values that can exist these are N + 1 functions with the two constants.
+    its code. On the N values that can exist these are N + 1 functions with the two constants.
 
     >>> Thresholds().workload(Domain(["a", "b"])).labels
     ('value < 1', 'value < 2', 'value < 3')
@@ -82,8 +82,8 @@ class Intervals(QueryClass):
         """Yield them by their least value, then by their largest, each a table over all columns."""
         values = _values(self, domain)
         yield Query("FALSE", (), (0,))
-        for place, least in enumerate(values):
-            for largest in values[place:]:
+        for position, least in enumerate(values):
+            for largest in values[position:]:
                 if least == values[0] and largest == values[-1]:
                     yield Query("TRUE", (), (1,))
                     continue
@@ -105,7 +105,7 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
         if not domain.binary:
             raise ValueError(
                 f"{queries.text}: {queries.stated(domain)} tables of {count_told(domain.product)} cells are "
-                f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or places"
+                f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or categories"
             )
         most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
         raise ValueError(

@@ -34,11 +34,11 @@ def named_tables(texts: str | Sequence[str], names: Sequence[str]) -> tuple[tupl
     several: Sequence[str] = (texts,) if isinstance(texts, str) else texts
     if not isinstance(several, Sequence) or not all(isinstance(text, str) for text in several):
         raise TypeError('tables to measure first must be texts such as "age x sex"')
-    places = {name: place for place, name in enumerate(names)}
-    return tuple(dict.fromkeys(_columns(text, places) for text in several))
+    positions = {name: position for position, name in enumerate(names)}
+    return tuple(dict.fromkeys(_columns(text, positions) for text in several))
 
 
-def _columns(text: str, places: dict[str, int]) -> tuple[int, ...]:
+def _columns(text: str, positions: dict[str, int]) -> tuple[int, ...]:
     """Return the numbers of the columns of one table, ascending."""
     named: list[list[str]] = [[]]
     for word in _WORDS.findall(text):
@@ -50,8 +50,8 @@ def _columns(text: str, places: dict[str, int]) -> tuple[int, ...]:
     if len(found) < 2 or not all(found):
         raise ValueError(f'{said} must name two columns or more, such as "age x sex"')
     for name in found:
-        if name not in places:
-            raise ValueError(f"{said}: no column {name!r}{suggestion(name, places)}")
+        if name not in positions:
+            raise ValueError(f"{said}: no column {name!r}{suggestion(name, positions)}")
     if len(set(found)) < len(found):
         raise ValueError(f"{said} names a column twice")
-    return tuple(sorted(places[name] for name in found))
+    return tuple(sorted(positions[name] for name in found))

@@ -1,4 +1,4 @@
-"""Which column a name of a predicate speaks of, and at which of its places it holds."""
+"""Which column a name of a predicate speaks of, and in which of its categories it holds."""
 
 import re
 from collections import Counter
@@ -22,14 +22,14 @@ def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=1024)
 def find(columns: Columns, name: str) -> Truth | None:
-    """Return the column that a name speaks of, and at which of its places it holds; None: unknown."""
+    """Return the column that a name speaks of, and in which of its categories it holds; None: unknown."""
     attribute = _positions(columns).get(name)
     if attribute is not None:
         c, within = owners(columns)[attribute]
         return c, columns[c].table[:, within].astype(bool)
     for c, column in enumerate(columns):
-        if name in column.place_names:
-            return c, np.arange(column.size) == column.place_names.index(name)
+        if name in column.category_names:
+            return c, np.arange(column.size) == column.category_names.index(name)
         if not name.startswith(column.name):
             continue
         rest = name[len(column.name) :].strip()
@@ -43,7 +43,7 @@ def find(columns: Columns, name: str) -> Truth | None:
 
 
 def nearest(columns: Columns, name: str) -> str:
-    """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this.
+    """Return ``"; did you mean ...?"`` where an attribute or a category has a name like this.
 
     A comparison of two columns is told to be a rule of its own.
     """
@@ -51,13 +51,13 @@ def nearest(columns: Columns, name: str) -> str:
     if len(ends) > 1 and {*ends} <= {column.name for column in columns}:
         return ": an order between columns is a rule of valid by itself, and no part of a predicate"
     attributes = [a for column in columns for a in column.attributes]
-    places = [p for column in columns if not column.yes_no for p in column.place_names]
-    return suggestion(name, dict.fromkeys([*attributes, *places]))
+    categories = [p for column in columns if not column.yes_no for p in column.category_names]
+    return suggestion(name, dict.fromkeys([*attributes, *categories]))
 
 
 def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -> list[str]:
     """Tell what rules name that is not there, or why they are not read; `known` ones are relations."""
-    word = "attribute" if all(column.yes_no for column in columns) else "attribute or place"
+    word = "attribute" if all(column.yes_no for column in columns) else "attribute or category"
     if many := too_many(texts):
         return many
     faults = [

@@ -1,20 +1,20 @@
-"""Rows of places packed into words, and equal rows brought together."""
+"""Rows of codes packed into words, and equal rows brought together."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from queries.arrays import Integers, Places, Words
+from queries.arrays import Codes, Integers, Words
 from queries.columns import Bits
 
 
-def places_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:
-    """Return the narrowest unsigned integers that hold every place: uint8 for up to 256."""
+def codes_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:
+    """Return the narrowest unsigned integers that hold every code: uint8 for up to 256."""
     return np.min_scalar_type(max(sizes) - 1)
 
 
 def pack(bits: Bits) -> Words:
-    """Pack 0/1 rows (r, d) into words (r, ceil(d / 64)): the row's code as a big-endian integer.
+    """Pack 0/1 rows (r, d) into words (r, ceil(d / 64)): the row as a big-endian integer.
 
     >>> pack(np.array([[1, 0, 1]], dtype=np.uint8)).tolist()
     [[5]]
@@ -33,40 +33,40 @@ def unpack(words: Words, d: int) -> Bits:
 
 
 def width(sizes: Sequence[int]) -> int:
-    """Return the words of a row: each column takes the bits of its largest place."""
+    """Return the words of a row: each column takes the bits of its largest code."""
     return -(-sum((k - 1).bit_length() for k in sizes) // 64)
 
 
-def pack_places(places: Places, sizes: Sequence[int]) -> Words:
-    """Pack rows of places (r, C) into words: big-endian, the first column first, so words are in row order.
+def pack_codes(codes: Codes, sizes: Sequence[int]) -> Words:
+    """Pack rows of codes (r, C) into words: big-endian, the first column first, so words are in row order.
 
-    For columns of two places it is `pack`.
+    For columns of two categories it is `pack`.
 
-    >>> pack_places(np.array([[2, 1]], dtype=np.uint8), [3, 2]).tolist()
+    >>> pack_codes(np.array([[2, 1]], dtype=np.uint8), [3, 2]).tolist()
     [[5]]
     """
     if max(sizes) == 2:
-        return pack(places.astype(np.uint8, copy=False))
-    words = np.zeros((len(places), width(sizes)), dtype=np.uint64)
+        return pack(codes.astype(np.uint8, copy=False))
+    words = np.zeros((len(codes), width(sizes)), dtype=np.uint64)
     for c, (word, shift, bits) in enumerate(_fields(sizes)):
-        values = places[:, c].astype(np.uint64)
+        values = codes[:, c].astype(np.uint64)
         words[:, word] |= values << np.uint64(shift)
         if shift + bits > 64:
             words[:, word - 1] |= values >> np.uint64(64 - shift)
     return words
 
 
-def unpack_places(words: Words, sizes: Sequence[int]) -> Places:
-    """Undo `pack_places`."""
+def unpack_codes(words: Words, sizes: Sequence[int]) -> Codes:
+    """Undo `pack_codes`."""
     if max(sizes) == 2:
         return unpack(words, len(sizes))
-    places = np.empty((len(words), len(sizes)), dtype=places_dtype(sizes))
+    codes = np.empty((len(words), len(sizes)), dtype=codes_dtype(sizes))
     for c, (word, shift, bits) in enumerate(_fields(sizes)):
         values = words[:, word] >> np.uint64(shift)
         if shift + bits > 64:
             values = values | words[:, word - 1] << np.uint64(64 - shift)
-        places[:, c] = values & np.uint64((1 << bits) - 1)
-    return places
+        codes[:, c] = values & np.uint64((1 << bits) - 1)
+    return codes
 
 
 def _fields(sizes: Sequence[int]) -> list[tuple[int, int, int]]:

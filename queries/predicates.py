@@ -18,7 +18,7 @@ class Predicates(QueryClass):
     """The given predicates, such as ``"smoker & ~(older | married)"``.
 
     The grammar has ``& | ~ ^`` and parentheses; names that are not identifiers stand in backticks;
-    nothing is evaluated as code. A name is an attribute, a place of a column (``job=part``), or a range
+    nothing is evaluated as code. A name is an attribute, a category of a column (``job=part``), or a range
     of an ordered one (``age>=40``).
 
     >>> Predicates(["a & ~b", "~a | b"]).workload(Domain(["a", "b"])).labels
@@ -55,12 +55,14 @@ def _query(text: str, domain: Domain) -> Query:
     found = {name: domain.find(name) for name in expression.names}
     for name, truth in found.items():
         if truth is None:
-            word = "attribute" if domain.binary else "attribute or place"
+            word = "attribute" if domain.binary else "attribute or category"
             raise ValueError(
                 f"predicate {shorten(text)!r}: unknown {word} {shorten(name)!r}{domain.nearest(name)}"
             )
     if not set(expression.names) <= set(domain.attributes):
-        return _of_places(text, expression, {name: truth for name, truth in found.items() if truth}, domain)
+        return _of_categories(
+            text, expression, {name: truth for name, truth in found.items() if truth}, domain
+        )
     attributes = tuple(sorted(domain.attributes.index(name) for name in expression.names))
     width = len(attributes)
     if width > MAX_TABLE_ATTRIBUTES:
@@ -69,15 +71,15 @@ def _query(text: str, domain: Domain) -> Query:
         )
     settings = np.arange(1 << width)
     columns = {
-        domain.attributes[i]: (settings >> (width - 1 - place) & 1).astype(bool)
-        for place, i in enumerate(attributes)
+        domain.attributes[i]: (settings >> (width - 1 - position) & 1).astype(bool)
+        for position, i in enumerate(attributes)
     }
     held = expression.evaluate(columns.__getitem__)
     return Query(text.strip(), attributes, tuple(held.astype(int).tolist()))
 
 
-def _of_places(text: str, expression: Expression, names: dict[str, Truth], domain: Domain) -> Query:
-    """Make a predicate that names places or ranges: a table over their columns."""
+def _of_categories(text: str, expression: Expression, names: dict[str, Truth], domain: Domain) -> Query:
+    """Make a predicate that names categories or ranges: a table over their columns."""
     columns = tuple(sorted({column for column, _ in names.values()}))
     sizes = tuple(domain.sizes[c] for c in columns)
     if prod(sizes) > MAX_CELLS:

@@ -7,7 +7,7 @@ from operator import ge
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers, Places
+from queries.arrays import Booleans, Codes, Integers
 from queries.columns import Bits
 from queries.domain import MAX_CELLS, Domain
 
@@ -21,14 +21,14 @@ class Query:
     label
         Readable name, in the grammar of `queries.expressions` where it is a predicate.
     attributes
-        Places of the attributes that it looks at, ascending; with `sizes`, of the columns.
+        Positions of the attributes that it looks at, ascending; with `sizes`, of the columns.
     weights
         ``denominator * f`` for each of the 2^|attributes| settings, in product order;
         None for the parity (XOR) of the attributes, which needs no table.
     denominator
         Common denominator of the weights.
     sizes
-        How many places each of the columns has; the weights are then one for each cell of their table.
+        How many categories each of the columns has; the weights are then one for each cell of their table.
         None: the query looks at attributes.
     """
 
@@ -39,25 +39,29 @@ class Query:
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        places = self.attributes
+        positions = self.attributes
         # of up to 10^5 queries and more: each check runs in C
-        if {*map(type, places)} - {int} or any(map(ge, places, places[1:])) or (places and places[0] < 0):
-            raise ValueError(f"query {self.label!r}: attributes must be places, ascending")
+        if (
+            {*map(type, positions)} - {int}
+            or any(map(ge, positions, positions[1:]))
+            or (positions and positions[0] < 0)
+        ):
+            raise ValueError(f"query {self.label!r}: attributes must be positions, ascending")
         if type(self.denominator) is not int or self.denominator < 1:
             raise ValueError(f"query {self.label!r}: the denominator must be a whole number of at least 1")
         if self.weights is None:
             if self.denominator != 1 or self.sizes is not None:
                 raise ValueError(f"query {self.label!r}: a parity has denominator 1, and looks at attributes")
             return
-        cells = 1 << len(places) if self.sizes is None else prod(self.sizes)
+        cells = 1 << len(positions) if self.sizes is None else prod(self.sizes)
         if (
-            (self.sizes is not None and len(self.sizes) != len(places))
+            (self.sizes is not None and len(self.sizes) != len(positions))
             or len(self.weights) != cells
             or {*map(type, self.weights)} != {int}
             or min(values := {*self.weights}) < 0  # mostly two
             or max(values) > self.denominator
         ):
-            expected = f"2^{len(places)}" if self.sizes is None else f"{cells}"
+            expected = f"2^{len(positions)}" if self.sizes is None else f"{cells}"
             raise ValueError(
                 f"query {self.label!r}: expected {expected} whole weights from 0 to {self.denominator}"
             )
@@ -70,7 +74,7 @@ class Query:
     def values(self, bits: Bits) -> Integers:
         """Return ``denominator * f`` on 0/1 rows of shape (r, d): int64, shape (r,).
 
-        A query with `sizes` takes rows of places, shape (r, C).
+        A query with `sizes` takes rows of codes, shape (r, C).
         """
         chosen = bits[:, list(self.attributes)]
         if self.weights is None:
@@ -84,12 +88,12 @@ class Query:
             else weights[[0] * len(bits)]
         )
 
-    def on(self, domain: Domain, places: Places) -> Integers:
-        """Return the same on rows of places of a domain, shape (r, C)."""
+    def on(self, domain: Domain, codes: Codes) -> Integers:
+        """Return the same on rows of codes of a domain, shape (r, C)."""
         if domain.binary or self.sizes is not None:
-            return self.values(places)
+            return self.values(codes)
         near = Query(self.label, tuple(range(len(self.attributes))), self.weights, self.denominator)
-        return near.values(domain.bits(places, self.attributes))
+        return near.values(domain.bits(codes, self.attributes))
 
     def columns(self, domain: Domain) -> tuple[int, ...]:
         """Return the columns of a domain that it looks at, ascending."""
@@ -131,5 +135,5 @@ def odd(chosen: Bits) -> Booleans:
 
 def settings(chosen: Bits) -> Integers:
     """Read each 0/1 row as an integer, first column most significant."""
-    places = np.arange(chosen.shape[1] - 1, -1, -1, dtype=np.int64)
-    return chosen.astype(np.int64) @ (np.int64(1) << places)
+    positions = np.arange(chosen.shape[1] - 1, -1, -1, dtype=np.int64)
+    return chosen.astype(np.int64) @ (np.int64(1) << positions)

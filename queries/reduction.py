@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Integers, Places, Words
+from queries.arrays import Booleans, Codes, Integers, Words
 from queries.cells import Cells
 from queries.domain import MAX_CELLS, Domain
 from queries.mixing import splitmix64
@@ -123,14 +123,14 @@ class Marks:
     ----------
     domain
         The universe: at most 2^20 cells.
-    places
+    codes
         Its cells, shape (N, C).
     words
         Shape (N, 2).
     """
 
     domain: Domain
-    places: Places
+    codes: Codes
     words: Words
 
     @classmethod
@@ -138,20 +138,20 @@ class Marks:
         """Mark the cells of a universe."""
         return cls(domain, domain.table(), splitmix64(2 * domain.size).reshape(2, -1).T)
 
-    def added(self, codes: Integers, cells: int) -> Words:
-        """Add up the marks by codes (N,) below `cells`, shape (cells, 2)."""
-        sums = np.zeros((cells, 2), dtype=np.uint64)
+    def added(self, cells: Integers, size: int) -> Words:
+        """Add up the marks by cells (N,) below `size`, shape (size, 2)."""
+        sums = np.zeros((size, 2), dtype=np.uint64)
         for half, words in enumerate(self.words.T):
             for shift in (0, 32):  # sums of 2^20 numbers of 32 bits are exact in doubles
                 part = (words >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).astype(np.float64)
-                sums[:, half] += np.bincount(codes, part, cells).astype(np.uint64) << np.uint64(shift)
+                sums[:, half] += np.bincount(cells, part, size).astype(np.uint64) << np.uint64(shift)
         return sums
 
     def of_cells(self, block: Cells) -> Words:
         """Return by what the queries of a block are known, shape (size, 2)."""
-        codes = block.codes(self.domain, self.places)
-        sums = self.added(codes, block.cells)
-        sums[codes[0]] -= self.words.sum(axis=0)  # each is 0 on the first cell
+        cells = block.cells_of(self.domain, self.codes)
+        sums = self.added(cells, block.cells)
+        sums[cells[0]] -= self.words.sum(axis=0)  # each is 0 on the first cell
         return _least_of_signs(sums[block.kept])
 
     def key(self, query: Query) -> Hashable | None:
@@ -161,8 +161,8 @@ class Marks:
             first, existing, sums = _table_of(self, columns)
             values = query.over_columns(self.domain).reshape(-1)
         else:
-            first, existing, sums = 0, np.ones(len(self.places), dtype=bool), self.words
-            values = query.on(self.domain, self.places)
+            first, existing, sums = 0, np.ones(len(self.codes), dtype=bool), self.words
+            values = query.on(self.domain, self.codes)
         values = (values - values[first]) * existing
         nonzero = values[values != 0]
         if len(nonzero) == 0:
@@ -175,9 +175,9 @@ class Marks:
 @lru_cache(maxsize=8)
 def _table_of(marks: Marks, columns: tuple[int, ...]) -> tuple[int, Booleans, Words]:
     """Return the setting of columns in the first cell, which settings exist, and the sums of their marks."""
-    codes = marks.domain.codes_of(marks.places, columns)
-    cells = math.prod(marks.domain.sizes[c] for c in columns)
-    return int(codes[0]), np.bincount(codes, minlength=cells) > 0, marks.added(codes, cells)
+    cells = marks.domain.cells_of(marks.codes, columns)
+    size = math.prod(marks.domain.sizes[c] for c in columns)
+    return int(cells[0]), np.bincount(cells, minlength=size) > 0, marks.added(cells, size)
 
 
 def _least_of_signs(words: Words) -> Words:
@@ -191,12 +191,12 @@ def _key(query: Query) -> Hashable | None:
     """Return the key on the whole cube: a function there has one set of attributes that matter."""
     if query.weights is None:
         return (query.attributes, None) if query.attributes else None
-    places, function = _canonical(query.weights, query.denominator)
-    if not places:
+    positions, function = _canonical(query.weights, query.denominator)
+    if not positions:
         return None
     attributes = query.attributes  # of up to 10^5 queries and more, most of which look at all of theirs
-    if len(places) < len(attributes):
-        attributes = tuple(attributes[i] for i in places)
+    if len(positions) < len(attributes):
+        attributes = tuple(attributes[i] for i in positions)
     return attributes, function
 
 
@@ -204,14 +204,14 @@ def _key(query: Query) -> Hashable | None:
 def _canonical(
     weights: tuple[int, ...], denominator: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], int] | None]:
-    """Return the places that matter, and the table over them without constant, sign and common factor.
+    """Return the positions that matter, and the table over them without constant, sign and common factor.
 
     None in place of the table of a parity and its denominator.
     """
     table = np.array(weights, dtype=np.int64).reshape((2,) * (len(weights).bit_length() - 1))
-    places, found, scale = _plain(table, denominator)
+    positions, found, scale = _plain(table, denominator)
     values = tuple(found.tolist())
-    return places, None if scale == 1 and values == _parity_table(len(places)) else (values, scale)
+    return positions, None if scale == 1 and values == _parity_table(len(positions)) else (values, scale)
 
 
 def _plain(table: Integers, denominator: int) -> tuple[tuple[int, ...], Integers, int]:

@@ -46,9 +46,9 @@ class Relation:
             for columns, shape, truth in self.tables
         )
 
-    def holds(self, places: npt.NDArray[np.integer]) -> Booleans:
-        """Tell which rows of places, shape (r, C), keep it."""
-        held = np.ones(len(places), dtype=bool)
+    def holds(self, codes: npt.NDArray[np.integer]) -> Booleans:
+        """Tell which rows of codes, shape (r, C), keep it."""
+        held = np.ones(len(codes), dtype=bool)
         for rule in self.rules:
-            held &= rule.holds(places)
+            held &= rule.holds(codes)
         return held

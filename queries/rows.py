@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Integers, Places, Words
+from queries.arrays import Codes, Integers, Words
 from queries.broken import RuledOut, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.late import pd
-from queries.packing import merge, pack, pack_places, unpack, unpack_places, width
+from queries.packing import merge, pack, pack_codes, unpack, unpack_codes, width
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
 MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB
@@ -33,8 +33,8 @@ class Rows:
     domain
         The universe of the rows.
     words
-        Shape (r, words), uint64: row codes, most significant word first, ascending, distinct. Each
-        column takes the bits of its largest place, so yes/no columns one bit each.
+        Shape (r, words), uint64: packed rows, most significant word first, ascending, distinct. Each
+        column takes the bits of its largest code, so yes/no columns one bit each.
     counts
         Shape (r,), int64, positive: how often each row occurs.
     """
@@ -54,7 +54,7 @@ class Rows:
         """Count the rows of a table that comes in pieces; memory grows with the distinct rows only."""
         words, counts = np.zeros((0, width(domain.sizes)), dtype=np.uint64), np.zeros(0, dtype=np.int64)
         for frame in frames:
-            new, found = merge(pack_places(domain.encode(frame), domain.sizes))
+            new, found = merge(pack_codes(domain.encode(frame), domain.sizes))
             if len(words):
                 new, found = merge(np.concatenate([words, new]), np.concatenate([counts, found]))
             words, counts = new, found
@@ -76,16 +76,14 @@ class Rows:
             raise DataError("counts must be whole numbers, none negative")
         if sum(map(int, given)) >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
-        words, merged = merge(
-            pack_places(domain.encode(frame), domain.sizes), np.array(given, dtype=np.int64)
-        )
+        words, merged = merge(pack_codes(domain.encode(frame), domain.sizes), np.array(given, dtype=np.int64))
         return cls._made(domain, words, merged)
 
     @classmethod
-    def from_places(
-        cls, domain: Domain, places: npt.NDArray[np.integer], counts: Integers | None = None
+    def from_codes(
+        cls, domain: Domain, codes: npt.NDArray[np.integer], counts: Integers | None = None
     ) -> Rows:
-        """Count rows of places, shape (r, C) integers; each occurs once, or `counts` times, int64 (r,).
+        """Count rows of codes, shape (r, C) integers; each occurs once, or `counts` times, int64 (r,).
 
         Raises
         ------
@@ -94,15 +92,15 @@ class Rows:
         DataError
             A row that cannot exist.
         """
-        places = np.asarray(places)
-        if places.ndim != 2 or places.shape[1] != len(domain.sizes) or places.dtype.kind not in "ui":
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(domain.sizes) or codes.dtype.kind not in "ui":
             raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
-        if places.dtype.kind == "i" and (places < 0).any():
+        if codes.dtype.kind == "i" and (codes < 0).any():
             raise DataError(told(None, []))
-        if not (kept := domain.contains(places)).all():
-            numbers = domain.broken(places[~kept])
+        if not (kept := domain.contains(codes)).all():
+            numbers = domain.broken(codes[~kept])
             raise RuledOut(told(domain.valid, numbers), numbers)
-        return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
+        return cls._made(domain, *merge(pack_codes(codes, domain.sizes), counts))
 
     def plus(self, other: Rows) -> Rows:
         """Add the rows of another table over the same domain: two sorted runs are merged."""
@@ -115,8 +113,8 @@ class Rows:
 
     @classmethod
     def from_bits(cls, domain: Domain, bits: Bits) -> Rows:
-        """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_places`."""
-        return cls.from_places(domain, bits)
+        """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_codes`."""
+        return cls.from_codes(domain, bits)
 
     @classmethod
     def _made(cls, domain: Domain, words: Words, counts: Integers) -> Rows:
@@ -146,10 +144,10 @@ class Rows:
             raise ValueError("rows need uint64 words, as many as the domain has, and an int64 count each")
         if (self.counts < 0).any() or sum(self.counts.tolist()) >= MAX_TOTAL:
             raise DataError("counts must not be negative, and add up to less than 2^62")
-        places = self.places()
-        if not np.array_equal(pack_places(places, self.domain.sizes), self.words):
+        codes = self.codes()
+        if not np.array_equal(pack_codes(codes, self.domain.sizes), self.words):
             raise DataError(told(None, []))
-        return Rows.from_places(self.domain, places, self.counts)
+        return Rows.from_codes(self.domain, codes, self.counts)
 
     def __repr__(self) -> str:
         if self.domain.binary:
@@ -161,39 +159,39 @@ class Rows:
         """The number of rows of the table (private under add-remove)."""
         return int(self.counts.sum())
 
-    def places(self) -> Places:
-        """Return the distinct rows as places, shape (r, C), the narrowest unsigned integers."""
-        return unpack_places(self.words, self.domain.sizes)
+    def codes(self) -> Codes:
+        """Return the distinct rows as codes, shape (r, C), the narrowest unsigned integers."""
+        return unpack_codes(self.words, self.domain.sizes)
 
     def bits(self) -> Bits:
         """Return the attributes of the distinct rows as 0/1, shape (r, attributes), uint8."""
-        return self.domain.bits(self.places())
+        return self.domain.bits(self.codes())
 
     def histogram(self) -> Integers:
         """Return how often each cell of the domain occurs, shape (N,), int64 (up to 2^20 cells)."""
-        cells, codes = self.domain.cells(), self.domain.codes_of(self.places())
+        cells, present = self.domain.cells(), self.domain.cells_of(self.codes())
         table = np.zeros(len(cells), dtype=np.int64)
-        np.add.at(table, np.searchsorted(cells, codes), self.counts)
+        np.add.at(table, np.searchsorted(cells, present), self.counts)
         return table
 
     def table(self, columns: Sequence[int]) -> Integers:
         """Return the counts of all cells of the table of these columns, shaped by their sizes: int64."""
         shape = tuple(self.domain.sizes[c] for c in columns)
-        return tabulated(self.domain, self.places(), self.counts, columns).reshape(shape)
+        return tabulated(self.domain, self.codes(), self.counts, columns).reshape(shape)
 
 
-def tabulated(domain: Domain, places: Places, counts: Integers, columns: Sequence[int]) -> Integers:
-    """Count rows of places by the cells of some columns, in product order: int64, exact."""
-    cells = prod(domain.sizes[c] for c in columns)
-    if cells > MAX_TABLE:
-        raise ValueError(f"the table of {len(columns)} columns has {cells} cells, more than 2^27")
-    return bincounted(domain.codes_of(places, columns), counts, cells)
+def tabulated(domain: Domain, codes: Codes, counts: Integers, columns: Sequence[int]) -> Integers:
+    """Count rows of codes by the cells of some columns, in product order: int64, exact."""
+    size = prod(domain.sizes[c] for c in columns)
+    if size > MAX_TABLE:
+        raise ValueError(f"the table of {len(columns)} columns has {size} cells, more than 2^27")
+    return bincounted(domain.cells_of(codes, columns), counts, size)
 
 
-def bincounted(codes: Integers, counts: Integers, cells: int) -> Integers:
-    """Add up counts by codes from 0 to cells - 1: int64, shape (cells,), exact."""
+def bincounted(cells: Integers, counts: Integers, size: int) -> Integers:
+    """Add up counts by cells from 0 to size - 1: int64, shape (size,), exact."""
     if counts.sum() < 1 << 53:  # doubles add whole numbers exactly up to there
-        return np.bincount(codes, counts, cells).astype(np.int64)
-    table = np.zeros(cells, dtype=np.int64)
-    np.add.at(table, codes, counts)
+        return np.bincount(cells, counts, size).astype(np.int64)
+    table = np.zeros(size, dtype=np.int64)
+    np.add.at(table, cells, counts)
     return table

@@ -1,4 +1,4 @@
-"""Rules: which places of a few columns can stand together, and what several rules leave."""
+"""Rules: which categories of a few columns can stand together, and what several rules leave."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from queries.expressions import MAX_RULES, TOO_MANY, Expression, parse, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way
 MAX_RULES_CELLS = 1 << 24  # of the tables of all rules
-MAX_CODES = 1 << 62  # cells, where these have codes: int64
+MAX_NUMBERED = 1 << 62  # cells, where these have numbers: int64
 MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
 TOO_LARGE = "valid: the tables of the rules pass 2^24 cells: use rules of fewer columns"
 
@@ -38,13 +38,13 @@ class Rule:
     def __post_init__(self) -> None:
         self.allowed.setflags(write=False)
 
-    def holds(self, places: npt.NDArray[np.integer]) -> Booleans:
+    def holds(self, codes: npt.NDArray[np.integer]) -> Booleans:
         """Tell which rows, shape (r, C), keep the rule."""
-        held: Booleans = self.allowed[tuple(places[:, c] for c in self.columns)]
+        held: Booleans = self.allowed[tuple(codes[:, c] for c in self.columns)]
         return held
 
 
-Truth = tuple[int, Booleans]  # a column, and at which of its places a name holds
+Truth = tuple[int, Booleans]  # a column, and in which of its categories a name holds
 
 
 def compiled(
@@ -146,7 +146,7 @@ class Part:
     columns
         All columns that they look at, ascending.
     sizes
-        Their places: those of the whole domain.
+        Their numbers of categories: those of the whole domain.
     table
         Where all of them hold, shaped by the sizes of the columns; None beyond 2^20 cells.
     """
@@ -200,7 +200,7 @@ class Parts:
     of_column
         The part of each column that some rule looks at.
     sizes
-        The places of all columns.
+        The numbers of categories of all columns.
     """
 
     of_column: Mapping[int, Part]
@@ -246,27 +246,27 @@ def _projection(part: Part, keep: tuple[int, ...]) -> Booleans:
 
 
 def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64] | None:
-    """List the codes of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
+    """List the cells of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
 
-    None, too, where cells are so many that they have no codes.
+    None, too, where cells are so many that they have no numbers.
     """
-    if prod(sizes) > MAX_CODES:
+    if prod(sizes) > MAX_NUMBERED:
         return None
-    codes = np.zeros(1, dtype=np.int64)
+    cells = np.zeros(1, dtype=np.int64)
     for c, k in enumerate(sizes):
-        if len(codes) > MAX_RULE_CELLS // k:
+        if len(cells) > MAX_RULE_CELLS // k:
             return None
-        codes = (k * codes[:, None] + np.arange(k)).reshape(-1)
+        cells = (k * cells[:, None] + np.arange(k)).reshape(-1)
         for rule in rules:
             if c in rule.columns:
                 known = tuple(i for i in rule.columns if i <= c)
                 later = tuple(a for a, i in enumerate(rule.columns) if i > c)
                 prefix = np.asarray(rule.allowed.any(axis=later))
                 if not prefix.all():
-                    codes = codes[
-                        prefix[tuple(codes // prod(sizes[i + 1 : c + 1]) % sizes[i] for i in known)]
+                    cells = cells[
+                        prefix[tuple(cells // prod(sizes[i + 1 : c + 1]) % sizes[i] for i in known)]
                     ]
-    return codes
+    return cells
 
 
 def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
@@ -296,7 +296,7 @@ def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:
 
 @lru_cache(maxsize=32)
 def _by_column(rules: tuple[Rule, ...]) -> dict[int, list[int]]:
-    """Return the rules of each column, by their places."""
+    """Return the rules of each column, by their positions."""
     found: dict[int, list[int]] = {}
     for i, rule in enumerate(rules):
         for c in rule.columns:
@@ -351,7 +351,7 @@ def _eliminated(
         for factor in touched:
             seen = sum(1 << i for i in factor[0])
             for g, (joined, cells, parts) in enumerate(groups):
-                if cells << (seen & ~joined).bit_count() > largest:  # each has two places or more
+                if cells << (seen & ~joined).bit_count() > largest:  # each has two categories or more
                     continue
                 together = cells * prod([sizes[i] for i in factor[0] if not joined >> i & 1])
                 if together <= largest:
@@ -377,15 +377,15 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
     return table.reshape([next(sizes) if i in columns else 1 for i in members])
 
 
-def read_codes(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
-    """Read a list of cell codes, of columns of these sizes or, `binary`, of attributes."""
-    if prod(sizes) > MAX_CODES:
+def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
+    """Read a list of cell numbers, of columns of these sizes or, `binary`, of attributes."""
+    if prod(sizes) > MAX_NUMBERED:
         limit = "62 attributes" if binary else "2^62 cells"
         raise ValueError(f"valid as a list of cells needs at most {limit}")
     if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
-        raise TypeError("valid must be a predicate text, several, or a list of integer cell codes")
-    codes = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
-    if codes and not 0 <= codes[0] <= codes[-1] < prod(sizes):
+        raise TypeError("valid must be a predicate text, several, or a list of integer cell numbers")
+    cells = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
+    if cells and not 0 <= cells[0] <= cells[-1] < prod(sizes):
         last = f"2^{len(sizes)} - 1" if binary else f"{prod(sizes) - 1}"
-        raise ValueError(f"valid: cell codes must lie in 0 .. {last}")
-    return codes
+        raise ValueError(f"valid: cell numbers must lie in 0 .. {last}")
+    return cells

@@ -12,19 +12,19 @@ from typing import NoReturn
 
 import numpy as np
 
-from queries.arrays import Integers, Places
+from queries.arrays import Codes, Integers
 from queries.cells import Cells
 from queries.counted_tables import sums_of_cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
-from queries.packing import places_dtype
+from queries.packing import codes_dtype
 from queries.query import Query, odd, settings
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
 from queries.vc import VCDimension, search
 
 MAX_QUERIES = 1 << 18  # of one workload that is listed, before reduction
-MAX_ON_COLUMNS = 1 << 14  # of these where columns have more places, or rules are over them
+MAX_ON_COLUMNS = 1 << 14  # of these where columns have more categories, or rules are over them
 MAX_WEIGHTS = 1 << 24  # of the queries that are listed; on columns four times as many, which are not held
 MAX_TABLES = 1 << 18  # of one workload
 LESS = "use fewer columns, or a smaller width where the class has one"
@@ -133,16 +133,16 @@ class Workload:
         )
         return (*cells, *(query.label for query in self.listed))
 
-    def label(self, place: int) -> str:
+    def label(self, number: int) -> str:
         """Name one query, by its number."""
         starts = list(accumulate((block.size for block in self.cells), initial=0))
-        if not 0 <= place < self.size:
-            raise ValueError(f"there are {self.size} queries: no query {place}")
-        if place >= starts[-1]:
-            return self.listed[place - starts[-1]].label
-        at = bisect_right(starts, place) - 1
-        block = self.cells[at]
-        cell = place - starts[at] if block.dropped is None else np.flatnonzero(block.kept)[place - starts[at]]
+        if not 0 <= number < self.size:
+            raise ValueError(f"there are {self.size} queries: no query {number}")
+        if number >= starts[-1]:
+            return self.listed[number - starts[-1]].label
+        at = bisect_right(starts, number) - 1
+        block, within = self.cells[at], number - starts[at]
+        cell = within if block.dropped is None else np.flatnonzero(block.kept)[within]
         return block.label(self.domain, int(cell))
 
     @property
@@ -175,20 +175,20 @@ class Workload:
         denominator = self.denominator
         if rows.n * denominator >= MAX_TOTAL:
             raise ValueError("rows of the data times the common denominator of the queries reach 2^62")
-        places, answers = rows.places(), np.zeros(self.size, dtype=np.int64)
-        sums = sums_of_cells(self.domain, self.cells, places, rows.counts)
+        codes, answers = rows.codes(), np.zeros(self.size, dtype=np.int64)
+        sums = sums_of_cells(self.domain, self.cells, codes, rows.counts)
         at = len(sums)
         answers[:at] = denominator * sums
         groups: dict[tuple[tuple[int, ...], bool], list[int]] = defaultdict(list)
         for j, query in enumerate(self.listed):
             groups[query.attributes, query.sizes is not None].append(j)
-        for (attributes, of_places), members in groups.items():
-            if of_places:
+        for (attributes, of_columns), members in groups.items():
+            if of_columns:
                 sizes = [self.domain.sizes[c] for c in attributes]
-                codes = self.domain.codes_of(places, attributes)
-                table = bincounted(codes, rows.counts, math.prod(sizes))
+                cells = self.domain.cells_of(codes, attributes)
+                table = bincounted(cells, rows.counts, math.prod(sizes))
             else:
-                chosen = self.domain.bits(places, attributes)
+                chosen = self.domain.bits(codes, attributes)
                 if any(self.listed[j].weights is not None for j in members):
                     table = np.zeros(1 << len(attributes), dtype=np.int64)
                     np.add.at(table, settings(chosen), rows.counts)
@@ -221,7 +221,7 @@ class Workload:
         cells, denominator, at = domain.table(), self.denominator, 0
         table = np.empty((self.size, len(cells)), dtype=np.int64)
         for block in self.cells:
-            held = np.flatnonzero(block.kept)[:, None] == block.codes(domain, cells)
+            held = np.flatnonzero(block.kept)[:, None] == block.cells_of(domain, cells)
             table[at : at + block.size] = held * denominator
             at += block.size
         for j, query in enumerate(self.listed, start=at):
@@ -280,7 +280,7 @@ class QueryClass(ABC):
     def stated_weights(self, domain: Domain) -> int:
         """Return how many weights all queries have together; 0 where the class bounds them itself.
 
-        On columns of several places: how many cells the tables of their columns have. Nothing is built.
+        On columns of several categories: how many cells the tables of their columns have. Nothing is built.
         """
         return 0
 
@@ -365,7 +365,7 @@ class Union(QueryClass):
             yield from part.queries(domain)
 
 
-def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Places | None:
+def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Codes | None:
     """Return cells, shape (r, C), on which the queries take all their values; None: more than `most`."""
     if domain.valid is not None:
         return domain.table() if domain.listable and domain.size <= most else None
@@ -377,7 +377,7 @@ def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> P
     cells = np.zeros((count, len(domain.sizes)), dtype=np.int64)
     for c in reversed(columns):
         settings, cells[:, c] = np.divmod(settings, domain.sizes[c])
-    return cells.astype(places_dtype(domain.sizes))
+    return cells.astype(codes_dtype(domain.sizes))
 
 
 def _mean_square(domain: Domain, query: Query, negated: bool = False) -> Fraction:

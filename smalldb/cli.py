@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _ended(FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew")
         if isinstance(error, ImportError):
             raise
-        said = f"{_place(error)}: {_reason(error)}" if isinstance(error, OSError) else str(error)
+        said = f"{_location(error)}: {_reason(error)}" if isinstance(error, OSError) else str(error)
         return _ended(REFUSED, said)
     return DONE
 
@@ -135,7 +135,7 @@ def _cause(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _place(error: OSError) -> str:
+def _location(error: OSError) -> str:
     """Say where the operating system refuses."""
     modules = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
     if "numba.core.caching" in modules:

@@ -127,7 +127,7 @@ def heaped(seed, rows):
 
 @cache
 def table(name):
-    """Return a table's domain and its places."""
+    """Return a table's domain and its codes."""
     if name == "autoworkers":
         with (Path(__file__).parent.parent / "examples" / "autoworkers.csv").open(encoding="utf-8") as file:
             names, *rows = csv.reader(file)
@@ -147,8 +147,8 @@ def table(name):
 @cache
 def planned(case):
     """Return what a case's releases measure, with nothing spent on a certificate."""
-    domain, places = table(case.table)
-    delta, n = DELTA if case.delta else None, len(places)
+    domain, codes = table(case.table)
+    delta, n = DELTA if case.delta else None, len(codes)
     strategy, _, more = case.strategy.partition(", ")
     if domain.binary and strategy in ("contrasts", "cells"):
         workload = parse("marginals:3" if more == "threes" else "marginals:2").workload(domain)
@@ -176,19 +176,17 @@ def planned(case):
 
 
 def released(case, seed):
-    """Return the synthetic rows of a seeded release as places."""
-    domain, places = table(case.table)
+    """Return the synthetic rows of a seeded release as codes."""
+    domain, codes = table(case.table)
     plan = planned(case)
-    return plan.release(
-        Rows.from_places(domain, places), Journal(SeededBits(seed)), case.rows, Running()
-    ).places
+    return plan.release(Rows.from_codes(domain, codes), Journal(SeededBits(seed)), case.rows, Running()).codes
 
 
 @cache
 def real(name):
     """Return the tables of one and two columns of a table."""
-    domain, places = table(name)
-    return Burt.of(places, domain.sizes)
+    domain, codes = table(name)
+    return Burt.of(codes, domain.sizes)
 
 
 def measured(case, seed):
@@ -197,7 +195,7 @@ def measured(case, seed):
     return figures(here, Burt.of(released(case, seed), here.sizes), len(table(case.table)[1]))
 
 
-def simply(domain, places, epsilon, replaced=True):
+def simply(domain, codes, epsilon, replaced=True):
     """
     Yield the name of a simple way, and a function from a seed to its tables of one and two columns.
 
@@ -205,16 +203,16 @@ def simply(domain, places, epsilon, replaced=True):
     two columns: each becomes the nearest table whose cells are at least 0 and add up to n, and a column is
     the mean of what its tables say.
     """
-    n, rows = len(places), Rows.from_places(domain, places)
+    n, rows = len(codes), Rows.from_codes(domain, codes)
     relation = Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_REMOVE
-    width, exact = len(domain.sizes), Burt.of(places, domain.sizes)
+    width, exact = len(domain.sizes), Burt.of(codes, domain.sizes)
     pairs = list(combinations(range(width), 2))
     rate = epsilon / len(pairs) / (2 if replaced else 1)
 
     def by_name(name, seed):
         with mock.patch.object(baselines, "SeededBits", lambda _: SeededBits(seed)):
             made = baselines.baselines(rows, epsilon, relation)[name]
-        return Burt.of(made.places(), domain.sizes, made.counts)
+        return Burt.of(made.codes(), domain.sizes, made.counts)
 
     def every_pair(seed):
         source, tables = SeededBits(seed), {}
@@ -282,11 +280,11 @@ def reference(case, seconds):
 
 def simple(name):
     """Return what the file holds of the simple ways on a table, at every epsilon of its cases."""
-    domain, places = table(name)
+    domain, codes = table(name)
     here, entries = real(name), {}
     for epsilon in sorted({case.epsilon for case in cases() if case.table == name}):
-        for way, made in simply(domain, places, epsilon):
-            found = [figures(here, made(seed), len(places)) for seed in range(SIMPLE)]
+        for way, made in simply(domain, codes, epsilon):
+            found = [figures(here, made(seed), len(codes)) for seed in range(SIMPLE)]
             entries[f"{name}: {way}, epsilon {epsilon}"] = stated(found)
     return entries
 

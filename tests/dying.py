@@ -11,9 +11,9 @@ def stop_after(patch, parts):
     """Have a release die as soon as so many parts are saved."""
     save = Checkpoint.save
 
-    def dying(self, place, result):
-        save(self, place, result)
-        if place + 1 == parts:
+    def dying(self, index, result):
+        save(self, index, result)
+        if index + 1 == parts:
             raise Killed
 
     patch.setattr(Checkpoint, "save", dying)

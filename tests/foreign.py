@@ -71,10 +71,10 @@ def leave():
             raise PermissionError(13, "is a folder", path)
         return opened(path, flags, *given, **named)
 
-    def to_new(source, place, **named):
-        if os.path.exists(place):
-            raise FileExistsError(17, "is there", place)
-        rename(source, place, **named)
+    def to_new(source, code, **named):
+        if os.path.exists(code):
+            raise FileExistsError(17, "is there", code)
+        rename(source, code, **named)
 
     os.open, os.rename = of_file, closed(to_new)
     os.replace, os.unlink, os.remove = map(closed, (os.replace, os.unlink, os.remove))

@@ -373,9 +373,9 @@ COLUMNS = SCHEMA.names
 def columns_of(raw):
     """Four numbers, and then as many columns, in turn: of values that fit and, half of them, of any."""
     kinds, columns = (*raw[:4], 0, 0, 0, 0)[:4], [[], [], [], []]
-    for i, place in enumerate(raw[4:40]):
-        from_ = FITTING[i % 4] if place < 128 else VALUES
-        columns[i % 4].append(from_[place % len(from_)])
+    for i, position in enumerate(raw[4:40]):
+        from_ = FITTING[i % 4] if position < 128 else VALUES
+        columns[i % 4].append(from_[position % len(from_)])
     return kinds, [column[: len(columns[3])] for column in columns]
 
 

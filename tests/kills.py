@@ -69,15 +69,15 @@ def main(kills, seconds):
     while took < seconds:
         rows += 1
         expected = work(rows)
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as within:
             begun = time.monotonic()
-            work(rows, Path(place, "kept"))
+            work(rows, Path(within, "kept"))
             took = time.monotonic() - begun
     print(f"{rows} rows, {expected.total:,} candidates, {took:.0f} s undisturbed", flush=True)
     chance, inside, equal = random.Random(7), 0, 0
     for number in range(kills):
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place, "kept")
+        with tempfile.TemporaryDirectory() as within:
+            folder = Path(within, "kept")
             at = (number * (PARTS - 1) + chance.randrange(PARTS - 1)) // kills
             half = killed([CODE, str(rows), str(folder)], folder, at, into_a_write=number % 2 == 1)
             if half is None:

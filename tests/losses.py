@@ -28,7 +28,7 @@ class Change:
     """
 
     signs: tuple[int, ...]
-    places: tuple[tuple[int, ...], ...]
+    codes: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...] | None = None
 
 
@@ -130,7 +130,7 @@ class Proved(Law):
 
     rate: Fraction
 
-    def row(self, places, sizes):
+    def row(self, codes, sizes):
         """Return what a row adds to the counts."""
         raise NotImplementedError
 
@@ -141,7 +141,7 @@ class Proved(Law):
             return Fraction(0)
         rows = sum(
             s * np.array(self.row(p, change.sizes), dtype=object)
-            for s, p in zip(change.signs, change.places, strict=True)
+            for s, p in zip(change.signs, change.codes, strict=True)
         )
         for factor in (Fraction(1), Fraction(-1, 2)):  # signs of rows, or half of them: how many are odd
             if (moved == factor * rows).all():
@@ -159,9 +159,9 @@ class Wishart(Proved):
 
     pairs: tuple[tuple[int, int], ...]
 
-    def row(self, places, sizes):
-        columns = zip(places, sizes or (2,) * len(places), strict=True)
-        signs = [1, *(1 - 2 * (place == category) for place, size in columns for category in range(1, size))]
+    def row(self, codes, sizes):
+        columns = zip(codes, sizes or (2,) * len(codes), strict=True)
+        signs = [1, *(1 - 2 * (code == category) for code, size in columns for category in range(1, size))]
         return [signs[a] * signs[b] for a, b in self.pairs]
 
 
@@ -172,9 +172,9 @@ class Cone(Proved):
     sizes: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
 
-    def row(self, places, sizes):
+    def row(self, codes, sizes):
         marks = [
-            [int(at == place) for at in range(size)] for size, place in zip(self.sizes, places, strict=True)
+            [int(at == code) for at in range(size)] for size, code in zip(self.sizes, codes, strict=True)
         ]
         pairs = ([a * b for a in marks[c] for b in marks[d]] for c, d in self.pairs)
         return list(chain(*marks, *pairs))
@@ -203,8 +203,8 @@ class Exponential(Law):
         return [a - b for a, b in zip(one, other, strict=True)]
 
     def realised(self, one, other, drawn):
-        (place,) = drawn
-        return self.rate * (one[place] - other[place]) + self._log_sum(other) - self._log_sum(one)
+        (code,) = drawn
+        return self.rate * (one[code] - other[code]) + self._log_sum(other) - self._log_sum(one)
 
     def _log_sum(self, scores):
         """The logarithm of the sum of weights, to within a part of `SLACK`."""

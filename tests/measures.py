@@ -22,15 +22,15 @@ class Burt:
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
 
     @classmethod
-    def of(cls, places, sizes, counts=None):
-        """Count rows of places, shape (rows, columns), each `counts` times."""
-        places = np.asarray(places, dtype=np.int64)
-        counts = np.ones(len(places)) if counts is None else np.asarray(counts, dtype=np.float64)
+    def of(cls, codes, sizes, counts=None):
+        """Count rows of codes, shape (rows, columns), each `counts` times."""
+        codes = np.asarray(codes, dtype=np.int64)
+        counts = np.ones(len(codes)) if counts is None else np.asarray(counts, dtype=np.float64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         sums = np.zeros((starts[-1], starts[-1]))
-        for first in range(0, len(places), 1 << 14):
-            ones = np.zeros((len(places[first : first + (1 << 14)]), starts[-1]))
-            np.put_along_axis(ones, places[first : first + (1 << 14)] + starts[:-1], 1.0, axis=1)
+        for first in range(0, len(codes), 1 << 14):
+            ones = np.zeros((len(codes[first : first + (1 << 14)]), starts[-1]))
+            np.put_along_axis(ones, codes[first : first + (1 << 14)] + starts[:-1], 1.0, axis=1)
             sums += (ones * counts[first : first + (1 << 14), None]).T @ ones
         return cls(sizes, sums / counts.sum())
 

@@ -38,8 +38,8 @@ CONTRASTS: dict[str, tuple[int, int, dict[str, Any]]] = {
 
 def table(attributes: int, rows: int) -> pd.DataFrame:
     """Rows of dependent attributes, made without a random generator."""
-    places = np.arange(rows, dtype=np.uint64)[:, None] * np.uint64(2654435761) >> np.uint64(7)
-    bits = places * (np.arange(attributes, dtype=np.uint64) * np.uint64(40503) + np.uint64(12289))
+    positions = np.arange(rows, dtype=np.uint64)[:, None] * np.uint64(2654435761) >> np.uint64(7)
+    bits = positions * (np.arange(attributes, dtype=np.uint64) * np.uint64(40503) + np.uint64(12289))
     ones = (bits >> np.uint64(9)) % np.uint64(5) < np.uint64(2)
     ones[:, 1:] |= ones[:, :-1] & (bits[:, 1:] % np.uint64(3) == 0)
     return pd.DataFrame(ones.astype(np.int64), columns=[f"a{i}" for i in range(attributes)])

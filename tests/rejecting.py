@@ -31,8 +31,8 @@ def instance(attributes, n, text, seed):
 
 def gaps(workload, answers, n, rows):
     """|m b - n a| of every query on every candidate, shape (k, candidates)."""
-    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1)
-    return np.abs(rows * answers[:, None] - n * workload.matrix()[:, places].sum(axis=1))
+    positions = np.indices((workload.domain.size,) * rows).reshape(rows, -1)
+    return np.abs(rows * answers[:, None] - n * workload.matrix()[:, positions].sum(axis=1))
 
 
 def spelled(bits):
@@ -49,9 +49,9 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
     found, source = np.zeros(len(scores)), SeededBits(seed)
     for _ in range(draws):
         bits, score = made.draw(source)
-        place = spelled(bits)
-        assert scores[place] == score
-        found[place] += 1
+        position = spelled(bits)
+        assert scores[position] == score
+        found[position] += 1
     often = expected >= 5
     parts = ((found - expected) ** 2)[often] / expected[often]
     total, freedom = parts.sum(), often.sum() - 1
@@ -73,7 +73,7 @@ def starred(attributes, rows, n, text, epsilon, hubs):
     counted = builder._relaxer.count_all(
         star(hubs, attributes), [layer.threshold for layer in builder._layers], 1 << 40
     )
-    layers = [counted.relaxation(place) for place in range(len(builder._layers))]
+    layers = [counted.relaxation(position) for position in range(len(builder._layers))]
     empty = sum(not layer.size for layer in layers)
     builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in layers[:empty])])
     builder._layers[:] = layers[empty:]
@@ -96,7 +96,7 @@ def survivors(lane):
         lane.go_on(len(lane.order))
         if lane.status != SURVIVED:
             return
-        yield int(lane.layers[lane.place])
+        yield int(lane.layers[lane.position])
         lane.turn += 1
 
 

@@ -340,8 +340,8 @@ class Player:
         scores = dict(zip(np.flatnonzero(self._arguments.payable).tolist(), first.exact, strict=True))
         self._step.draws = []
         if found is not None:
-            place = [self._arguments.names[k] for k in possible].index(found)
-            self._step.draws = [Draw(first.law, [scores[k] for k in possible], [place])]
+            position = [self._arguments.names[k] for k in possible].index(found)
+            self._step.draws = [Draw(first.law, [scores[k] for k in possible], [position])]
 
     def _draw_level(self, call, arguments, _):
         gaps = np.abs(self._arguments.exact - self._arguments.predict()).tolist()
@@ -358,7 +358,7 @@ class Player:
 
     def _uniform_below(self, call, arguments, _):
         law, gaps, chosen = self._level
-        there = [place for place, gap in enumerate(gaps) if gap == chosen]
+        there = [position for position, gap in enumerate(gaps) if gap == chosen]
         return there.index(self._draw(law, gaps, lambda: [there[call(source=self._source)]])[0])
 
 

@@ -337,9 +337,11 @@ def test_no_bound_is_too_low_at_any_scale(digits, eps, releases, delta):
     e, allowed = Decimal(Fraction(eps).numerator) / Fraction(eps).denominator, Decimal(delta)
     for method, total in by_method(made)[made.table["valid"].to_numpy()].items():
         g = Decimal(float(total))
-        places = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
-        places += [e - gap for gap in map(Decimal, ("0.1", "1", "5")) if gap < e]
-        worst = max((exact_delta(g, exact_pair(e, t), releases) for t in places if t < e), default=Decimal(0))
+        positions = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
+        positions += [e - gap for gap in map(Decimal, ("0.1", "1", "5")) if gap < e]
+        worst = max(
+            (exact_delta(g, exact_pair(e, t), releases) for t in positions if t < e), default=Decimal(0)
+        )
         assert worst <= allowed, method
         if "pure" in method or "advanced" in method:
             heads = e.exp() / (1 + e.exp())
@@ -347,9 +349,9 @@ def test_no_bound_is_too_low_at_any_scale(digits, eps, releases, delta):
     best = by_method(made)[OPTIMAL]
     g = Decimal(float(best)) * (1 - Decimal("3e-9"))
     if best:  # and it is not much too high
-        places = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
+        positions = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
         slack = 1 - Decimal(binomials.slack(float(e), releases) - 1) * 4
-        assert max(exact_delta(g, exact_pair(e, t), releases) for t in places if t < e) > allowed * slack
+        assert max(exact_delta(g, exact_pair(e, t), releases) for t in positions if t < e) > allowed * slack
 
 
 @pytest.mark.parametrize("eps", ["1e-9", "1e-30", "1e-60"])

@@ -26,13 +26,13 @@ def tiny(rules=()):
 
 
 def rows_of(cells):
-    places = np.array(list(product(*map(range, TINY))))
-    return PrivateRows(places, np.asarray(cells, dtype=np.int64))
+    codes = np.array(list(product(*map(range, TINY))))
+    return PrivateRows(codes, np.asarray(cells, dtype=np.int64))
 
 
-def alike(places):
+def alike(codes):
     """Rows of a model, shape (C, rows), once each."""
-    return PrivateRows(places.T, np.ones(places.shape[1], dtype=np.int64))
+    return PrivateRows(codes.T, np.ones(codes.shape[1], dtype=np.int64))
 
 
 def neighbours(replaced):
@@ -83,10 +83,10 @@ def test_scores_are_those_of_the_definition():
     for name, score in zip(names, scores.tolist(), strict=True):
         table = tuple(c for c, _ in name)
         where = found.tables.index(table)
-        groups = [groupings[c].of_places(level) for c, level in name]
+        groups = [groupings[c].of_categories(level) for c, level in name]
         there, fine = {}, dict(np.ndenumerate(expected[where]))
-        for place, count in zip(rows.places, rows.counts, strict=True):
-            cell = tuple(int(g[place[c]]) for g, c in zip(groups, table, strict=True))
+        for row, count in zip(rows.codes, rows.counts, strict=True):
+            cell = tuple(int(g[row[c]]) for g, c in zip(groups, table, strict=True))
             there[cell] = there.get(cell, 0) + int(count)
         for cell, count in fine.items():
             coarse = tuple(
@@ -161,10 +161,10 @@ def distance(x, y, sizes):
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
-    places, sizes = latent()
+    codes, sizes = latent()
     plan = plan_tables(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
     assert plan.cost == plan.budget
-    outcome = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
+    outcome = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
     tables = (*outcome.history.tables, *outcome.history.beside)
     paid = sum(part.cost for part in (*outcome.history.columns, *tables, *outcome.history.again))
@@ -175,49 +175,49 @@ def test_costs_add_up_to_the_budget(replaced, delta):
         table.cost >= plan.cost_of(table.counts.size) for table in tables
     )  # more where they were raised
     assert tables
-    assert outcome.places.shape == (outcome.total, 5)
+    assert outcome.codes.shape == (outcome.total, 5)
     assert not replaced or outcome.total == 3_000
-    assert distance(places, outcome.places, sizes) < 0.3
+    assert distance(codes, outcome.codes, sizes) < 0.3
 
 
 @pytest.mark.slow
 def test_a_seed_replays_and_another_does_not():
-    places, sizes = latent()
+    codes, sizes = latent()
     plan = plan_tables(wide(sizes), Fraction(1), None, False, 3_000)
     ones = np.ones(3_000, dtype=np.int64)
     first, again, other = (
-        release_tables(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
+        release_tables(plan, checked(codes, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
     )
-    assert (first.places == again.places).all()
-    assert first.places.shape != other.places.shape or (first.places != other.places).any()
+    assert (first.codes == again.codes).all()
+    assert first.codes.shape != other.codes.shape or (first.codes != other.codes).any()
 
 
 @pytest.mark.slow
 def test_rows_with_counts_are_the_rows_themselves():
-    places, sizes = latent()
-    distinct, counts = np.unique(places, axis=0, return_counts=True)
+    codes, sizes = latent()
+    distinct, counts = np.unique(codes, axis=0, return_counts=True)
     plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000)
-    one = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
+    one = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
     other = release_tables(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
-    assert (one.places == other.places).all()
+    assert (one.codes == other.codes).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(1000)])
 @pytest.mark.parametrize("small", [False, True])
 def test_no_row_breaks_a_rule(epsilon, small):
-    places, sizes = latent(sizes=(6, 4, 3, 5, 2) if small else (6, 12, 3, 40, 2))
+    codes, sizes = latent(sizes=(6, 4, 3, 5, 2) if small else (6, 12, 3, 40, 2))
     rng = np.random.default_rng(0)
     rules = tuple((c, rng.random([sizes[i] for i in c]) < 0.5) for c in ((0, 1), (1, 2, 4)))
     for columns, allowed in rules:
         allowed[(0,) * len(columns)] = True
-        places = places[allowed[tuple(places[:, c] for c in columns)]]
+        codes = codes[allowed[tuple(codes[:, c] for c in columns)]]
     plan = plan_tables(wide(sizes, rules), epsilon, None, False, 1_000)
-    ones = np.ones(len(places), dtype=np.int64)
-    outcome = release_tables(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
-    assert len(outcome.places) == 2_000
+    ones = np.ones(len(codes), dtype=np.int64)
+    outcome = release_tables(plan, checked(codes, ones, sizes), SeededBits(1), count=2_000)
+    assert len(outcome.codes) == 2_000
     for columns, allowed in rules:
-        assert allowed[tuple(outcome.places[:, c] for c in columns)].all()
+        assert allowed[tuple(outcome.codes[:, c] for c in columns)].all()
 
 
 def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
@@ -228,7 +228,7 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
     assert plan.delta is None
     assert plan.cost == plan.budget == 1
     outcome = release_tables(plan, rows_of(cells), SeededBits(3))
-    found = np.bincount(outcome.places @ [15, 5, 1], minlength=30)
+    found = np.bincount(outcome.codes @ [15, 5, 1], minlength=30)
     assert np.abs(found - cells).max() < 40
     assert found.sum() == cells.sum()
 
@@ -243,7 +243,7 @@ def test_no_certificate_no_cost():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sizes": (1, 3, 5)}, "places"),
+        ({"sizes": (1, 3, 5)}, "categories"),
         ({"ordered": (True,)}, "ordered"),
         ({"tables": ((1, 0),)}, "ascending"),
         ({"tables": ((0, 1), (0, 1))}, "distinct"),
@@ -259,21 +259,21 @@ def test_a_universe_is_checked(change, message):
 
 
 @pytest.mark.parametrize(
-    ("places", "counts"),
+    ("codes", "counts"),
     [([[0, 0]], [1]), ([[0, 3, 0]], [1]), ([[0, -1, 0]], [1]), ([[0, 0, 0]], [-1]), ([[0, 0, 0]], [1 << 53])],
 )
-def test_rows_are_checked(places, counts):
+def test_rows_are_checked(codes, counts):
     with pytest.raises(ValueError, match=r"must|outside"):
-        checked(np.array(places), np.array(counts, dtype=np.int64), TINY)
+        checked(np.array(codes), np.array(counts, dtype=np.int64), TINY)
 
 
 @pytest.mark.slow
 def test_room_does_not_depend_on_what_was_looked_at():
-    places, sizes = latent()
+    codes, sizes = latent()
     tables = tuple(combinations(range(5), 3))
     universe = Universe(sizes, (False,) * 5, tables, (1,) * len(tables))
     plan = plan_tables(universe, Fraction(1), None, True, 3_000, memory=300)
-    rows = checked(places, np.ones(3_000, dtype=np.int64), sizes)
+    rows = checked(codes, np.ones(3_000, dtype=np.int64), sizes)
     columns = tuple(
         measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
         for c, k in enumerate(sizes)
@@ -297,23 +297,23 @@ def test_counts_cost_no_work(monkeypatch):
     looked = []
     sums = PrivateRows._sums
 
-    def counting(self, codes, size):
-        looked.append(len(codes))
-        return sums(self, codes, size)
+    def counting(self, cells, size):
+        looked.append(len(cells))
+        return sums(self, cells, size)
 
     monkeypatch.setattr(PrivateRows, "_sums", counting)
-    places, sizes = latent(1_000, (30, 40, 50, 60))
+    codes, sizes = latent(1_000, (30, 40, 50, 60))
     universe = wide(sizes)
     work, plans = [], []
     for times in (10, 100_000):
         plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times)
         counts = np.full(1_000, times, dtype=np.int64)
-        made = release_tables(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
+        made = release_tables(plan, checked(codes, counts, universe.sizes), SeededBits(1), count=500)
         plans.append((plan.name, plan.rounds))
         real = [size for size in looked if size == 1_000]
         work.append((len(real), sum(real)))
         looked.clear()
-        assert made.places.shape == (500, 4)
+        assert made.codes.shape == (500, 4)
     assert plans[0] == plans[1] and work[0] == work[1]
     assert plans[0][1] > 1
 
@@ -326,5 +326,5 @@ def test_few_and_many_columns(columns):
     z[:, 1::2] = z[:, ::2][:, : columns // 2]
     plan = plan_tables(wide(sizes), Fraction(4), None, True, 1_000)
     made = release_tables(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
-    assert made.places.shape == (1_000, columns)
+    assert made.codes.shape == (1_000, columns)
     assert made.spent <= plan.cost - plan.certifying

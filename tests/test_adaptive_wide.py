@@ -17,13 +17,13 @@ from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
 from smalldb.noise.distributions import Geometric
 
 
-def wide(columns, places=8):
+def wide(columns, size=8):
     tables = tuple(combinations(range(columns), 2))
-    return Universe((places,) * columns, (False,) * columns, tables, (1,) * len(tables))
+    return Universe((size,) * columns, (False,) * columns, tables, (1,) * len(tables))
 
 
 def latent(columns, rows, seed=0):
-    """Columns of four places that depend on each other by a class alone."""
+    """Columns of four categories that depend on each other by a class alone."""
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(4, 0.3), size=(columns, 5)).cumsum(axis=2)
     z = rng.integers(0, 5, rows)
@@ -71,12 +71,12 @@ def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
 
 
 def test_columns_alone_are_released():
-    places = latent(40, 300)
-    universe = wide(40, places=4)
+    codes = latent(40, 300)
+    universe = wide(40, size=4)
     plan = plan_tables(universe, Fraction(1), None, True, 300)
-    made = release_tables(plan, checked(places, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
+    made = release_tables(plan, checked(codes, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
     assert plan.rounds == 0
-    assert made.places.shape == (300, 40)
+    assert made.codes.shape == (300, 40)
     assert not (made.history.tables or made.history.beside or made.history.again)
     assert made.spent == sum(plan.columns) == plan.cost - plan.certifying
 
@@ -88,12 +88,12 @@ def measured(a, b):
 
 
 def test_weights_are_products_of_reaches():
-    universe = wide(5, places=2)
+    universe = wide(5, size=2)
     found = candidates(universe, [halved(np.ones(2), ordered=True) for _ in range(5)])
     rng = np.random.default_rng(1)
     z = rng.integers(0, 2, 400)
-    places = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
-    predicted = [t.astype(float) for t in found.count(PrivateRows(places, np.ones(400, dtype=np.int64)))]
+    codes = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
+    predicted = [t.astype(float) for t in found.count(PrivateRows(codes, np.ones(400, dtype=np.int64)))]
     assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
     weights = dict(
         zip(
@@ -124,18 +124,16 @@ def test_cramers_v():
 @pytest.mark.slow
 def test_wide_tables_are_learned():
     """The mean table is nearer than that of independent columns."""
-    places = latent(30, 4_000)
-    universe = wide(30, places=4)
+    codes = latent(30, 4_000)
+    universe = wide(30, size=4)
     plan = plan_tables(universe, Fraction(6), None, False, 4_000)
-    made = release_tables(
-        plan, checked(places, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1)
-    )
+    made = release_tables(plan, checked(codes, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1))
     # each column is in a table
     assert {c for t in (*made.history.tables, *made.history.beside) for c, _ in t.scope} == set(range(30))
     off = np.zeros(2)
     for a, b in universe.tables:
-        here = np.bincount(places[:, a] * 4 + places[:, b], minlength=16) / 4_000
-        there = np.bincount(made.places[:, a] * 4 + made.places[:, b], minlength=16) / len(made.places)
-        alone = np.outer(*(np.bincount(places[:, c], minlength=4) / 4_000 for c in (a, b))).ravel()
+        here = np.bincount(codes[:, a] * 4 + codes[:, b], minlength=16) / 4_000
+        there = np.bincount(made.codes[:, a] * 4 + made.codes[:, b], minlength=16) / len(made.codes)
+        alone = np.outer(*(np.bincount(codes[:, c], minlength=4) / 4_000 for c in (a, b))).ravel()
         off += np.abs(here - there).sum(), np.abs(here - alone).sum()
     assert off[0] < 0.75 * off[1]

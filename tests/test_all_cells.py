@@ -36,7 +36,7 @@ def noise(seed):
 
 
 def probabilities(model):
-    """The table of all cells, whose groups are places in their own order."""
+    """The table of all cells, whose groups are categories in their own order."""
     scope = max((bucket.scope for bucket in model.tree.buckets), key=len)
     found = max(model.tables, key=np.size)
     return np.transpose(found, np.argsort([c for c, _ in scope]))
@@ -98,10 +98,10 @@ def test_the_prior_is_the_likeliest_for_released_means():
         for columns in combinations(range(3), width):
             for option in product(scales, POWERS):
                 scores[columns, option] = 0.0
-                for place in product(*(range(1, sizes[c]) for c in columns)):
+                for position in product(*(range(1, sizes[c]) for c in columns)):
                     full = [0, 0, 0]
                     apart, size = 1.0, 1.0
-                    for c, j in zip(columns, place, strict=True):
+                    for c, j in zip(columns, position, strict=True):
                         full[c] = j
                         size *= (j if ordered[c] else 1.0) ** -option[1]
                         if width == 2:
@@ -160,8 +160,8 @@ def test_the_number_of_rows_is_read_where_rows_can_be():
     universe = Universe((40, 40), (False, False), ((0, 1),), (1,), (((0, 1), allowed),))
     plan = plan_tables(universe, Fraction(1, 2), None, False, 2000)
     assert isinstance(plan, AllCells)
-    places = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
-    rows = checked(places, np.ones(2000, dtype=np.int64), universe.sizes)
+    codes = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
+    rows = checked(codes, np.ones(2000, dtype=np.int64), universe.sizes)
     totals = [release_tables(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]
     # the noise of 40 cells has a standard deviation of 19; of all 1,600 it would be 119
     assert np.std(totals) < 50

@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.all_pairs import (
-    MOST_PLACES,
+    MOST_CATEGORIES,
     counts_of,
     dependence,
     measurable,
@@ -37,8 +37,8 @@ def universe(sizes, rules=()):
     return Universe(tuple(sizes), (False,) * len(sizes), tables, (1,) * len(tables), rules)
 
 
-def rows_of(places):
-    return PrivateRows(np.asarray(places), np.ones(len(places), dtype=np.int64))
+def rows_of(codes):
+    return PrivateRows(np.asarray(codes), np.ones(len(codes), dtype=np.int64))
 
 
 def dependent(sizes, n=N, seed=0):
@@ -83,8 +83,8 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     values = measure_at_once(some, counts, replaced, cost, source)
     rate = Fraction(3, 14) if replaced else Fraction(3, 7)
     assert asked == [(cone.ConeDifference(sizes, rate, tuple(pairs)), len(noise), source)]
-    # columns first, in order, then pairs: each count with the noise of its place
-    exact = [(rows[:, c] == place).sum() for c in range(3) for place in range(sizes[c])]
+    # columns first, in order, then pairs: each count with the noise of its category
+    exact = [(rows[:, c] == code).sum() for c in range(3) for code in range(sizes[c])]
     for a, b in pairs:
         for one, other in product(range(sizes[a]), range(sizes[b])):
             exact.append(((rows[:, a] == one) & (rows[:, b] == other)).sum())
@@ -124,9 +124,9 @@ def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: 0)
-    places, all_pairs = dependent(SIZES), universe(SIZES)
-    rows = rows_of(places)
-    columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
+    codes, all_pairs = dependent(SIZES), universe(SIZES)
+    rows = rows_of(codes)
+    columns = [np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
     values = measure_at_once(all_pairs, counts_of(all_pairs, rows), replaced, Fraction(1), SeededBits(0))
     tables = tables_at_once(all_pairs, values)
@@ -164,7 +164,7 @@ def test_noise_of_counts_is_as_large_as_stated(replaced):
 
 def test_what_can_be_measured_at_once():
     assert measurable(universe(SIZES))
-    assert not measurable(universe((2, MOST_PLACES + 1)))
+    assert not measurable(universe((2, MOST_CATEGORIES + 1)))
     assert measurable(universe((11,) * 25 + (6,)))  # 256 numbers in a row of a frame
     assert not measurable(universe((11,) * 25 + (7,)))
     assert not measurable(universe((2,) * 9))  # they have parities
@@ -193,30 +193,30 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
-    places, all_pairs = dependent(SIZES), universe(SIZES)
-    rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
+    codes, all_pairs = dependent(SIZES), universe(SIZES)
+    rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
     plan = plan_tables(all_pairs, Fraction(8), None, replaced, N)
     assert plan.name == "pairs"
     made = release_tables(plan, rows, SeededBits(1), count=N)
     assert made.spent == plan.cost - plan.certifying
-    at_once = distance(places, made.places, SIZES)
+    at_once = distance(codes, made.codes, SIZES)
     assert plan.expected / 2 < at_once < 2 * plan.expected
     rng = np.random.default_rng(0)
-    independent = distance(places, np.stack([rng.permutation(column) for column in places.T], axis=1), SIZES)
+    independent = distance(codes, np.stack([rng.permutation(column) for column in codes.T], axis=1), SIZES)
     assert at_once < 0.64 * independent
     if replaced:
         others = plan_tables(all_pairs, Fraction(8), None, replaced, N, strategy="adaptive")
         assert others.rounds
-        in_rounds = distance(places, release_tables(others, rows, SeededBits(1), count=N).places, SIZES)
+        in_rounds = distance(codes, release_tables(others, rows, SeededBits(1), count=N).codes, SIZES)
         assert at_once < 0.8 * in_rounds < 0.8 * independent
 
 
 def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
-    places = dependent((8,) * 7)
-    places[(places[:, 0] != 0) & (places[:, 1] != 2), 1] = 1
+    codes = dependent((8,) * 7)
+    codes[(codes[:, 0] != 0) & (codes[:, 1] != 2), 1] = 1
     given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
-    found = smalldb.release(Rows.from_places(domain, places), "marginals:2", **given)
+    found = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", **given)
     assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
-    assert domain.contains(found.places).all()
-    assert distance(places, found.places, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error
+    assert domain.contains(found.codes).all()
+    assert distance(codes, found.codes, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error

@@ -58,14 +58,14 @@ def test_arrays_are_their_numbers(name):
         *(np.shape(v) for k, v in swept.items() if k in inspect.signature(CALCULATORS[name]).parameters)
     )
     assert np.shape(found) == shape
-    for place in np.ndindex(shape):
+    for position in np.ndindex(shape):
         one = {
             key: np.broadcast_to(np.array(value, dtype=object), (2, 3))[
-                place if len(place) == 2 else (0, *place)
+                position if len(position) == 2 else (0, *position)
             ]
             for key, value in swept.items()
         }
-        assert found[place] == CALCULATORS[name](**SETTINGS | one)
+        assert found[position] == CALCULATORS[name](**SETTINGS | one)
 
 
 def test_a_name_that_nobody_knows_is_refused():

@@ -89,8 +89,8 @@ def test_the_exponential_law_is_smalldb(case, prior, base):
     assert float(found.mean[1]) == pytest.approx(float(known.mean[1]), rel=1e-15)
     for error, (low, high) in zip(found.errors, found.exceedances, strict=True):
         assert low <= high
-        place = known.errors.index(error)
-        assert float(high) == pytest.approx(float(known.exceedances[place][1]), rel=1e-15)
+        position = known.errors.index(error)
+        assert float(high) == pytest.approx(float(known.exceedances[position][1]), rel=1e-15)
     assert found.quantile("0.95") == known.quantile("0.95")
     assert found.failure("1/5") == pytest.approx(known.failure("1/5"), rel=1e-15)
     assert found.promised() == {name: known.promised()[name] for name in ("worst quantile", "worst mean")}

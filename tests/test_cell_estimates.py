@@ -126,12 +126,12 @@ def test_a_function_is_minimised_as_by_another_method():
     matrix = rng.normal(size=(30, 30)) * np.geomspace(1, 30, 30)
     looked = []
 
-    def function(place):
+    def function(position):
         looked.append(1)
-        if place[0] <= 0:
+        if position[0] <= 0:
             return np.inf, np.full(30, np.nan)
-        apart = matrix @ (place - 1)
-        return apart @ apart / 2 - np.log(place[0]), matrix.T @ apart - np.eye(30)[0] / place[0]
+        apart = matrix @ (position - 1)
+        return apart @ apart / 2 - np.log(position[0]), matrix.T @ apart - np.eye(30)[0] / position[0]
 
     start, scale = np.full(30, 3.0), 1 / np.sqrt((matrix**2).sum(axis=0))
     wanted = minimize(function, start, jac=True, method="trust-constr", options={"gtol": 1e-10}).x
@@ -193,9 +193,9 @@ def test_the_objective_is_its_definition_and_slopes_are_those_of_its_values():
     np.testing.assert_allclose(precision, wanted, atol=1e-12)
     value, slopes = released.objective(codes, theta, spread, 2.0, precision)
     assert abs(value - density(released, codes, spread, precision, theta, 2.0)) < 1e-6
-    for place, move in enumerate(np.eye(5) * step):
+    for position, move in enumerate(np.eye(5) * step):
         rise = [density(released, codes, spread, precision, theta + s * move, 2.0) for s in (1, -1)]
-        assert abs((rise[0] - rise[1]) / (2 * step) - slopes[place]) < 1e-3
+        assert abs((rise[0] - rise[1]) / (2 * step) - slopes[position]) < 1e-3
 
 
 def test_a_reading_is_the_likeliest_and_moves_to_the_sums_beside():
@@ -324,7 +324,7 @@ def test_a_table_without_rows_is_read():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["largest", "heavy", "alternating"])
 def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
-    """Whatever integers were released, a reading looks at so many places, a public number."""
+    """Whatever integers were released, a reading looks at so many positions, a public number."""
     domain = Domain([f"a{i}" for i in range(6)])
     plans = alternatives(Marginals(3).workload(domain), n=1000, epsilon=1, neighbours="add-remove")
     seen = []

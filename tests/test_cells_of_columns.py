@@ -100,7 +100,7 @@ def test_answers_are_the_sums_over_the_rows(drawn, data):
     rows = np.array(data.draw(st.lists(st.sampled_from(kept), max_size=20)), dtype=int).reshape(
         -1, len(sizes)
     )
-    counted = Rows.from_places(domain, rows)
+    counted = Rows.from_codes(domain, rows)
     histogram = [rows.tolist().count(list(cell)) for cell in kept]
     assert counted.histogram().tolist() == histogram
     assert workload.answers(counted).tolist() == (workload.matrix() @ histogram).tolist()
@@ -146,7 +146,7 @@ def test_a_predicate_that_is_a_cell_of_a_table_drops():
     assert workload.labels[:4] == ("`age<18`", "`18<=age<65`", "`age>=65`", "smoker")
 
 
-def test_mixed_marginals_put_yes_first_and_name_places():
+def test_mixed_marginals_put_yes_first_and_name_categories():
     domain = Domain(["smoker", Column("job", ["none", "part"])])
     assert Marginals(2).workload(domain).labels == (
         *("smoker", "`job=none`", "smoker & `job=none`", "smoker & `job=part`"),
@@ -164,7 +164,7 @@ def test_tables_of_yes_no_columns_are_the_queries_that_were_listed(width):
     assert tables.queries == listed.queries
     assert tables.labels == listed.labels
     assert (tables.size, tables.stated) == (listed.size, listed.stated)
-    rows = Rows.from_places(domain, np.random.default_rng(3).integers(0, 2, (50, 4)))
+    rows = Rows.from_codes(domain, np.random.default_rng(3).integers(0, 2, (50, 4)))
     assert tables.answers(rows).tolist() == listed.answers(rows).tolist()
     assert tables.matrix().tolist() == listed.matrix().tolist()
     assert tables.mean_squares == listed.mean_squares == Fraction(1, 2)
@@ -177,7 +177,7 @@ def test_wide_tables_of_yes_no_columns_are_never_listed():
     assert workload.stated == 1 + 200 + 4 * 4950 + 8 * 161700
     assert workload.size == 100 + 4 * 4950 + 8 * 161700
     assert workload.label(workload.size - 1) == "~x97 & ~x98 & ~x99"
-    rows = Rows.from_places(domain, np.random.default_rng(3).integers(0, 2, (20, 100)))
+    rows = Rows.from_codes(domain, np.random.default_rng(3).integers(0, 2, (20, 100)))
     assert workload.answers(rows)[-8:].sum() == 20
     with pytest.raises(ValueError, match="too many to list"):
         workload.labels  # noqa: B018
@@ -262,8 +262,8 @@ def test_what_is_too_large_is_refused_in_one_line(build, message):
 )
 def test_a_census_over_columns_is_the_naive_one(engine, sizes, valid, rows):
     domain = domain_of(sizes, valid)
-    places = domain.table()[np.random.default_rng(8).integers(0, domain.size, 30)]
-    data = Rows.from_places(domain, places)
+    codes = domain.table()[np.random.default_rng(8).integers(0, domain.size, 30)]
+    data = Rows.from_codes(domain, codes)
     workload = (Marginals(min(2, len(sizes))) + Conjunctions(1)).workload(domain)
     census = count_candidates(workload, data, rows, "multisets", engine)
     expected = naive.census(workload.matrix(), workload.answers(data), data.n, domain.size, rows)
@@ -272,8 +272,8 @@ def test_a_census_over_columns_is_the_naive_one(engine, sizes, valid, rows):
 
 def test_a_release_over_columns_keeps_labels_and_rules():
     domain = domain_of((3, 2, 5), "~(`c0=x` & c1)")
-    places = domain.table()[np.random.default_rng(8).integers(0, domain.size, 200)]
-    frame = domain.decode(places)
+    codes = domain.table()[np.random.default_rng(8).integers(0, domain.size, 200)]
+    frame = domain.decode(codes)
     made = smalldb.release(frame, "marginals:1", epsilon=20, rows=6, domain=domain, rng=1)
     assert made.record["mechanism"] == "census"
     assert made.data.dtypes.tolist() == frame.dtypes.tolist()
@@ -292,7 +292,7 @@ def test_a_release_over_columns_keeps_labels_and_rules():
         (
             "rejection",
             ["a", Column("job", ["x", "y", "z"])],
-            "rejection needs columns of two places: column 'job' has 3",
+            "rejection needs columns of two categories: column 'job' has 3",
         ),
         ("census", [Column(f"c{i}", 100) for i in range(4)], "at most 2\\^20 cells: use fewer columns"),
     ],

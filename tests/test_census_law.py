@@ -105,15 +105,15 @@ def test_quantiles_and_exceedances_are_consistent():
     distribution = np.cumsum(law.probabilities)
     for q in ("1/1000", 0.05, "1/3", 0.5, "0.9", 0.999999, 1):
         e = law.quantile(q)
-        place = law.errors.tolist().index(e)
-        assert distribution[place] >= float(Fraction(q) if isinstance(q, str) else q) - 1e-12
-        assert place == 0 or distribution[place - 1] < float(Fraction(q) if isinstance(q, str) else q)
+        position = law.errors.tolist().index(e)
+        assert distribution[position] >= float(Fraction(q) if isinstance(q, str) else q) - 1e-12
+        assert position == 0 or distribution[position - 1] < float(Fraction(q) if isinstance(q, str) else q)
     assert law.quantile(1) == law.errors[-1]
-    for place, level in enumerate(law.levels.tolist()):
+    for position, level in enumerate(law.levels.tolist()):
         exactly = Fraction(level, law.unit)
-        assert law.exceedance(exactly) == pytest.approx(1 - distribution[place], abs=1e-14)
+        assert law.exceedance(exactly) == pytest.approx(1 - distribution[position], abs=1e-14)
         assert law.exceedance(exactly - Fraction(1, 10**30)) == pytest.approx(
-            1 - (distribution[place - 1] if place else 0), abs=1e-14
+            1 - (distribution[position - 1] if position else 0), abs=1e-14
         )
     assert law.exceedance(-1) == 1.0
     assert law.exceedance(2) == 0.0

@@ -22,8 +22,8 @@ LAWS = [PrivacyMeasure(*both) for both in product((False, True), repeat=2)]
 def made(seed, n):
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 3, n)
-    places = np.stack([first, (first * 2 + rng.integers(0, 3, n)) % 5, rng.integers(0, 2, n)], axis=1)
-    return Rows.from_places(DOMAIN, places)
+    codes = np.stack([first, (first * 2 + rng.integers(0, 3, n)) % 5, rng.integers(0, 2, n)], axis=1)
+    return Rows.from_codes(DOMAIN, codes)
 
 
 def worst_share(workload, real, finished):
@@ -53,14 +53,14 @@ def test_a_certificate_is_seldom_exceeded(law, rows):
 def test_distances_move_by_at_most_the_denominator():
     workload = (Marginals(2) + Predicates(["`job=full` | smoker"])).workload(DOMAIN)
     cells = DOMAIN.table()
-    base = Rows.from_places(DOMAIN, cells[[0, 3, 7, 7, 20]])
+    base = Rows.from_codes(DOMAIN, cells[[0, 3, 7, 7, 20]])
     answers = workload.answers(base)
     for cell in cells:
-        more = Rows.from_places(DOMAIN, np.vstack([base.places().repeat(base.counts, axis=0), cell[None]]))
+        more = Rows.from_codes(DOMAIN, np.vstack([base.codes().repeat(base.counts, axis=0), cell[None]]))
         assert np.abs(workload.answers(more) - answers).max() <= workload.denominator
     for one, other in product(range(0, len(cells), 3), repeat=2):
-        before = Rows.from_places(DOMAIN, cells[[0, 3, one]])
-        after = Rows.from_places(DOMAIN, cells[[0, 3, other]])
+        before = Rows.from_codes(DOMAIN, cells[[0, 3, one]])
+        after = Rows.from_codes(DOMAIN, cells[[0, 3, other]])
         assert np.abs(workload.answers(before) - workload.answers(after)).max() <= workload.denominator
 
 
@@ -97,7 +97,7 @@ def test_a_release_is_within_its_certified_bound(relation):
 
 
 def test_an_empty_table_is_certified_as_unknown():
-    empty = Rows.from_places(DOMAIN, np.zeros((0, 3), dtype=np.int64))
+    empty = Rows.from_codes(DOMAIN, np.zeros((0, 3), dtype=np.int64))
     workload: Workload = Marginals(1).workload(DOMAIN)
     found = certify(workload, empty, empty, 0, PrivacyMeasure(False, False), Fraction(1), SeededBits(1))
     assert isinstance(found, Certificate)
@@ -106,7 +106,7 @@ def test_an_empty_table_is_certified_as_unknown():
 
 def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
     wide = Domain([Column(name, 30) for name in "abcde"])
-    real = Rows.from_places(wide, np.random.default_rng(1).integers(0, 30, (200, 5)))
+    real = Rows.from_codes(wide, np.random.default_rng(1).integers(0, 30, (200, 5)))
     release = smalldb.release(real, "marginals:2", epsilon=1, certificate=0, rng=1)
     bounds = release.record["bounds"]
     assert (bounds["beta"], bounds["released"], bounds["covers"]) == ("0.05", None, [])

@@ -208,7 +208,7 @@ def test_errors_are_those_of_the_released_table():
 
 
 def _formula(attributes, universe):
-    return " * ".join(universe.attributes[place] for place in attributes)
+    return " * ".join(universe.attributes[position] for position in attributes)
 
 
 def test_a_larger_table_than_n_max_is_not_refused():
@@ -273,7 +273,7 @@ def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
 @pytest.mark.parametrize(("epsilon", "error"), [("1e-7", 1), (1, 0.01)])
 def test_counts_of_any_size_are_answered(n, epsilon, error):
     universe = domain(3)
-    counts = [n // 8 + place for place in range(8)]
+    counts = [n // 8 + position for position in range(8)]
     rows = Rows.from_counts(universe, universe.decode(universe.table()), counts)
     made = smalldb.release(
         rows, Marginals(3), epsilon=epsilon, rows=1000, mechanism="marginals", strategy="contrasts"

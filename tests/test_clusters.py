@@ -147,7 +147,7 @@ def test_spark_counts_on_when_a_worker_is_killed(tmp_path, monkeypatch):
         same(found, schema.encode(table))
         with SparkExecutor(spark) as executor:
             squares = sorted(finished(deadly(str(dead)), range(9), executor=executor))
-        assert squares == [(place, place * place) for place in range(9)] and os.listdir(dead)
+        assert squares == [(code, code * code) for code in range(9)] and os.listdir(dead)
         chance = np.random.default_rng(3)
         wide = pd.DataFrame(chance.integers(0, 6, (3000, 6)), columns=[f"c{i}" for i in range(6)])
         how = {"schema": WIDE, "queries": "marginals:2", "epsilon": 1, "seed": 4, "strategy": "adaptive"}

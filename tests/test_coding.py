@@ -22,7 +22,7 @@ DOMAIN = Domain(["a", Column("job", ["none", "part", "full"]), Column("sex", ["F
 
 
 def table(rng, domain, n):
-    return Rows.from_places(domain, rng.integers(0, domain.sizes, (n, len(domain.sizes))))
+    return Rows.from_codes(domain, rng.integers(0, domain.sizes, (n, len(domain.sizes))))
 
 
 def latent(n, seed, columns=24):
@@ -40,12 +40,12 @@ def of_latent(columns=24):
 
 def test_rows_are_coded_and_read_back():
     coded, rng = coding(DOMAIN), np.random.default_rng(1)
-    places = rng.integers(0, DOMAIN.sizes, (50, 4))
-    rows = coded.rows(Rows.from_places(DOMAIN, places))
+    codes = rng.integers(0, DOMAIN.sizes, (50, 4))
+    rows = coded.rows(Rows.from_codes(DOMAIN, codes))
     assert rows.n == 50 and len(coded.domain.attributes) == 1 + 2 + 1 + 3
-    bits = np.repeat(rows.places(), rows.counts, axis=0)
-    back = coded.places(bits)
-    assert sorted(map(tuple, back.tolist())) == sorted(map(tuple, places.tolist()))
+    bits = np.repeat(rows.codes(), rows.counts, axis=0)
+    back = coded.codes(bits)
+    assert sorted(map(tuple, back.tolist())) == sorted(map(tuple, codes.tolist()))
     assert coded.domain.size == DOMAIN.size  # what no row has cannot exist
     plain = Domain(["a", "b"], valid="a | b")
     assert coding(plain).domain is plain and coding(plain).plain
@@ -95,9 +95,9 @@ def test_parities_of_categories_move_by_one_row(relation):
     }
     plan = plan_contrasts(Marginals(2).workload(DOMAIN), **given).parities
     for _ in range(50):
-        places = rng.integers(0, DOMAIN.sizes, (30, 4))
-        other = np.vstack([places[1:], rng.integers(0, DOMAIN.sizes, (int(replaced), 4))])
-        one, two = (counts(plan, Rows.from_places(DOMAIN, some)) for some in (places, other))
+        codes = rng.integers(0, DOMAIN.sizes, (30, 4))
+        other = np.vstack([codes[1:], rng.integers(0, DOMAIN.sizes, (int(replaced), 4))])
+        one, two = (counts(plan, Rows.from_codes(DOMAIN, some)) for some in (codes, other))
         assert np.abs(one - two).max() <= 1
 
 
@@ -110,7 +110,7 @@ def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, colum
     off = {}
     for beside in (False, True):
         kept = domain if beside else Domain(domain.columns[:-1])
-        rows = Rows.from_places(kept, real[:, : len(kept.sizes)])
+        rows = Rows.from_codes(kept, real[:, : len(kept.sizes)])
         found = []
         for seed in range(3):
             made = smalldb.release(
@@ -125,10 +125,10 @@ def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, colum
             )
             assert isinstance(made.plan.chosen.strategy, Contrasts)
             ours, theirs = (
-                x[:, :columns].T @ x[:, :columns] / n for x in (real, made.places.astype(np.int64))
+                x[:, :columns].T @ x[:, :columns] / n for x in (real, made.codes.astype(np.int64))
             )
             found.append(np.abs(ours - theirs).mean())
-            assert made.places.max(axis=0).tolist() == [1] * columns + [2] * beside
+            assert made.codes.max(axis=0).tolist() == [1] * columns + [2] * beside
         off[beside] = np.mean(found)
     assert off[True] < 1.5 * off[False]  # by other strategies twice to four times
 
@@ -137,7 +137,7 @@ def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, colum
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_releases_say_what_was_measured_of_categories(relation):
     real, domain = latent(4_000, 2), of_latent()
-    rows = Rows.from_places(domain, real)
+    rows = Rows.from_codes(domain, real)
     public = {"n_max": 4_000} if relation == "add-remove" else {}
     made = smalldb.release(rows, epsilon=10, neighbours=relation, rng=1, certificate=0, **public)
     known = made.measurements
@@ -159,18 +159,18 @@ def test_chains_of_tables_count_categories():
     """Deviations of parities of categories are those of the definition."""
     rng = np.random.default_rng(3)
     domain = Domain(DOMAIN.columns)
-    places = rng.integers(0, domain.sizes, (40, 4))
+    codes = rng.integers(0, domain.sizes, (40, 4))
     parts = (Parity((1,), True, (2,)), Parity((0, 1), True, (1, 1)), Parity((1, 3), True, (2, 3)))
     values = rng.integers(-40, 40, 3)
     blocks = Blocks.of(domain)
     observed = Observed.of([Measurement(parts, values, Geometric(Fraction(1)), Fraction(1))], blocks)
     expected = [
         np.prod(
-            [np.where(places[:, c] == k, -1, 1) for c, k in zip(p.columns, p.yes, strict=True)], axis=0
+            [np.where(codes[:, c] == k, -1, 1) for c, k in zip(p.columns, p.yes, strict=True)], axis=0
         ).sum()
         for p in parts
     ]
-    walked = observed.beside(blocks.merged(places))
+    walked = observed.beside(blocks.merged(codes))
     assert walked.signed.beyond.tolist() == (np.array(expected) - values).tolist()
 
 
@@ -179,17 +179,17 @@ def test_columns_of_two_labels_are_released_as_yes_no_columns(columns):
     """With as many attributes as columns, which are no yes/no attributes all the same."""
     domain = Domain([Column(f"c{i}", ["F", "M"]) for i in range(columns)])
     assert not coding(domain).plain
-    places = np.random.default_rng(4).integers(0, 2, (2_000, columns))
-    places[:, 1] = places[:, 0]
+    codes = np.random.default_rng(4).integers(0, 2, (2_000, columns))
+    codes[:, 1] = codes[:, 0]
     given = {"mechanism": "marginals", "strategy": "contrasts", "neighbours": "replace-one"}
-    made = smalldb.release(Rows.from_places(domain, places), epsilon=5, rng=2, **given)
+    made = smalldb.release(Rows.from_codes(domain, codes), epsilon=5, rng=2, **given)
     assert isinstance(made.plan.chosen.strategy, Contrasts)
-    assert (made.places[:, 0] == made.places[:, 1]).mean() > 0.9
+    assert (made.codes[:, 0] == made.codes[:, 1]).mean() > 0.9
     assert made.confidential.max_error <= made.record["bounds"]["released"]
 
 
 def test_seeds_repeat_a_release():
-    rows = Rows.from_places(of_latent(9), latent(500, 3, 9))
+    rows = Rows.from_codes(of_latent(9), latent(500, 3, 9))
     plan = smalldb.plan(rows.domain, epsilon=1, n=500, mechanism="marginals", strategy="contrasts")
-    one, two = (plan.chosen.draw(rows, SeededBits(4), False).places for _ in range(2))
+    one, two = (plan.chosen.draw(rows, SeededBits(4), False).codes for _ in range(2))
     assert (one == two).all()

@@ -1,4 +1,4 @@
-"""A universe of columns against brute force: places, rules, rows, and every refusal."""
+"""A universe of columns against brute force: categories, rules, rows, and every refusal."""
 
 import pickle
 from collections import Counter
@@ -25,7 +25,7 @@ COLUMNS = st.lists(st.sampled_from([2, 3, 5]), min_size=1, max_size=4)
 
 
 def domain_of(sizes, valid=None):
-    """Yes/no columns where there are two places, labels for three, integers for five."""
+    """Yes/no columns where there are two categories, labels for three, integers for five."""
     made = {2: Column, 3: lambda name: Column(name, ["x", "y", "z"]), 5: lambda name: Column(name, 5)}
     return Domain([made[k](f"c{i}") for i, k in enumerate(sizes)], valid)
 
@@ -53,13 +53,13 @@ def is_at(row, sizes, name):
 # Columns
 
 
-def test_places_and_attributes_of_each_kind():
+def test_categories_and_attributes_of_each_kind():
     assert (JOB.size, JOB.labels, JOB.ordered) == (3, ("none", "part", "full"), False)
     assert JOB.attributes == ("job=none", "job=part", "job=full")
     assert JOB.table.tolist() == np.eye(3, dtype=int).tolist()
     assert (AGE.size, AGE.ordered) == (5, True)
     assert AGE.attributes == ("age>=18", "age>=40", "age>=65", "age>=80")
-    assert AGE.table.tolist() == [[int(place > i) for i in range(4)] for place in range(5)]
+    assert AGE.table.tolist() == [[int(code > i) for i in range(4)] for code in range(5)]
     assert (HOURS.labels, HOURS.ordered) == (("0", "1", "2", "3", "4"), True)
     assert HOURS.attributes == ("hours>=1", "hours>=2", "hours>=3", "hours>=4")
     assert (Column("smoker").size, Column("smoker").attributes) == (2, ("smoker",))
@@ -96,14 +96,14 @@ def test_tables_cannot_be_changed_and_columns_travel():
 @pytest.mark.parametrize(
     ("build", "kind", "message"),
     [
-        (lambda: Column("x", ["a", "b", "a"]), ValueError, "column 'x': place 'a' stands 2 times"),
-        (lambda: Column("x", ["a"]), ValueError, "column 'x': a column has at least two places"),
-        (lambda: Column("x", 1), ValueError, "column 'x': a column has two to 2\\^20 places, not 1"),
+        (lambda: Column("x", ["a", "b", "a"]), ValueError, "column 'x': category 'a' stands 2 times"),
+        (lambda: Column("x", ["a"]), ValueError, "column 'x': a column has at least two categories"),
+        (lambda: Column("x", 1), ValueError, "column 'x': a column has two to 2\\^20 categories, not 1"),
         (lambda: Column("x", True), TypeError, "a list of labels or a whole number"),
         (lambda: Column("x", "ab"), TypeError, "a list of labels"),
-        (lambda: Column("x", [1, 2]), TypeError, "labels of places must be text"),
+        (lambda: Column("x", [1, 2]), TypeError, "labels of categories must be text"),
         (lambda: Column("x", ["a", " "]), ValueError, "' ' is empty"),
-        (lambda: Column("x", ["a", "b"], cuts=[1]), ValueError, "places or cuts, not both"),
+        (lambda: Column("x", ["a", "b"], cuts=[1]), ValueError, "categories or cuts, not both"),
         (lambda: Column("x", cuts=[]), ValueError, "cuts must be one number"),
         (lambda: Column("x", cuts=[2, 1]), ValueError, "cuts must ascend"),
         (lambda: Column("x", cuts=["1"]), TypeError, "cuts must be finite numbers"),
@@ -116,22 +116,22 @@ def test_tables_cannot_be_changed_and_columns_travel():
         (lambda: Column("x", coding="bits"), ValueError, "a yes/no column has no coding"),
         (lambda: Column(" "), ValueError, "not empty"),
         (lambda: Column(3), TypeError, "must be text"),
-        (lambda: Column.coded("x", ["a", "b"], ["c"], [[0]]), ValueError, "2 places x 1 attributes"),
+        (lambda: Column.coded("x", ["a", "b"], ["c"], [[0]]), ValueError, "2 categories x 1 attributes"),
         (lambda: Domain([JOB, "job=part"]), ValueError, "attribute name 'job=part' stands more than once"),
         (lambda: Domain([JOB, JOB]), ValueError, "column name 'job' stands more than once"),
         (lambda: Domain([JOB, "job"]), ValueError, "column name 'job' stands more than once"),
         (
             lambda: Domain([JOB], "`job=prt`"),
             ValueError,
-            "unknown attribute or place 'job=prt'; did you mean 'job=part'",
+            "unknown attribute or category 'job=prt'; did you mean 'job=part'",
         ),
         (
             lambda: Domain([AGE], "age>=41"),
             ValueError,
-            "unknown attribute or place 'age>=41'; did you mean 'age>=4",
+            "unknown attribute or category 'age>=41'; did you mean 'age>=4",
         ),
-        (lambda: Domain([AGE], "age<=40"), ValueError, "unknown attribute or place 'age<=40'"),
-        (lambda: Domain([JOB], "job>=part"), ValueError, "unknown attribute or place 'job>=part'"),
+        (lambda: Domain([AGE], "age<=40"), ValueError, "unknown attribute or category 'age<=40'"),
+        (lambda: Domain([JOB], "job>=part"), ValueError, "unknown attribute or category 'job>=part'"),
         (lambda: Domain([JOB], ["job=none | job=full", "job=part"]), ValueError, "no cell"),
         (lambda: Domain([JOB], [3]), ValueError, "must lie in 0 .. 2"),
         (lambda: Domain([JOB], ["job=part", 3]), TypeError, "predicate text, several, or a list"),
@@ -199,12 +199,12 @@ def test_cells_are_those_that_listing_leaves(drawn):
     assert (domain.size, domain.valid_decided, domain.product) == (len(kept), True, prod(sizes))
     everything = np.array(list(product(*map(range, sizes))))
     assert domain.contains(everything).tolist() == [tuple(row) in set(kept) for row in everything.tolist()]
-    assert domain.places_of(domain.codes_of(everything)).tolist() == everything.tolist()
+    assert domain.codes_of(domain.cells_of(everything)).tolist() == everything.tolist()
     outside = everything + np.array(sizes)
     assert not domain.contains(outside).any()
-    by_codes = domain_of(sizes, domain.cells().tolist())
-    assert by_codes.table().tolist() == domain.table().tolist()
-    assert by_codes.contains(everything).tolist() == domain.contains(everything).tolist()
+    by_cells = domain_of(sizes, domain.cells().tolist())
+    assert by_cells.table().tolist() == domain.table().tolist()
+    assert by_cells.contains(everything).tolist() == domain.contains(everything).tolist()
 
 
 @given(ruled())
@@ -291,11 +291,11 @@ def test_rules_hold_at_any_width():
     hot = [Column(f"c{i}", [f"v{j}" for j in range(10)]) for i in range(60)]
     domain = Domain([Column("sex", ["m", "f"]), "pregnant", *hot], valid="~(pregnant & sex=m)")
     assert domain.size == 3 * 10**60
-    places = np.zeros((3, 62), dtype=np.uint8)
-    places[1, 1] = places[2, :2] = 1
-    assert domain.contains(places).tolist() == [True, False, True]
+    codes = np.zeros((3, 62), dtype=np.uint8)
+    codes[1, 1] = codes[2, :2] = 1
+    assert domain.contains(codes).tolist() == [True, False, True]
     with pytest.raises(DataError, match="valid cells"):
-        Rows.from_places(domain, places)
+        Rows.from_codes(domain, codes)
     assert [rule.columns for rule in domain.closure] == [(0, 1)]
     with pytest.raises(ValueError, match="at most 2\\^20 cells, not more than 10\\^20"):
         domain.cells()
@@ -333,10 +333,10 @@ def test_cells_of_few_rows_are_listed_whatever_the_attributes():
     assert (sixteen.size, len(sixteen.attributes), sixteen.table().shape) == (1 << 20, 80, (1 << 20, 5))
 
 
-# Predicates over places and ranges
+# Predicates over categories and ranges
 
 
-def test_ranges_and_places_are_names_of_predicates():
+def test_ranges_and_categories_are_names_of_predicates():
     domain = Domain([AGE, JOB, HOURS])
     cells = domain.table()
     found = {
@@ -359,17 +359,17 @@ def test_ranges_and_places_are_names_of_predicates():
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
-def test_rows_count_places(data):
+def test_rows_count_categories(data):
     sizes = data.draw(st.lists(st.sampled_from([2, 3, 5, 200, 300]), min_size=1, max_size=8))
     domain = Domain([Column(f"c{i}", k) if k > 2 else f"c{i}" for i, k in enumerate(sizes)])
     row = st.tuples(*(st.integers(0, k - 1) for k in sizes))
     drawn = data.draw(st.lists(row, max_size=12))
     chosen = drawn + drawn[::2]
-    rows = Rows.from_places(domain, np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
+    rows = Rows.from_codes(domain, np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
     expected = sorted(Counter(chosen).items())
-    assert [tuple(r) for r in rows.places().tolist()] == [r for r, _ in expected]
+    assert [tuple(r) for r in rows.codes().tolist()] == [r for r, _ in expected]
     assert rows.counts.tolist() == [times for _, times in expected]
-    again = Rows.from_places(domain, rows.places(), rows.counts)
+    again = Rows.from_codes(domain, rows.codes(), rows.counts)
     assert again.words.tolist() == rows.words.tolist()
     frame = domain.decode(np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
     chunks = [frame[i : i + 3] for i in range(0, len(frame), 3)]
@@ -384,22 +384,22 @@ def test_rows_count_places(data):
 
 def test_words_of_several_kinds_of_columns_fill_more_than_one_word():
     domain = Domain([Column(f"c{i}", 1000) for i in range(14)])  # 140 bits
-    places = np.random.default_rng(2).integers(0, 1000, (500, 14))
-    rows = Rows.from_places(domain, np.concatenate([places, places[:100]]))
+    codes = np.random.default_rng(2).integers(0, 1000, (500, 14))
+    rows = Rows.from_codes(domain, np.concatenate([codes, codes[:100]]))
     assert rows.words.shape == (500, 3)
-    assert rows.places().tolist() == sorted(places.tolist())
+    assert rows.codes().tolist() == sorted(codes.tolist())
     assert rows.n == 600
 
 
 def test_counts_beyond_doubles_are_exact():
     domain = Domain([JOB])
-    rows = Rows.from_places(domain, np.array([[0], [2], [0]]), np.array([2**60, 3, 1]))
+    rows = Rows.from_codes(domain, np.array([[0], [2], [0]]), np.array([2**60, 3, 1]))
     assert rows.table([0]).tolist() == [2**60 + 1, 0, 3]
     assert rows.histogram().tolist() == [2**60 + 1, 0, 3]
 
 
 @pytest.mark.parametrize(
-    ("places", "kind", "message"),
+    ("codes", "kind", "message"),
     [
         ([[3, 0]], DataError, "valid cells"),
         ([[-1, 0]], DataError, "valid cells"),
@@ -408,9 +408,9 @@ def test_counts_beyond_doubles_are_exact():
         ([[0.0, 1.0]], ValueError, "integers"),
     ],
 )
-def test_places_outside_are_refused(places, kind, message):
+def test_categories_outside_are_refused(codes, kind, message):
     with pytest.raises(kind, match=message):
-        Rows.from_places(Domain([JOB, "smoker"], "~(job=none & smoker)"), np.array(places))
+        Rows.from_codes(Domain([JOB, "smoker"], "~(job=none & smoker)"), np.array(codes))
 
 
 # Tables
@@ -422,11 +422,11 @@ def test_decode_undoes_encode(drawn, data):
     if not kept:
         return
     domain = domain_of(sizes, texts)
-    places = np.array(data.draw(st.lists(st.sampled_from(kept), max_size=10)), dtype=int).reshape(
+    codes = np.array(data.draw(st.lists(st.sampled_from(kept), max_size=10)), dtype=int).reshape(
         -1, len(sizes)
     )
-    frame = domain.decode(places)
-    assert domain.encode(frame).tolist() == places.tolist()
+    frame = domain.decode(codes)
+    assert domain.encode(frame).tolist() == codes.tolist()
     shuffled = frame[list(frame.columns[::-1])]
     pd.testing.assert_frame_equal(domain.decode(domain.encode(shuffled), like=shuffled), shuffled)
 
@@ -461,17 +461,17 @@ def test_bins_are_read_from_numbers_and_from_their_labels():
 @pytest.mark.parametrize(
     ("column", "values", "kind", "message"),
     [
-        (JOB, ["part", "fulll"], DataError, "'job' has values that are none of its places"),
+        (JOB, ["part", "fulll"], DataError, "'job' has values that are none of its categories"),
         (JOB, ["part", None], DataError, "'job' has missing values"),
         (JOB, [0.5, 1.0], TypeError, "'job' has dtype float64: expected the labels"),
-        (JOB, pd.Series(["part", "31337"], dtype="category"), DataError, "none of its places"),
+        (JOB, pd.Series(["part", "31337"], dtype="category"), DataError, "none of its categories"),
         (HOURS, [0, 5], DataError, "'hours' has values that are none"),
         (HOURS, [0, -1], DataError, "'hours' has values that are none"),
         (HOURS, [0.0, 1.0], TypeError, "expected integers from 0 to 4"),
         (HOURS, ["0", "1"], TypeError, "expected integers from 0 to 4"),
         (HOURS, pd.Series([1, None], dtype="Int64"), DataError, "missing values"),
         (AGE, [1.0, float("nan")], DataError, "missing values"),
-        (AGE, ["below 18", "31337"], DataError, "none of its places"),
+        (AGE, ["below 18", "31337"], DataError, "none of its categories"),
         (AGE, pd.to_datetime(["2020-01-01", "2020-01-02"]), TypeError, "'age' has dtype datetime64"),
     ],
 )
@@ -499,8 +499,8 @@ def test_other_sets_of_columns_are_refused():
 def test_sensitivities_of_the_counts_of_one_table(sizes, columns):
     domain = domain_of(sizes)
     rows = [np.array([row]) for row in product(*map(range, sizes))]
-    base = Rows.from_places(domain, np.concatenate(rows[::2]))
-    tables = [Rows.from_places(domain, np.concatenate([base.places(), row])).table(columns) for row in rows]
+    base = Rows.from_codes(domain, np.concatenate(rows[::2]))
+    tables = [Rows.from_codes(domain, np.concatenate([base.codes(), row])).table(columns) for row in rows]
     added = [table - base.table(columns) for table in tables]
     assert {(int(abs(d).sum()), int((d**2).sum())) for d in added} == {(1, 1)}
     replaced = [a - b for a in tables for b in tables]

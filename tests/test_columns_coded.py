@@ -8,11 +8,11 @@ from queries import Column, DataError, Domain
 
 
 def test_a_coded_column_of_bins_knows_its_ranges():
-    """Places below and from a cut, exactly as decimals; a gap is on neither side."""
+    """Categories below and from a cut, exactly as decimals; a gap is on neither side."""
     table = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
     names = ("a", "b", "gap")
     column = Column.coded("x", ["low", "mid", "high", "gap"], names, table, cuts=["0.1", "1e2"])
-    assert column.place_names == ("low", "mid", "high", "x=gap")
+    assert column.category_names == ("low", "mid", "high", "x=gap")
     assert column.holds(">=", "100").tolist() == [False, False, True, False]
     assert column.holds("<", "0.10").tolist() == [True, False, False, False]
     assert column.holds(">=", "1e-1").tolist() == [False, True, True, False]
@@ -20,7 +20,7 @@ def test_a_coded_column_of_bins_knows_its_ranges():
         assert column.holds(sign, value) is None
     assert column.holds("=", "gap").tolist() == [False, False, False, True]
     for cuts in ([2, 1], [1, 1], [1, 2, 3, 4]):
-        with pytest.raises(ValueError, match="cuts must ascend, and be fewer than the places"):
+        with pytest.raises(ValueError, match="cuts must ascend, and be fewer than the categories"):
             Column.coded("x", ["low", "mid", "high", "gap"], names, table, cuts=cuts)
 
 
@@ -33,8 +33,8 @@ def test_equal_objects_of_several_types_are_spelled_apart():
             assert alone.tolist() == [[["1", "True", "other"].index(str(value))]]
         together = domain.encode(pd.DataFrame({"x": pd.Series(order, dtype=object)}))
         assert together.tolist() == [[["1", "True", "other"].index(str(value))] for value in order]
-    # 1 + 0j == 1 and is no place: it does not borrow one from its neighbour
-    with pytest.raises(DataError, match="none of its places"):
+    # 1 + 0j == 1 and is no category: it does not borrow one from its neighbour
+    with pytest.raises(DataError, match="none of its categories"):
         domain.encode(pd.DataFrame({"x": pd.Series([1, 1 + 0j], dtype=object)}))
 
 
@@ -52,8 +52,8 @@ def test_numbers_are_compared_with_cuts_exactly(dtype):
     if dtype in ("int8", "bool"):
         values = values[:2]
     domain = Domain([Column("x", cuts=cuts)])
-    places = domain.encode(pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))
-    assert places[:, 0].tolist() == [sum(value >= cut for cut in cuts) for value in values]
+    codes = domain.encode(pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))
+    assert codes[:, 0].tolist() == [sum(value >= cut for cut in cuts) for value in values]
 
 
 @pytest.mark.parametrize("kind", [object, "category"])

@@ -26,7 +26,7 @@ def correlated(domain, n, seed):
 
 def test_eighteen_towns_and_three_sexes_alone():
     domain = Domain([Column("town", TOWNS), Column("sex", ["female", "male", "other"])])
-    rows = Rows.from_places(domain, correlated(domain, 4_000, 1))
+    rows = Rows.from_codes(domain, correlated(domain, 4_000, 1))
     made = smalldb.release(rows, epsilon=1, rng=1)
     assert made.data.shape == (4_000, 2)
     assert set(made.data["town"]) <= set(TOWNS)
@@ -43,11 +43,11 @@ def test_a_rule_holds_on_61_attributes():
         valid=["~(`sex=male` & pregnant)", "~(last & one & more)"],
     )
     assert len(domain.attributes) == 61
-    places = correlated(domain, 3_000, 2)
-    places = places[domain.contains(places)]
-    made = smalldb.release(Rows.from_places(domain, places), epsilon=1, rng=2)
+    codes = correlated(domain, 3_000, 2)
+    codes = codes[domain.contains(codes)]
+    made = smalldb.release(Rows.from_codes(domain, codes), epsilon=1, rng=2)
     assert made.record["mechanism"] == "marginals"
-    assert domain.contains(made.places).all()
+    assert domain.contains(made.codes).all()
     assert not ((made.data["sex"] == "male") & (made.data["pregnant"] == 1)).any()
 
 
@@ -70,4 +70,4 @@ def test_every_share_on_the_page_of_the_example_is_within_its_bound(examples, tm
         for columns in combinations(range(len(schema.domain.sizes)), width):
             gap = np.abs(real.table(columns) / real.n - made.rows.table(columns) / made.rows.n)
             assert gap.max() <= bound, columns
-    assert list(schema.decode(made.places).columns) == list(schema.names)
+    assert list(schema.decode(made.codes).columns) == list(schema.names)

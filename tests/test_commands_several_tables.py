@@ -38,7 +38,7 @@ range = [20, 80]
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def workdir(tmp_path, monkeypatch):
     coins = np.random.default_rng(1)
     data = pd.DataFrame({"ill": coins.random(200) < 0.3, "old": coins.random(200) < 0.5})
     data.astype(int).to_csv(tmp_path / "data.csv", index=False)
@@ -46,15 +46,15 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_folder_has_the_tables_and_what_they_are_drawn_from(place, capfd):
+def test_a_folder_has_the_tables_and_what_they_are_drawn_from(workdir, capfd):
     code, out, told = called(capfd, *[*GENERATE, "--tables", 3, "-o", "out", "--seed", 1, "--json"])
     assert code == 0 and "NOT PRIVATE" in told
     names = ["measurements.json", "record.json", "synthetic.csv", "tables.json"]
     tables = [f"table-0{k}.csv" for k in (1, 2, 3)]
     assert sorted(os.listdir("out")) == sorted(names + tables)
-    record = json.loads((place / "out" / "record.json").read_text())
+    record = json.loads((workdir / "out" / "record.json").read_text())
     assert record == json.loads(out) and record["privacy"]["epsilon"] == "5"
-    how = json.loads((place / "out" / "tables.json").read_text())
+    how = json.loads((workdir / "out" / "tables.json").read_text())
     assert how == {
         "tables": 3,
         "rows": 200,
@@ -70,28 +70,28 @@ def test_a_folder_has_the_tables_and_what_they_are_drawn_from(place, capfd):
     assert abs(combine([one.ill.mean() for one in read[:3]]).estimate - real.ill.mean()) < 0.05
 
 
-def test_a_seed_repeats_the_whole_folder(place, capfd):
+def test_a_seed_repeats_the_whole_folder(workdir, capfd):
     for name in ("one", "two"):
         assert called(capfd, *GENERATE, "--tables", 2, "-o", name, "--seed", 5)[0] == 0
     for name in os.listdir("one"):
-        assert (place / "one" / name).read_bytes() == (place / "two" / name).read_bytes()
+        assert (workdir / "one" / name).read_bytes() == (workdir / "two" / name).read_bytes()
 
 
-def test_tables_are_the_ones_of_the_release(place, capfd):
+def test_tables_are_the_ones_of_the_release(workdir, capfd):
     assert called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 5)[0] == 0
     release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
     for k, table in enumerate(release.tables(2, rng=5)):
         assert table.equals(pd.read_csv(f"out/table-0{k + 1}.csv"))
 
 
-def test_tables_are_written_as_the_input_is_read(place, capfd):
-    (place / "schema.toml").write_text(SCHEMA)
+def test_tables_are_written_as_the_input_is_read(workdir, capfd):
+    (workdir / "schema.toml").write_text(SCHEMA)
     rows = "".join(f"{'ja' if k % 3 else 'nein'};{20 + k % 60}\n" for k in range(120))
-    (place / "data.csv").write_text("ill;age\n" + rows)
+    (workdir / "data.csv").write_text("ill;age\n" + rows)
     more = ["--schema", "schema.toml", "--tables", 2, "-o", "out", "--seed", 1]
     code, _, told = called(capfd, *GENERATE, *more)
     assert code == 0, told
-    head, *lines = (place / "out" / "table-02.csv").read_text().splitlines()
+    head, *lines = (workdir / "out" / "table-02.csv").read_text().splitlines()
     assert head == "ill;age" and len(lines) == 120
     assert all(re.fullmatch(r"(ja|nein);[2-8][0-9](\.[0-9]+)?", line) for line in lines)
     assert len({line.split(";")[1] for line in lines}) > 20  # drawn from bins, not their middles
@@ -109,7 +109,7 @@ def test_what_can_only_be_read_is_written_as_csv():
     assert form_like(None) == "csv"  # of a database that the schema states
 
 
-def test_one_payment_for_all_tables(place, capfd):
+def test_one_payment_for_all_tables(workdir, capfd):
     code, _, told = called(
         capfd, *[*GENERATE, "--tables", 2, "-o", "out", "--ledger", "ledger", "--budget", 10]
     )
@@ -118,10 +118,10 @@ def test_one_payment_for_all_tables(place, capfd):
     assert sorted(os.listdir(".")) == ["data.csv", "ledger", "out"]
 
 
-def columns_of(number, place):
+def columns_of(number, workdir):
     coins = np.random.default_rng(2)
     frame = pd.DataFrame(coins.integers(0, 2, (300, number)), columns=[f"c{k}" for k in range(number)])
-    frame.to_csv(place / "data.csv", index=False)
+    frame.to_csv(workdir / "data.csv", index=False)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def columns_of(number, place):
         (["--strategy", "cells"], "cells measures too many .*: add --strategy adaptive"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(place, capfd, more, said):
-    columns_of(3 if "census" in more else 12, place)
+def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(workdir, capfd, more, said):
+    columns_of(3 if "census" in more else 12, workdir)
     code, _, told = called(
         capfd, *[*GENERATE, "--ledger", "ledger", "--budget", 10, *more, "--tables", 2, "-o", "out"]
     )
     assert code == 2 and re.search(said, told), told
-    assert not (place / "ledger").exists() or not Ledger("ledger").read().records
-    assert not (place / "out").exists()
+    assert not (workdir / "ledger").exists() or not Ledger("ledger").read().records
+    assert not (workdir / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -159,15 +159,15 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(place, capfd, m
         (["--tables", "2", "-o", "none/out"], "no such folder"),
     ],
 )
-def test_places_that_cannot_be_written_are_found_at_once(place, capfd, more, said):
-    (place / "full").mkdir()
-    (place / "full" / "kept").write_text("kept")
+def test_places_that_cannot_be_written_are_found_at_once(workdir, capfd, more, said):
+    (workdir / "full").mkdir()
+    (workdir / "full" / "kept").write_text("kept")
     code, _, told = called(capfd, *GENERATE, "--seed", 1, *more)
     assert code == 2 and said in told and told.count("\n") == 1
-    assert sorted(os.listdir(place)) == ["data.csv", "full"] and os.listdir("full") == ["kept"]
+    assert sorted(os.listdir(workdir)) == ["data.csv", "full"] and os.listdir("full") == ["kept"]
 
 
-def test_what_is_paid_is_released_where_chains_do_not_agree(place, capfd, monkeypatch):
+def test_what_is_paid_is_released_where_chains_do_not_agree(workdir, capfd, monkeypatch):
     def differ(*_, **__):
         raise NotMixed("the chains differ")
 
@@ -179,12 +179,12 @@ def test_what_is_paid_is_released_where_chains_do_not_agree(place, capfd, monkey
         "the release is paid, and stands in out without several tables; another run would pay again" in told
     )
     assert told.endswith("the chains differ\n")
-    assert json.loads(out) == json.loads((place / "out" / "record.json").read_text())
+    assert json.loads(out) == json.loads((workdir / "out" / "record.json").read_text())
     assert len(Ledger("ledger").read().records) == 1
     assert sorted(os.listdir("out")) == ["measurements.json", "record.json", "synthetic.csv"]
 
 
-def test_each_table_is_written_before_the_next_is_drawn(place, capfd, monkeypatch):
+def test_each_table_is_written_before_the_next_is_drawn(workdir, capfd, monkeypatch):
     order = []
 
     def draws():
@@ -205,7 +205,7 @@ def test_each_table_is_written_before_the_next_is_drawn(place, capfd, monkeypatc
 
 
 @pytest.mark.parametrize("when", ["drawing", "writing"])
-def test_an_error_leaves_no_folder(place, capfd, monkeypatch, when):
+def test_an_error_leaves_no_folder(workdir, capfd, monkeypatch, when):
     def failing(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -215,7 +215,7 @@ def test_an_error_leaves_no_folder(place, capfd, monkeypatch, when):
         monkeypatch.setattr("smalldb.files.output_folder.fill", failing)
     code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1, "--record", "r.json")
     assert code == 2 and "no space left" in told
-    assert os.listdir(place) == ["data.csv"] and not unfinished.unfinished
+    assert os.listdir(workdir) == ["data.csv"] and not unfinished.unfinished
 
 
 def test_a_folder_that_was_begun_can_be_abandoned_or_swept(tmp_path):
@@ -255,12 +255,12 @@ def test_an_empty_folder_is_taken(tmp_path):
     assert (tmp_path / "out" / "a").read_bytes() == b"text" and os.listdir(tmp_path / "out") == ["a"]
 
 
-def test_a_sample_of_the_rows_of_each_draw(place):
+def test_a_sample_of_the_rows_of_each_draw(workdir):
     release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
     whole, some = release.tables(4, rng=3), release.tables(4, rows=50, rng=3)
     for k, (all_rows, few) in enumerate(zip(whole, some, strict=True)):
         assert len(few) == 50 and len(all_rows) == 200
-        counts, own = (np.bincount(tables.places(k) @ [1, 2], minlength=4) for tables in (whole, some))
+        counts, own = (np.bincount(tables.codes(k) @ [1, 2], minlength=4) for tables in (whole, some))
         assert (own <= counts).all()  # without replacement
     with pytest.raises(ValueError, match="at most 200 rows"):
         release.tables(2, rows=201)
@@ -268,12 +268,12 @@ def test_a_sample_of_the_rows_of_each_draw(place):
         release.tables(2, rows=0)
 
 
-def test_tables_of_fewer_rows(place, capfd):
+def test_tables_of_fewer_rows(workdir, capfd):
     for name, rows, length in (("out", 30, 30), ("all", 5000, 200)):
         more = ["--tables", 2, "--table-rows", rows, "-o", name, "--seed", 1]
         assert called(capfd, *GENERATE, *more)[0] == 0
         assert len(pd.read_csv(f"{name}/table-02.csv")) == length
-        assert json.loads((place / name / "tables.json").read_text())["rows"] == length
+        assert json.loads((workdir / name / "tables.json").read_text())["rows"] == length
 
 
 def r_has(package):
@@ -284,7 +284,7 @@ def r_has(package):
 
 
 @pytest.mark.slow
-def test_r_pools_the_same_numbers(place, capfd):
+def test_r_pools_the_same_numbers(workdir, capfd):
     """The lines of the page, in R, from the files alone: estimates and intervals are those of `combine`."""
     if not r_has("mitools"):
         pytest.skip("R with mitools is not installed")
@@ -322,12 +322,12 @@ def test_r_pools_the_same_numbers(place, capfd):
         assert row("2 ", 1)[-2:] == pytest.approx(told[2:], rel=1e-5)
 
 
-def test_samples_are_random_among_the_rows(place):
+def test_samples_are_random_among_the_rows(workdir):
     release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
 
     def drawn(rows):
-        stream = streamed(release.measurements, 200, release.places, count=60, rows=rows, rng=3)
-        return np.array([places for places, _ in islice(stream.draws, 60)])
+        stream = streamed(release.measurements, 200, release.codes, count=60, rows=rows, rng=3)
+        return np.array([codes for codes, _ in islice(stream.draws, 60)])
 
     shares = drawn(20)[:, :, 1].mean(axis=1) - drawn(None)[:, :, 1].mean(axis=1)
     # hypergeometric: variance p (1 - p) / 20 * (1 - 20 / 200)

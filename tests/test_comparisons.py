@@ -1,4 +1,4 @@
-"""Comparisons within predicates and of computed columns: tables over places that are true row by row."""
+"""Comparisons within predicates and of computed columns: tables over categories that are true row by row."""
 
 import itertools
 import operator
@@ -64,12 +64,12 @@ RULES = {
 def test_a_rule_is_the_table_of_all_rows_by_value(rule):
     schema = parse_schema(f"valid = ['{rule}']\n{WAGES}")
     table = every_row()
-    places = [
+    codes = [
         schema.columns[c].found(pd.Series([r[n] for r in table], dtype=object)) for c, n in enumerate(NAMES)
     ]
     expected = [RULES[rule](with_computed(row)) for row in table]
     assert 0 < sum(expected) < len(table)
-    assert schema.domain.contains(np.stack(places, axis=1)).tolist() == expected
+    assert schema.domain.contains(np.stack(codes, axis=1)).tolist() == expected
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -160,11 +160,11 @@ determines = { country = { Aix = "F" } }
     assert "\n" not in told
     for said, line in {
         "column 'sex' has no numbers": 2,
-        "unknown attribute or place 'ages<age'": 3,
+        "unknown attribute or category 'ages<age'": 3,
         "column 'pay' is compared within a predicate": 4,
         "there is no column 'died'": 5,
-        "unknown attribute or place 'nobody'": 6,
-        "missing_with: column 'age' has no place for gaps": 17,
+        "unknown attribute or category 'nobody'": 6,
+        "missing_with: column 'age' has no category for gaps": 17,
         "determines: there is no column 'country'": 23,
     }.items():
         assert said in told, said
@@ -172,7 +172,7 @@ determines = { country = { Aix = "F" } }
     assert told.count("'pay") == 1
 
 
-def test_a_comparison_of_too_many_places_is_refused():
+def test_a_comparison_of_too_many_categories_is_refused():
     columns = "".join(f'columns.{c} = {{ kind = "integers", range = [0, 1500] }}\n' for c in "ab")
     with pytest.raises(ValueError, match=r"looks at 3 columns of more than 2\^20 cells together"):
         parse_schema(f'valid = ["~c | a < b"]\n{columns}columns.c = {{ kind = "bool" }}')

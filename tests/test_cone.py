@@ -79,11 +79,11 @@ def drawn_of(frames, shares, totals, number):
 @pytest.mark.parametrize("sizes", [(2,), (5,), (2, 2), (3, 2), (2, 2, 2), (4, 3), (2, 3, 4), (1, 3, 2)])
 def test_rows_span_the_space_of_consistent_tables(sizes):
     found = []
-    for places in product(*map(range, sizes)):
-        u = np.concatenate([np.eye(k)[place] for k, place in zip(sizes, places, strict=True)])
+    for codes in product(*map(range, sizes)):
+        u = np.concatenate([np.eye(k)[code] for k, code in zip(sizes, codes, strict=True)])
         found.append(np.outer(u, u).ravel())
     assert np.linalg.matrix_rank(np.array(found)) == dimensions(sizes)
-    # places that no table tells apart: one way for each column but the first
+    # categories that no table tells apart: one way for each column but the first
     assert np.linalg.matrix_rank(sum(found).reshape(sum(sizes), -1)) == width(sizes)
 
 
@@ -402,7 +402,7 @@ def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated
     assert noise.quantile(None, failure) == max(noise.quantile(unit, failure) for unit in np.eye(noise.count))
 
 
-# two columns of two places: rows as signs, and the cone of 3 x 3 matrices with one number on the diagonal
+# two columns of two categories: rows as signs, and the cone of 3 x 3 matrices with one number on the diagonal
 STEP, HALF, REACH = 0.5, 32, 5  # of the grid, its points on either side, where ratios are looked at
 SIGNS = [(one, other, one * other) for one, other in product((-1, 1), repeat=2)]
 MOVES = {
@@ -428,7 +428,7 @@ def difference(rate):
 
 
 def worst(density, moves):
-    """The largest log ratio between two places that one move apart."""
+    """The largest log ratio between two points that one move apart."""
     middle, reach = 2 * HALF, round(REACH / STEP)
     here = np.log(density[(slice(middle - reach, middle + reach + 1),) * 3])
     found = []
@@ -468,8 +468,8 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
     assert max(fit(0.6), fit(1.6)) < 1e-6
 
 
-@pytest.mark.parametrize("places", [(), (3,), (3, 4), (2, 4)])
-def test_moments_are_those_of_draws(places):
+@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 4)])
+def test_moments_are_those_of_draws(shape):
     sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 50_000
     columns, tables = (
         [one - other for one, other in zip(*some, strict=True)]
@@ -480,19 +480,19 @@ def test_moments_are_those_of_draws(places):
         (3,): columns[1],
         (3, 4): tables[2].reshape(count, -1),
         (2, 4): tables[1].reshape(count, -1),
-    }[places]
-    stated = {m: x * 9**m for m, x in cone._even_moments(sizes, places, range(4)).items()}  # at rate 1/3
+    }[shape]
+    stated = {m: x * 9**m for m, x in cone._even_moments(sizes, shape, range(4)).items()}  # at rate 1/3
     assert stated[0] == 1
     for m in (1, 2, 3):
         powers = (drawn ** (2 * m)).mean(axis=1)
         error = powers.std() / count**0.5
         assert abs(powers.mean() - float(stated[m])) < 4.5 * error < 0.5 * float(stated[m])
     for failure in (Fraction(1, 10), Fraction(1, 1000)):
-        found = cone.quantile(sizes, Fraction(1, 300), places, failure)
+        found = cone.quantile(sizes, Fraction(1, 300), shape, failure)
         assert (abs(100 * drawn) > found + 0.5).mean() <= failure
         assert (abs(100 * drawn) > found / 1.5).mean() > failure / 2
         # some moment proves it, and none proves a twentieth less
-        moments = cone._even_moments(sizes, places, range(1, 20))
+        moments = cone._even_moments(sizes, shape, range(1, 20))
         reached = (found + Fraction(1, 2)) / 300
         assert min(x / reached ** (2 * m) for m, x in moments.items()) <= failure
         assert min(x / (reached * Fraction(19, 20)) ** (2 * m) for m, x in moments.items()) > failure

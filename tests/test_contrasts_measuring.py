@@ -50,8 +50,8 @@ def table(domain, histogram):
     return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
 
 
-def odd(row, places):
-    return sum(int(row[i]) for i in places) % 2
+def odd(row, positions):
+    return sum(int(row[i]) for i in positions) % 2
 
 
 @pytest.mark.parametrize("queries", CLASSES, ids=lambda q: q.text[:12])
@@ -59,15 +59,15 @@ def test_a_query_is_the_sum_of_its_parities(queries):
     workload = queries.workload(Domain([*"abcd"]))
     series = spectrum(workload)
     cells = workload.domain.table()
-    chi = np.array([[(-1) ** odd(cell, places) for cell in cells] for places in series.sets])
+    chi = np.array([[(-1) ** odd(cell, positions) for cell in cells] for positions in series.sets])
     wanted = workload.matrix() / workload.denominator
     found = np.array([series.answers(column) for column in chi.T.astype(float)]).T
     np.testing.assert_allclose(found, wanted, atol=1e-14)
     assert list(series.sets) == sorted(set(series.sets), key=lambda s: (len(s), s))
     assert (series.coefficients != 0).all()
-    for places in combinations(range(4), 2):  # a parity that is left out is in no query
-        if places not in series.sets:
-            column = [(-1) ** odd(cell, places) for cell in cells]
+    for positions in combinations(range(4), 2):  # a parity that is left out is in no query
+        if positions not in series.sets:
+            column = [(-1) ** odd(cell, positions) for cell in cells]
             assert not (workload.matrix() @ column).any()
 
 
@@ -167,18 +167,18 @@ def test_radius_quantiles_are_exact(count, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [Fraction(1, 9), Fraction(1, 40)])
 def test_a_wide_radius_has_its_law(rate):
-    """Drawn by blocks of 2 and of 10 levels; a uniform place in a level's share is a uniform number."""
+    """Drawn by blocks of 2 and of 10 levels; a uniform position in a level's share is a uniform number."""
     source, trials = SeededBits(6), 300
     drawn = np.array([_radius(3, rate, source) for _ in range(trials)])
     inside = np.random.default_rng(1).random(trials)
 
-    def places(r):
+    def positions(r):
         weights = np.array([(2 * level + 1) ** 3 * exp(-r * level) for level in range(2000)])
         weights /= weights.sum()
         return np.cumsum(weights)[drawn] - weights[drawn] * inside
 
-    assert stats.kstest(places(float(rate)), "uniform").pvalue > 1e-6
-    assert stats.kstest(places(0.7 * float(rate)), "uniform").pvalue < 1e-6
+    assert stats.kstest(positions(float(rate)), "uniform").pvalue > 1e-6
+    assert stats.kstest(positions(0.7 * float(rate)), "uniform").pvalue < 1e-6
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -252,8 +252,8 @@ def test_each_part_gets_the_noise_of_its_share(relation):
     for plan in (plan for workload in workloads for plan in alternatives(workload, **public)):
         truth = counts(plan, rows)
         noise = np.array([measure(plan, rows, source).values - truth for _ in range(trials)])
-        places = np.cumsum([0, *(len(part.sets) or domain.size for part in plan.parts)])
-        for part, first, last in zip(plan.parts, places[:-1], places[1:], strict=True):
+        positions = np.cumsum([0, *(len(part.sets) or domain.size for part in plan.parts)])
+        for part, first, last in zip(plan.parts, positions[:-1], positions[1:], strict=True):
             seen.add((part.law, len(plan.parts) > 1))
             if part.law == "cells":
                 rate = float(plan.epsilon * part.share) / (2 if relation == "replace-one" else 1)
@@ -399,9 +399,9 @@ def test_the_loss_is_that_of_the_law(relation):
             gaps = [abs(a - b) for a, b in zip(z, truth.tolist(), strict=True)]
             if plan.method == "cells":
                 return plan.rate(plan.parts[0]) * sum(gaps)
-            places, total = iter(gaps), Fraction(0)
+            positions, total = iter(gaps), Fraction(0)
             for part in plan.parts:
-                total += plan.epsilon * part.share * max(next(places) for _ in part.sets)
+                total += plan.epsilon * part.share * max(next(positions) for _ in part.sets)
             return total
 
         box = product(
@@ -418,7 +418,7 @@ def test_what_is_released_are_the_counts_with_noise(relation):
     rows = table(domain, (3, 1, 0, 2))
     plans = alternatives(Conjunctions(2).workload(domain), n=6, epsilon=2, neighbours=relation)
     for plan in of_each_kind(plans):
-        sets = [places for part in plan.parts for places in part.sets]
+        sets = [positions for part in plan.parts for positions in part.sets]
         truth = [signed(rows, s, relation) for s in sets]
         truth += [3, 1, 0, 2] if plan.parts[-1].law == "cells" else []
         assert counts(plan, rows).tolist() == truth
@@ -430,8 +430,8 @@ def test_what_is_released_are_the_counts_with_noise(relation):
         assert not measure(plan, rows, source).values.flags.writeable
 
 
-def signed(rows, places, relation):
-    odds = sum(int(c) for row, c in zip(rows.bits(), rows.counts, strict=True) if odd(row, places))
+def signed(rows, positions, relation):
+    odds = sum(int(c) for row, c in zip(rows.bits(), rows.counts, strict=True) if odd(row, positions))
     return odds if relation == "replace-one" else rows.n - 2 * odds
 
 

@@ -86,7 +86,7 @@ def test_threads(engine, workers):
 def test_any_order(seed):
     parts = list(range(30))
     found = list(finished(abs, parts, executor=Shuffled(seed, 30)))
-    assert [place for place, _ in found] != sorted(parts)
+    assert [position for position, _ in found] != sorted(parts)
     assert sorted(found) == list(enumerate(parts))
     chosen = {"rows": 6, "engine": "dynamic"}
     plain = smalldb.census(FRAME, Conjunctions(2), **chosen)
@@ -104,7 +104,7 @@ def test_parts_that_are_lost_are_run_again_and_counted_once(engine, tmp_path):
 def test_each_part_comes_exactly_once():
     with Leaky(2) as executor, pytest.warns(RuntimeWarning, match="lost 64 of 200 parts"):
         found = list(finished(abs, range(-100, 100), executor=executor))
-    assert sorted(found) == [(place, abs(part)) for place, part in enumerate(range(-100, 100))]
+    assert sorted(found) == [(position, abs(part)) for position, part in enumerate(range(-100, 100))]
 
 
 def test_parts_that_a_shutdown_cancels_are_run_again():
@@ -164,7 +164,7 @@ def test_a_killed_process_is_made_up_for(tmp_path):
         pytest.warns(RuntimeWarning, match="BrokenProcessPool"),
     ):
         found = list(finished(work, range(12), executor=executor, checkpoint=kept))
-    assert sorted(found) == [(place, place * place) for place in range(12)]
+    assert sorted(found) == [(position, position * position) for position in range(12)]
     assert sorted(finished(work, range(12), checkpoint=kept)) == sorted(found)
 
 
@@ -185,7 +185,7 @@ def test_a_table_in_partitions(tmp_path):
     whole = read_table(str(tmp_path / "all.csv"), schema)
     with ThreadPoolExecutor(2) as executor:
         tables = executor.map(partial(read_table, schema=schema), paths)
-        together = tally(schema.domain, ((rows.places(), rows.counts) for rows in tables))
+        together = tally(schema.domain, ((rows.codes(), rows.counts) for rows in tables))
     assert together.words.tolist() == whole.words.tolist()
     assert together.counts.tolist() == whole.counts.tolist()
 
@@ -209,9 +209,9 @@ def test_dask_with_a_worker_killed_in_mid_run(tmp_path, monkeypatch):
         assert len(set(victims.values())) == 2
         saved, save = [], Checkpoint.save
 
-        def killing(self, place, result):
-            save(self, place, result)
-            saved.append(place)
+        def killing(self, position, result):
+            save(self, position, result)
+            saved.append(position)
             if len(saved) == 3:
                 os.kill(min(victims.values()), signal.SIGKILL)
 

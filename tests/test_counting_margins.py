@@ -117,8 +117,8 @@ def test_laws_in_words_of_four_bits(monkeypatch, counts, rate):
     assert found.mean() == float(sum(s * p for s, p in exact.items()) / 7)
     below = list(accumulate(exact.values()))
     for wanted in (Fraction(i, 64) for i in range(1, 64)):
-        place = next(i for i, total in enumerate(below) if total >= wanted)
-        assert found.quantile(wanted) == float(Fraction(list(counts)[place], 7))
+        position = next(i for i, total in enumerate(below) if total >= wanted)
+        assert found.quantile(wanted) == float(Fraction(list(counts)[position], 7))
     for level in counts:
         assert found.exceedance(Fraction(level, 7)) == float(sum(p for s, p in exact.items() if s > level))
 

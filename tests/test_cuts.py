@@ -53,10 +53,10 @@ def log_posterior(rows, blocks, measurements, model):
     for (column, *given), before in zip(model.cliques, model.before, strict=True):
         cells = np.zeros(len(before), np.int64)
         for row in rows:
-            place = 0
+            cell = 0
             for c in (*given, column):
-                place = place * counts[c] + int(model.groups[c][row[c]])
-            cells[place] += 1
+                cell = cell * counts[c] + int(model.groups[c][row[c]])
+            cells[cell] += 1
         for own, mass in zip(
             cells.reshape(-1, counts[column]), before.reshape(-1, counts[column]), strict=True
         ):

@@ -159,10 +159,10 @@ def test_a_query_that_does_not_fit_is_told_in_a_line(base, expected, query, said
 def test_a_database_of_several_tables_asks_which(tmp_path, expected):
     for path in (sqlite_of(tmp_path / "t.db"), f"sqlite:///{sqlite_of(tmp_path / 'u.db')}"):
         with sqlite3.connect(path.removeprefix("sqlite:///")) as base:
-            base.execute("CREATE TABLE places (town TEXT)")
+            base.execute("CREATE TABLE towns (town TEXT)")
             base.execute('CREATE VIEW "older people" AS SELECT * FROM people WHERE age > 65')
         base.close()
-        with pytest.raises(ValueError, match=r"has 3 tables.*'places'.*: say which \(--query, or file.query"):
+        with pytest.raises(ValueError, match=r"has 3 tables.*'towns'.*: say which \(--query, or file.query"):
             read_table(path, parse_schema(SCHEMA))
         same(read_table(path, parse_schema(f"file.query = 'people'\n{SCHEMA}")), expected)
         older = read_table(path, parse_schema(SCHEMA), file=FileFormat(query='SELECT * FROM "older people"'))
@@ -182,12 +182,12 @@ def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
     """An error of the database may quote the value that it is about."""
     path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")] * 70_000)
     query = "SELECT abs(iif(rowid = 69000, -9223372036854775808, age)) AS age, pay, town, smoker FROM people"
-    for place in (path, f"sqlite:///{path}"):
-        if place != path:
+    for address in (path, f"sqlite:///{path}"):
+        if address != path:
             pytest.importorskip("sqlalchemy")
         with pytest.raises(DataError) as caught:
-            read_table(place, parse_schema(SCHEMA), file=FileFormat(query=query))
-        assert caught.value.__context__ is None and "9" not in str(caught.value).removeprefix(shown(place))
+            read_table(address, parse_schema(SCHEMA), file=FileFormat(query=query))
+        assert caught.value.__context__ is None and "9" not in str(caught.value).removeprefix(shown(address))
 
 
 def test_a_query_that_fails_on_its_first_row_says_that_it_looked_at_the_data(tmp_path):
@@ -288,8 +288,8 @@ def test_postgresql(tmp_path, expected, monkeypatch, capfd):
     pytest.importorskip("sqlalchemy")
     schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
     with postgres.server() as port:
-        place = f"127.0.0.1:{port}/postgres"
-        url = f"postgresql+psycopg://ann:{quote_plus(postgres.PASSWORD)}@{place}"
+        host = f"127.0.0.1:{port}/postgres"
+        url = f"postgresql+psycopg://ann:{quote_plus(postgres.PASSWORD)}@{host}"
         address = f"host=127.0.0.1 port={port} user=ann dbname=postgres"
         with psycopg.connect(address, password=postgres.PASSWORD) as base:
             base.execute("CREATE SCHEMA other")
@@ -322,7 +322,7 @@ def test_postgresql(tmp_path, expected, monkeypatch, capfd):
             read_table(wrong, schema)
         assert postgres.PASSWORD not in str(caught.value)
         text = tmp_path / "s.toml"
-        text.write_text(f"file.url = 'postgresql+psycopg://ann@{place}'\n{SCHEMA}")
+        text.write_text(f"file.url = 'postgresql+psycopg://ann@{host}'\n{SCHEMA}")
         monkeypatch.setenv("PGPASSWORD", postgres.PASSWORD)
         outputs = [tmp_path / name for name in ("out.csv", "record.json", "page.html", "ledger")]
         given = [

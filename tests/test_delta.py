@@ -108,11 +108,11 @@ def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monk
     part, source = plan.parts[0], SeededBits(1)
     noise = np.array([measure(plan, rows, source).values - counts(plan, rows) for _ in range(400)])
     unit = 2 if relation == "replace-one" else 1
-    stated = np.array([part.deviations[len(places)] for places in part.sets]) / unit
+    stated = np.array([part.deviations[len(positions)] for positions in part.sets]) / unit
     squares = (noise / stated) ** 2
     assert squares.mean() == pytest.approx(1, abs=6 * sqrt(2 / squares.size))
     for order in part.variances:
-        some = squares[:, [len(places) == order for places in part.sets]]
+        some = squares[:, [len(positions) == order for positions in part.sets]]
         assert some.mean() == pytest.approx(1, abs=6 * sqrt(2 / some.size))
     monkeypatch.setattr(DiscreteGaussian, "draw", lambda _, count, __: np.zeros(count, np.int64))
     assert measure(plan, rows, source).values.tolist() == counts(plan, rows).tolist()

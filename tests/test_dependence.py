@@ -33,8 +33,8 @@ def universe(sizes=SIZES):
     return Universe(tuple(sizes), (False,) * len(sizes), tables, (1,) * len(tables))
 
 
-def rows_of(places):
-    return checked(places, np.ones(len(places), dtype=np.int64), SIZES)
+def rows_of(codes):
+    return checked(codes, np.ones(len(codes), dtype=np.int64), SIZES)
 
 
 def tied(weight, seed=0):

@@ -82,7 +82,7 @@ def test_a_table_may_lack_them_and_its_release_has_them_last():
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_files_spell_them_as_the_schema_does(form, tmp_path):
     schema = parse_schema(WAGES)
-    made = schema.decode(schema.encode(wages(60)).places(), rng=3)
+    made = schema.decode(schema.encode(wages(60)).codes(), rng=3)
     path = tmp_path / f"made.{form}"
     path.write_bytes(written(made, form, schema))
     lines = path.read_text().splitlines()
@@ -99,7 +99,7 @@ def test_files_spell_them_as_the_schema_does(form, tmp_path):
 def test_rows_of_data_in_which_one_is_another_are_counted_and_not_refused(tmp_path, capfd):
     table, text = tmp_path / "made.csv", tmp_path / "s.toml"
     schema = parse_schema(WAGES)
-    made = schema.decode(schema.encode(wages(40)).places(), rng=3)
+    made = schema.decode(schema.encode(wages(40)).codes(), rng=3)
     made["years"] = made["years"].where(made.index != 5, "99,99")
     table.write_bytes(written(made, "csv", schema))
     text.write_text(WAGES)
@@ -119,7 +119,7 @@ def test_rows_of_data_in_which_one_is_another_are_counted_and_not_refused(tmp_pa
         ('{ derive = "entry" }', "it is a date, and no number"),
         ('{ derive = "entry * 2 - entry" }', "a date can be subtracted from another and no more"),
         ('{ derive = "age / 3" }', "say how many digits it has"),
-        ('{ derive = "age - education" }', "missing = true gives gaps a place"),
+        ('{ derive = "age - education" }', "missing = true gives gaps a category"),
         ('{ derive = "age / (age - 30)", decimals = 1 }', "divide by 0"),
         ('{ derive = "6" }', "it names no column"),
         ('{ derive = "age -" }', "expected an expression"),

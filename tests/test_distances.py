@@ -22,12 +22,12 @@ def rows(seed, n, domain=DOMAIN):
     chance = np.random.default_rng(seed)
     weights = [chance.dirichlet([0.7] * k) for k in domain.sizes]
     drawn = [chance.choice(k, n, p=p) for k, p in zip(domain.sizes, weights, strict=True)]
-    return Rows.from_places(domain, np.column_stack(drawn))
+    return Rows.from_codes(domain, np.column_stack(drawn))
 
 
 def listed(table):
-    """Every row of the table, as a tuple of places."""
-    pairs = zip(table.places().tolist(), table.counts.tolist(), strict=True)
+    """Every row of the table, as a tuple of codes."""
+    pairs = zip(table.codes().tolist(), table.counts.tolist(), strict=True)
     return [tuple(row) for row, times in pairs for _ in range(times)]
 
 
@@ -35,9 +35,9 @@ def naive(real, made, width, max_cells):
     """Tables -> TVD and largest difference of a cell, as fractions, and TVD of independent columns."""
     ours, theirs, sizes = listed(real), listed(made), real.domain.sizes
     margins = {
-        (c, place): Fraction(sum(row[c] == place for row in ours), len(ours))
+        (c, code): Fraction(sum(row[c] == code for row in ours), len(ours))
         for c, k in enumerate(sizes)
-        for place in range(k)
+        for code in range(k)
     }
     found = {}
     for columns in combinations(range(len(sizes)), width):
@@ -50,7 +50,7 @@ def naive(real, made, width, max_cells):
         off, apart = [], Fraction(0)
         for cell in cells:
             a, b = Fraction(ours_in[cell], len(ours)), Fraction(theirs_in[cell], len(theirs))
-            alone = prod(margins[c, place] for c, place in zip(columns, cell, strict=True))
+            alone = prod(margins[c, code] for c, code in zip(columns, cell, strict=True))
             off.append(abs(a - b))
             apart += abs(a - alone)
         found[columns] = float(sum(off) / 2), float(max(off)), float(apart / 2)
@@ -77,8 +77,8 @@ def test_distances_are_those_of_the_definition(seed, n, m, width, max_cells):
 def test_a_table_is_at_no_distance_from_itself_and_counts_may_be_large():
     table = rows(1, 40)
     assert distances(table, table, 2).tvd.max() == 0
-    many = Rows.from_places(DOMAIN, table.places(), table.counts * 2**52)
-    other = Rows.from_places(DOMAIN, rows(2, 30).places(), rows(2, 30).counts * 2**50)
+    many = Rows.from_codes(DOMAIN, table.codes(), table.counts * 2**52)
+    other = Rows.from_codes(DOMAIN, rows(2, 30).codes(), rows(2, 30).counts * 2**50)
     small = distances(table, rows(2, 30), 2)
     assert distances(many, other, 2).tvd.tolist() == small.tvd.tolist()
     assert distances(many, other, 2).largest.tolist() == small.largest.tolist()
@@ -86,7 +86,7 @@ def test_a_table_is_at_no_distance_from_itself_and_counts_may_be_large():
 
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match="over different domains"):
-        distances(rows(1, 5), Rows.from_places(Domain(["a"]), np.array([[1]])), 1)
+        distances(rows(1, 5), Rows.from_codes(Domain(["a"]), np.array([[1]])), 1)
     for width in (0, 5):
         with pytest.raises(ValueError, match="width must be from 1 to the 4 columns"):
             distances(rows(1, 5), rows(2, 5), width)

@@ -125,16 +125,16 @@ def test_the_commands_for_real_tables_run_as_printed(folder):
         read_schema("draft.toml")
 
 
-@pytest.mark.parametrize("attributes, place", [(4, 0), (6, 1)])
-def test_the_largest_rows_are_as_stated(attributes, place):
+@pytest.mark.parametrize("attributes, position", [(4, 0), (6, 1)])
+def test_the_largest_rows_are_as_stated(attributes, position):
     stated = [
         int(n) for n in re.search(r"(\d+) rows for\s+four attributes and (\d+) for six", README).groups()
     ]
     domain = Domain([f"x{i}" for i in range(attributes)])
     census = {"n": 2000, "epsilon": 1, "mechanism": "census"}
-    assert smalldb.plan(domain, **census, rows=stated[place]).rows == stated[place]
+    assert smalldb.plan(domain, **census, rows=stated[position]).rows == stated[position]
     with pytest.raises(ValueError, match="beyond the budget"):
-        smalldb.plan(domain, **census, rows=stated[place] + 1)
+        smalldb.plan(domain, **census, rows=stated[position] + 1)
 
 
 def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
@@ -216,8 +216,8 @@ def test_the_page_on_columns_can_be_followed():
     assert names["found"].max_error < 0.1
     assert f"{names['pairs'].independent.mean():.3f})" in text
     assert names["pairs"].tvd.mean() < names["pairs"].independent.mean() / 2
-    for (columns, places), expected in names["expected"].items():
-        assert rows[f"{columns} columns"][[5, 20, 100].index(places)] == f"{expected:.3f}"
+    for (columns, categories), expected in names["expected"].items():
+        assert rows[f"{columns} columns"][[5, 20, 100].index(categories)] == f"{expected:.3f}"
     wide = Domain([Column(f"c{i}", 300) for i in range(100)])
     with pytest.raises(ValueError, match="use fewer columns"):
         smalldb.plan(wide, n=20000, epsilon=1)

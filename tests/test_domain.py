@@ -76,7 +76,7 @@ def test_a_dtype_is_refused_before_a_value_is_seen(dtype, values):
     with pytest.raises(TypeError) as caught:
         Domain(["a"]).encode(pd.DataFrame({"a": column}))
     kind = column.dtype if isinstance(column.dtype, np.dtype) else type(column.dtype).__name__
-    expected = "bool or 0/1 integers (others: schema=..., or domain=Domain([Column(name, places), ...]))"
+    expected = "bool or 0/1 integers (others: schema=..., or domain=Domain([Column(name, categories), ...]))"
     assert str(caught.value) == f"column 'a' has dtype {kind}: expected {expected}"
     assert "31337" not in str(caught.value)
 
@@ -117,7 +117,7 @@ def test_other_column_sets_are_refused(frame, message):
         ((["a"], "a & ~a"), ValueError, "no cell"),
         ((["a"], []), ValueError, "no cell"),
         ((["a"], [2]), ValueError, "must lie in"),
-        ((["a"], [True]), TypeError, "integer cell codes"),
+        ((["a"], [True]), TypeError, "integer cell numbers"),
         (([f"x{i}" for i in range(63)], [0]), ValueError, "at most 62"),
     ],
 )

@@ -95,7 +95,9 @@ def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, se
     scores = replace(scores, cells=scores.cells[order], weights=scores.weights[order])
     with pytest.MonkeyPatch.context() as patch:
         layout = module._layout
-        patch.setattr(module, "_layout", lambda scores: ([64 + place for place in layout(scores)[0]], 128))
+        patch.setattr(
+            module, "_layout", lambda scores: ([64 + position for position in layout(scores)[0]], 128)
+        )
         recursion = module.Recursion.build(scores, candidates)
     recursion = replace(recursion, limbs=2)
     layers = list(recursion.run((), Cost()))
@@ -321,7 +323,7 @@ def test_states_with_the_same_future_are_joined():
 
 
 def greedy(matrix):
-    """Distinct columns from the last place to the first, by (live queries, weight, column)."""
+    """Distinct columns from the last position to the first, by (live queries, weight, column)."""
     columns = sorted(set(zip(*matrix, strict=True)))
     placed = []
     while columns:

@@ -271,8 +271,8 @@ def test_no_query_over_many_candidates():
     found = enumerate_scores(scores)
     total = multisets.count(24, 40)
     assert found.counts == (total,)
-    place = total // 3
-    assert tuple(found.candidate(0, place)[scores.cells].tolist()) == multisets.unrank(place, 24, 40)
+    position = total // 3
+    assert tuple(found.candidate(0, position)[scores.cells].tolist()) == multisets.unrank(position, 24, 40)
 
 
 def test_a_shard_can_be_sent_to_another_process():
@@ -286,9 +286,9 @@ def test_out_of_range():
     scores, _ = posed(*CASES["thresholds"])
     found = enumerate_scores(scores)
     rank = next(r for r, count in enumerate(found.counts) if count)
-    for place in [(rank, found.counts[rank]), (rank, -1), (-1, 0), (len(found.counts), 0)]:
+    for position in [(rank, found.counts[rank]), (rank, -1), (-1, 0), (len(found.counts), 0)]:
         with pytest.raises(IndexError, match="rank must be"):
-            found.candidate(*place)
+            found.candidate(*position)
 
 
 def test_a_value_that_shows_nothing():

@@ -43,7 +43,7 @@ FACTORS = [RNG.normal(size=tuple(GROUPINGS[c].groups(level) for c, level in scop
 
 def spread(scope, table):
     """A table over groups as an array over all cells."""
-    index = np.ix_(*[GROUPINGS[c].of_places(level) for c, level in scope])
+    index = np.ix_(*[GROUPINGS[c].of_categories(level) for c, level in scope])
     shape = [1] * len(SIZES)
     for c, _ in scope:
         shape[c] = SIZES[c]
@@ -53,7 +53,7 @@ def spread(scope, table):
 def gathered(scope, p):
     """The sums of an array over all cells, cell by cell."""
     found = np.zeros(tuple(GROUPINGS[c].groups(level) for c, level in scope))
-    groups = [GROUPINGS[c].of_places(level) for c, level in scope]
+    groups = [GROUPINGS[c].of_categories(level) for c, level in scope]
     for cell in product(*map(range, SIZES)):
         found[tuple(g[cell[c]] for g, (c, _) in zip(groups, scope, strict=True))] += p[cell]
     return found
@@ -76,8 +76,8 @@ def test_groups_are_nested_ranges_of_the_order(k, ordered):
     for coarse in range(grouping.finest + 1):
         for fine in range(coarse, grouping.finest + 1):
             assert set(grouping.starts[coarse]) <= set(grouping.starts[fine])
-            inside = grouping.of_places(fine)
-            assert (grouping.parents(coarse, fine)[inside] == grouping.of_places(coarse)).all()
+            inside = grouping.of_categories(fine)
+            assert (grouping.parents(coarse, fine)[inside] == grouping.of_categories(coarse)).all()
             assert (grouping.starts[fine][grouping.inside(coarse, fine)] == grouping.starts[coarse]).all()
 
 
@@ -123,8 +123,8 @@ def test_every_factor_lies_in_its_bucket():
     for scope, home in zip(SCOPES, tree.homes, strict=True):
         levels = dict(tree.buckets[home].scope)
         assert all(level <= levels[c] for c, level in scope)
-    for place, bucket in enumerate(tree.buckets):
-        assert bucket.parent == -1 or bucket.parent > place
+    for position, bucket in enumerate(tree.buckets):
+        assert bucket.parent == -1 or bucket.parent > position
 
 
 @pytest.mark.slow
@@ -172,10 +172,10 @@ def naive_refine(context, group, table, starts, words, offsets):
         for i in range(len(those)):
             sums = np.cumsum(table[c, starts[g] : starts[g + 1]])
             wanted = (i + offsets[c, g]) / len(those) * span
-            place = min(int((sums <= wanted).sum()), len(sums) - 1)
-            while span > 0 and table[c, starts[g] + place] == 0:
-                place -= 1
-            given.append(starts[g] + place)
+            position = min(int((sums <= wanted).sum()), len(sums) - 1)
+            while span > 0 and table[c, starts[g] + position] == 0:
+                position -= 1
+            given.append(starts[g] + position)
         for i in range(len(those) - 1, 0, -1):
             j = int(words[used + i]) % (i + 1)
             given[i], given[j] = given[j], given[i]
@@ -241,11 +241,11 @@ def test_exchanges_are_counted_right_and_only_help():
         for a, b in combinations(range(3), 2)
     }
 
-    def off(places):
+    def off(codes):
         total = 0.0
         for (a, b), target in targets.items():
             counts = np.zeros(target.shape)
-            np.add.at(counts, (places[a], places[b]), 1)
+            np.add.at(counts, (codes[a], codes[b]), 1)
             total += ((counts - target) ** 2 / (target + 1)).sum()
         return total
 
@@ -298,8 +298,8 @@ def test_exchanges_are_what_their_definition_says():
             np.add.at(counts, (rows[0], rows[other]), 1)
             beyond.append((counts - target).ravel())
         cells, importance = np.concatenate(beyond), np.concatenate([w.ravel() for w in weights])
-        places = (np.array([1, 2]), np.array([0, targets[0].size]), np.array([[sizes[1], 1], [sizes[2], 1]]))
-        made = swap(rows, 0, *places, cells, importance, partners)
+        codes = (np.array([1, 2]), np.array([0, targets[0].size]), np.array([[sizes[1], 1], [sizes[2], 1]]))
+        made = swap(rows, 0, *codes, cells, importance, partners)
         tables = list(zip((1, 2), targets, weights, strict=True))
         assert made == naive_swap(expected, 0, tables, partners)
         assert (rows == expected).all()
@@ -368,7 +368,7 @@ def test_columns_are_what_least_squares_say_of_all_that_was_measured():
     assert least_variance(values, variances, grouping, sums, total) == pytest.approx(wanted)
 
 
-def test_tables_tell_of_columns_and_rare_places_stay_rare():
+def test_tables_tell_of_columns_and_rare_categories_stay_rare():
     grouping = halved(np.array([500.0, 300.0, 200.0, 0.0]), False)
     own = Measured(((0, 0),), np.array([520, 290, 190, -8]), Fraction(1), Geometric(Fraction(1, 10)), 200.0)
     read = (np.array([520.0, 290.0, 190.0, 0.0]),)

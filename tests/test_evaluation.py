@@ -221,11 +221,11 @@ def test_the_picture_shows_both_tables(monkeypatch):
     assert "CONFIDENTIAL" in drawn[0].get_suptitle()
 
 
-def test_the_picture_of_columns_shows_places_and_distances(monkeypatch):
+def test_the_picture_of_columns_shows_categories_and_distances(monkeypatch):
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     domain = Domain([Column("job", ["none", "part", "full"]), "smoker"])
-    real, synthetic = (Rows.from_places(domain, np.array(r)) for r in ([[0, 1], [2, 0]], [[0, 0], [1, 1]]))
+    real, synthetic = (Rows.from_codes(domain, np.array(r)) for r in ([[0, 1], [2, 0]], [[0, 0], [1, 1]]))
     plot_evaluation(real, synthetic, "png")
     bars, heat = drawn[0].axes[:2]
     assert [label.get_text() for label in bars.get_yticklabels()] == [

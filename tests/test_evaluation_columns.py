@@ -22,13 +22,13 @@ DOMAIN = Domain([Column("town", ["a", "b", "c"]), Column("age", cuts=[18, 40, 65
 
 def rows(seed, n, domain=DOMAIN):
     chance = np.random.default_rng(seed)
-    places = np.column_stack([chance.integers(0, k, n) for k in domain.sizes])
-    places[:, -1] = np.minimum(places[:, 1], domain.sizes[-1] - 1)  # two columns go together
-    return Rows.from_places(domain, places)
+    codes = np.column_stack([chance.integers(0, k, n) for k in domain.sizes])
+    codes[:, -1] = np.minimum(codes[:, 1], domain.sizes[-1] - 1)  # two columns go together
+    return Rows.from_codes(domain, codes)
 
 
 def one_by_one(table):
-    return np.repeat(table.places(), table.counts, axis=0)
+    return np.repeat(table.codes(), table.counts, axis=0)
 
 
 def test_distances_and_errors_are_those_of_the_definition():
@@ -62,7 +62,7 @@ def test_correlations_are_spearmans():
     assert found["correlation_error", "age x c"] == pytest.approx(off[0, 2])
     assert found["correlation_mean", "all"] == pytest.approx(np.mean([off[0, 1], off[0, 2], off[1, 2]]))
     assert found["correlation_largest", "all"] == pytest.approx(off.max())
-    alike = Rows.from_places(DOMAIN, np.array([[0, 1, 0, 0], [1, 1, 1, 2]]))
+    alike = Rows.from_codes(DOMAIN, np.array([[0, 1, 0, 0], [1, 1, 1, 2]]))
     assert np.isnan(rank_correlations(alike)).tolist() == [
         [True] * 3,
         [True, False, False],
@@ -79,7 +79,7 @@ def test_simple_ways_come_near_the_data_as_epsilon_grows(relation):
     for c in range(4):
         assert (tight[INDEPENDENT].table((c,)) == real.table((c,))).all()
     assert abs(rank_correlations(tight[INDEPENDENT])[0, 2]) < 0.1 < rank_correlations(real)[0, 2]
-    even = Rows.from_places(DOMAIN, DOMAIN.table(), np.full(72, 1000))
+    even = Rows.from_codes(DOMAIN, DOMAIN.table(), np.full(72, 1000))
     loose = baselines(even, Fraction(1, 10), relation)
     assert {name: table.n for name, table in loose.items()} == {INDEPENDENT: 72_000, CELLS: 72_000}
     # geometric noise of rate epsilon / 2 or epsilon on each of 72 cells
@@ -94,7 +94,7 @@ def test_simple_ways_hold_the_rules_and_leave_out_what_is_too_large():
     bound = Domain(["a", "b"], valid="~a | b")
     real = Rows.from_bits(bound, np.array([[0, 0], [0, 1], [1, 1], [1, 1]]))
     found = baselines(real, Fraction(10), Neighbours.REPLACE_ONE)
-    assert found[INDEPENDENT].n <= 4 == found[CELLS].n  # rows of another place would have been refused
+    assert found[INDEPENDENT].n <= 4 == found[CELLS].n  # rows of another category would have been refused
     wide = Domain([f"x{i}" for i in range(25)])
     real = Rows.from_bits(wide, np.eye(25, dtype=int))
     assert list(baselines(real, Fraction(1), Neighbours.REPLACE_ONE)) == [INDEPENDENT]
@@ -109,9 +109,9 @@ def test_whole_numbers_keep_the_sum_and_stay_near():
 
 
 def test_many_rows_are_thinned():
-    real = Rows.from_places(DOMAIN, np.array([[0, 0, 0, 0], [1, 1, 1, 1]]), np.array([3 << 18, 1 << 18]))
-    places = apart(real, SeededBits(1))
-    assert (len(places), int(places[:, 0].sum())) == (1 << 18, 1 << 16)
+    real = Rows.from_codes(DOMAIN, np.array([[0, 0, 0, 0], [1, 1, 1, 1]]), np.array([3 << 18, 1 << 18]))
+    codes = apart(real, SeededBits(1))
+    assert (len(codes), int(codes[:, 0].sum())) == (1 << 18, 1 << 16)
     found = baselines(real, Fraction(1), Neighbours.REPLACE_ONE)
     assert (found[INDEPENDENT].n, found[CELLS].n) == (1 << 18, 1 << 20)
     assert np.abs(found[INDEPENDENT].table((0,)) - np.array([3 << 16, 1 << 16, 0])).max() < 20
@@ -120,7 +120,7 @@ def test_many_rows_are_thinned():
 @pytest.mark.slow  # scikit-learn may start a process, to count cores
 def test_a_target_is_told_of_real_rows():
     pytest.importorskip("sklearn")
-    real, made, none = rows(1, 400), rows(2, 400), Rows.from_places(DOMAIN, np.array([[0, 0, 0, 0]]))
+    real, made, none = rows(1, 400), rows(2, 400), Rows.from_codes(DOMAIN, np.array([[0, 0, 0, 0]]))
     found = evaluate(real, made).summary(target="c", epsilon=1)
     assert list(found.columns) == ["synthetic", INDEPENDENT, CELLS, "real"]
     assert (found.loc["accuracy", ["synthetic", "real"]] == 1).all()  # c follows from the age

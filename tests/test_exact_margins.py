@@ -95,8 +95,8 @@ def test_digits_are_told_when_they_are_known():
         known = int(number * unit)
         return (known, known + 1) if precision > 150 else (0, unit)
 
-    digits = [int(number * 256**place) % 256 for place in range(1, 6)]
-    assert [integers._expansion(slow, place) for place in range(1, 6)] == digits
+    digits = [int(number * 256**position) % 256 for position in range(1, 6)]
+    assert [integers._expansion(slow, position) for position in range(1, 6)] == digits
 
 
 def test_enclosed_digits_of_geometric_numbers():

@@ -75,10 +75,10 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 def test_places_that_cannot_be_written_are_found_at_once(tmp_path):
-    for place in (tmp_path / "no" / "such" / "out", tmp_path):
+    for target in (tmp_path / "no" / "such" / "out", tmp_path):
         with pytest.raises(OSError) as caught:
-            Outputs([str(tmp_path / "fine"), str(place)])
-        assert caught.value.filename == str(place)
+            Outputs([str(tmp_path / "fine"), str(target)])
+        assert caught.value.filename == str(target)
         assert os.listdir(tmp_path) == []
 
 
@@ -127,16 +127,16 @@ def test_a_pipe_is_written_after_all_files_are_in_place(tmp_path, monkeypatch):
 
 def test_what_a_killed_process_has_begun_is_removed_by_the_next_and_by_no_other(tmp_path):
     fcntl = pytest.importorskip("fcntl")
-    place, mine = str(tmp_path / "out"), tmp_path / ".out.x.part"
+    target, mine = str(tmp_path / "out"), tmp_path / ".out.x.part"
     dead = [tmp_path / ".out.1-2-3.part", tmp_path / ".out.a-bc-0.part"]
     alive, other = tmp_path / ".out.7-8-9.part", tmp_path / ".outer.1-2-3.part"
     for path in (*dead, alive, other, mine):
         path.write_text("x")
     with alive.open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with Outputs([place]) as outputs, Outputs([place]) as twice:  # two at once leave each other's alone
-            outputs.write(place, "first")
-            twice.write(place, "second")
+        with Outputs([target]) as outputs, Outputs([target]) as twice:  # two at once leave each other's alone
+            outputs.write(target, "first")
+            twice.write(target, "second")
     assert sorted(os.listdir(tmp_path)) == sorted(["out", alive.name, other.name, mine.name])
     assert (tmp_path / "out").read_text() == "first"
 
@@ -144,10 +144,10 @@ def test_what_a_killed_process_has_begun_is_removed_by_the_next_and_by_no_other(
 @pytest.mark.parametrize("length", [3, 100, 190, 224, 230, 254, 255])
 def test_so_it_is_for_names_of_any_length(tmp_path, length):
     pytest.importorskip("fcntl")
-    place = str(tmp_path / ("x" * length))
-    left = beside(place, "7f2a-18b4c5d6e7f80912-31.part")
+    target = str(tmp_path / ("x" * length))
+    left = beside(target, "7f2a-18b4c5d6e7f80912-31.part")
     assert len(left.name) <= 255
     left.write_text("x")
-    with Outputs([place]) as outputs:
-        outputs.write(place, "whole")
+    with Outputs([target]) as outputs:
+        outputs.write(target, "whole")
     assert os.listdir(tmp_path) == ["x" * length]

@@ -65,7 +65,7 @@ def fill(folder, left=0):
 
 
 def content(folder):
-    return {place.name: place.read_bytes() for place in folder.iterdir() if place.name != "filler"}
+    return {target.name: target.read_bytes() for target in folder.iterdir() if target.name != "filler"}
 
 
 def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
@@ -88,10 +88,10 @@ def test_a_full_disk(data, mounted):
     first = Ledger(ledger, 1)
     fill(disk)
     before = content(disk)
-    places = ("--rows", 2, "-o", kept, "--record", disk / "out.json")
+    targets = ("--rows", 2, "-o", kept, "--record", disk / "out.json")
 
     # no room for the table and its record: nothing is spent, in a ledger elsewhere
-    done = generate(data, *places, "--ledger", "l", "--budget", 1)
+    done = generate(data, *targets, "--ledger", "l", "--budget", 1)
     assert done.returncode == 2
     assert done.stderr == f"smalldb: {disk / 'out.json'}: no space left on device\n"
     assert content(disk) == before
@@ -125,7 +125,7 @@ def test_a_full_disk(data, mounted):
 
     # with room again all goes on
     (disk / "filler").unlink()
-    assert generate(data, *places, "--ledger", ledger).returncode == 0
+    assert generate(data, *targets, "--ledger", ledger).returncode == 0
     assert len(Ledger(ledger).read().records) == spent + 1
     assert sorted(content(disk)) == ["l", "out.csv", "out.json"]
 
@@ -151,11 +151,11 @@ def test_a_disk_that_cannot_be_written(data, mounted):
     ):
         done = generate(data, "--rows", 2, *arguments)
         assert (done.returncode, done.stdout) == (2, "")
-        place = arguments[1]
-        if place == disk / "l":  # what is kept beside the ledger comes first
+        target = arguments[1]
+        if target == disk / "l":  # what is kept beside the ledger comes first
             assert done.stderr.startswith(f"smalldb: {disk}/.l.")
         else:
-            assert done.stderr.startswith(f"smalldb: {place}: ")
+            assert done.stderr.startswith(f"smalldb: {target}: ")
         assert done.stderr.endswith(": read-only file system\n")
         assert content(disk) == before
 
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_grow(data):
 def test_places_that_cannot_be(data, capsys, monkeypatch):
     monkeypatch.chdir(data)
     before = content(data)
-    for place, said in (
+    for target, said in (
         ("none/l", "no such folder"),
         ("data.csv/l", "not a directory"),
         (".", "is a directory"),
@@ -196,10 +196,10 @@ def test_places_that_cannot_be(data, capsys, monkeypatch):
     ):
         for option in ("--ledger", "-o", "--record"):
             more = ["--budget", "1"] if option == "--ledger" else []
-            code = main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, place, *more])
+            code = main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, target, *more])
             out, err = capsys.readouterr()
             assert (code, out, len(err.splitlines())) == (2, "", 1)
-            assert err.startswith(f"smalldb: {place}")
+            assert err.startswith(f"smalldb: {target}")
             assert said in err or "is no ledger: it is no regular file" in err
             assert content(data) == before
 
@@ -211,9 +211,9 @@ def test_places_without_permission(data, capsys, monkeypatch):
     Path("l").chmod(0o444)
     locked = data / "locked"
     locked.mkdir(mode=0o555)
-    for option, place in (("--ledger", "l"), ("-o", "locked/out.csv"), ("--record", "locked/out.json")):
-        assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, place]) == 2
-        assert capsys.readouterr() == ("", f"smalldb: {place}: permission denied\n")
+    for option, target in (("--ledger", "l"), ("-o", "locked/out.csv"), ("--record", "locked/out.json")):
+        assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, target]) == 2
+        assert capsys.readouterr() == ("", f"smalldb: {target}: permission denied\n")
     assert Ledger("l").read().records == ()
     assert os.listdir(locked) == []
 

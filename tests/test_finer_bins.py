@@ -57,7 +57,7 @@ def test_finer_bins_part_each_bin_by_its_steps():
     hours = FinerBins.of(Dates(["2001-01-01T12:00"], "2001-01-01T00:00", "2001-01-01T23:59"), 2)
     assert hours.kind.cuts_told == ["2001-01-01T06:00:00", "2001-01-01T12:00", "2001-01-01T18:00:00"]
     written = FinerBins.of(Dates([2001], 2000, 2001, "%d.%m.%Y"), 2)
-    assert written.kind.place("01.07.2000") == 0 and written.kind.place("02.07.2000") == 1
+    assert written.kind.code("01.07.2000") == 0 and written.kind.code("02.07.2000") == 1
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_finer_bins_part_each_bin_by_its_steps():
         (("finer = 10", "finer = 1"), "finer must be a whole number from 2 to 64"),
         (("finer = 10", "finer = 65"), "finer must be a whole number from 2 to 64"),
         (('share = "1/10"', "share = 0.6"), "share must be above 0 and at most 1/2"),
-        (("finer = 10, ", ""), r"share is for places that are learned.*or for finer"),
+        (("finer = 10, ", ""), r"share is for categories that are learned.*or for finer"),
         (('share = "1/10"', "share = 0.5"), "the shares of all columns may add up to 1/2"),
         (("cuts = [100]", 'cuts = "learn", bins = 3'), "finer do not go together"),
         (('kind = "bool"', 'kind = "bool", finer = 2'), "unknown key 'finer'"),
@@ -94,7 +94,7 @@ def test_related_tables_and_counted_rows_have_no_finer_bins():
     schema = parse_schema(SCHEMA)
     with pytest.raises(ValueError, match="column 'pay': related tables take no finer bins yet"):
         RelatedSchema("a", "b", schema, parse_schema(PLAIN), "x", "y")
-    rows = Rows.from_places(schema.domain, np.zeros((9, 3), dtype=np.uint8))
+    rows = Rows.from_codes(schema.domain, np.zeros((9, 3), dtype=np.uint8))
     with pytest.raises(TypeError, match="finer bins are counted from a table"):
         smalldb.release(rows, schema=schema, epsilon=1)
 
@@ -107,7 +107,7 @@ def test_all_rows_are_counted_as_often_as_they_occur_but_gaps():
     for row in frame.to_dict("records"):
         for name, kind in kinds.items():
             if row[name] != "NA":
-                expected[name][kind.place(str(row[name]))] += row["n"]
+                expected[name][kind.code(str(row[name]))] += row["n"]
     given = schema.pieces(frame, "n")
     assert len([*gather_finer(schema, "n", histograms, given)]) == 1
     assert {name: counts.tolist() for name, counts in histograms.items()} == expected
@@ -147,17 +147,15 @@ def test_counts_are_shrunk_towards_the_shape_of_all_bins():
         counts = rng.integers(0, 200, 15).tolist()
         finer = FinerBins.of(kind, 5).released(counts, variance)
         found, times = finer.shape(coarse).shape.counts, sum(counts) / 900
-        for place in range(3):
-            measured, rows = counts[5 * place : 5 * place + 5], coarse.counts[place] * times
-            smooth = [
-                rows * (coarse.below(place, (i + 1) / 5) - coarse.below(place, i / 5)) for i in range(5)
-            ]
+        for code in range(3):
+            measured, rows = counts[5 * code : 5 * code + 5], coarse.counts[code] * times
+            smooth = [rows * (coarse.below(code, (i + 1) / 5) - coarse.below(code, i / 5)) for i in range(5)]
             apart = [m + (rows - sum(measured)) / 5 - s for m, s in zip(measured, smooth, strict=True)]
             far = sum(a * a for a in apart) / 4
             kept = 1 - variance / far if far > variance * (1 + 4 * (5 / 4) ** 0.5) else 0
             near = [max(0, s + kept * a) for s, a in zip(smooth, apart, strict=True)]
-            expected = [coarse.counts[place] * each / sum(near) for each in near]
-            assert found[5 * place : 5 * place + 5] == pytest.approx(expected, rel=1e-9)
+            expected = [coarse.counts[code] * each / sum(near) for each in near]
+            assert found[5 * code : 5 * code + 5] == pytest.approx(expected, rel=1e-9)
     assert finer.shape(coarse).shape.counts.sum() == pytest.approx(900)
 
 
@@ -165,15 +163,15 @@ def test_values_follow_the_finer_counts_and_stay_in_their_bins():
     """A spike in one of ten parts of a bin is there again; without counts, values are as before."""
     column = Column("pay", Cuts([100], 0, 1000), finer=FinerBins.of(Cuts([100], 0, 1000), 10))
     plain = Column("pay", Cuts([100], 0, 1000))
-    places = np.repeat([0, 1], [1000, 4000])
-    assert column.decode(places, SeededBits(1)).equals(plain.decode(places, SeededBits(1)))
+    codes = np.repeat([0, 1], [1000, 4000])
+    assert column.decode(codes, SeededBits(1)).equals(plain.decode(codes, SeededBits(1)))
     counts = [0] * 20
     counts[1], counts[13], counts[19] = 1000, 3000, 1000
     known = Column("pay", column.kind, finer=column.finer.released(counts, 1.0))
-    made = known.decode(places, SeededBits(1))
-    assert (known.places(made) == places).all()
+    made = known.decode(codes, SeededBits(1))
+    assert (known.codes(made) == codes).all()
     assert (made[:1000] // 10 == 1).mean() > 0.99
-    parts = pd.Series([known.finer.kind.place(str(value)) for value in made[1000:]]).value_counts(
+    parts = pd.Series([known.finer.kind.code(str(value)) for value in made[1000:]]).value_counts(
         normalize=True
     )
     assert parts[13] == pytest.approx(0.75, abs=0.03) and parts[19] == pytest.approx(0.25, abs=0.03)

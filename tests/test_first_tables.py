@@ -54,11 +54,11 @@ def universe_of(sizes, targets=(), named=(), tables=None):
     return Universe(sizes, (True,) * len(sizes), tables, (1,) * len(tables), targets=targets, named=named)
 
 
-def released(sizes, targets=(), *, named=(), places=None, tables=None, epsilon=3, delta=None, replaced=True):
+def released(sizes, targets=(), *, named=(), codes=None, tables=None, epsilon=3, delta=None, replaced=True):
     universe = universe_of(sizes, targets, named, tables)
     plan = plan_tables(universe, Fraction(epsilon), delta, replaced, N, strategy="adaptive")
-    places = rows_of(sizes) if places is None else places
-    rows = checked(places, np.ones(len(places), dtype=np.int64), sizes)
+    codes = rows_of(sizes) if codes is None else codes
+    rows = checked(codes, np.ones(len(codes), dtype=np.int64), sizes)
     return plan, release_tables(plan, rows, SeededBits(1))
 
 
@@ -178,7 +178,7 @@ def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, r
     plan, made = released(sizes, (0,), **given)
     plain, without = released(sizes, (), **given)
     assert plan.first == () and plan.costs == plain.costs
-    assert (made.places == without.places).all()
+    assert (made.codes == without.codes).all()
     assert "drown" in plan.described and "drown" not in plain.described
     # it is decided by how loud it would be at two groups of each other column
     louder, _ = released(sizes, (0,), **given | {"epsilon": Fraction(3)})
@@ -208,7 +208,7 @@ def test_only_tables_of_the_workload_come_first():
     assert [table.columns for table in plan.first] == [(0, 2), (2, 3), (2, 4), (2, 5)]
     without = tuple(table for table in tables if TARGET not in table)
     named, plain = (released(SIZES, targets, tables=without)[1] for targets in ((TARGET,), ()))
-    assert (named.places == plain.places).all()
+    assert (named.codes == plain.codes).all()
 
 
 def test_named_tables_come_first_whether_the_workload_has_them_or_not():
@@ -218,9 +218,9 @@ def test_named_tables_come_first_whether_the_workload_has_them_or_not():
     assert [m.of[0].columns for m in told[:3]] == [(0, 4), (1, 3, 5), (2,)]
     assert [m.of[0].shape for m in told[:2]] == [(12, 9), (6, 5, 4)]
     assert plan.described.startswith("named tables (")
-    shown = rows_of(SIZES)[:, [0, 4]], made.places[:, [0, 4]]
+    shown = rows_of(SIZES)[:, [0, 4]], made.codes[:, [0, 4]]
     counts = [np.bincount(x[:, 0] * 9 + x[:, 1], minlength=108) / len(x) for x in shown]
-    plain = released(SIZES, tables=((1, 2),))[1].places[:, [0, 4]]
+    plain = released(SIZES, tables=((1, 2),))[1].codes[:, [0, 4]]
     alone = np.bincount(plain[:, 0] * 9 + plain[:, 1], minlength=108) / N
     assert np.abs(counts[0] - counts[1]).sum() < np.abs(counts[0] - alone).sum() / 2
 
@@ -266,13 +266,13 @@ def test_a_wide_table_is_not_what_columns_are_read_from():
 def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
     sizes = (4,) * 8
     assert LEAST_UNINFORMATIVE < 7
-    _, made = released(sizes, (3,), places=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
+    _, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
     assert len(made.history.tables) >= 7 + LEAST_UNINFORMATIVE
 
 
 def test_what_is_left_of_rounds_goes_to_the_columns():
     sizes = (4,) * 8
-    plan, made = released(sizes, (3,), places=rows_of(sizes, depend=False), epsilon=Fraction(4))
+    plan, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(4))
     assert made.history.again and [part.scope for part in made.history.again] == [((c, 0),) for c in range(8)]
     assert made.spent == plan.cost - plan.certifying
 
@@ -354,13 +354,13 @@ MANY = 20_000
 
 
 def people(seed):
-    """Eight columns that depend on each other far more than on the target, and one of a few rare places."""
+    """Eight columns that depend on each other far more than on the target, and one of few rare categories."""
     rng = np.random.default_rng(seed)
     signal = np.where(rng.random(MANY) < 0.9, 0, rng.integers(1, 12, MANY))
     hidden = rng.random(MANY)
     rich = rng.random(MANY) < np.where(signal == 0, 0.4 * hidden, np.where(signal < 6, 0.95, 0.02))
     others = [((hidden + rng.random(MANY) / 2) / 1.5 * 10).astype(np.int64) for _ in range(8)]
-    return Rows.from_places(DOMAIN, np.stack([signal, rich.astype(np.int64), *others], axis=1))
+    return Rows.from_codes(DOMAIN, np.stack([signal, rich.astype(np.int64), *others], axis=1))
 
 
 @pytest.mark.slow
@@ -416,9 +416,9 @@ def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
 def test_generate_takes_a_target(tmp_path, capfd):
     rows, schema = people(0), tmp_path / "s.toml"
     names = DOMAIN.names
-    pd.DataFrame(rows.places()[:N], columns=names).to_csv(tmp_path / "d.csv", index=False)
+    pd.DataFrame(rows.codes()[:N], columns=names).to_csv(tmp_path / "d.csv", index=False)
     columns = [
-        f'[columns.{name}]\nkind = "categories"\nvalues = {[str(place) for place in range(size)]}\n'
+        f'[columns.{name}]\nkind = "categories"\nvalues = {[str(category) for category in range(size)]}\n'
         for name, size in zip(names, DOMAIN.sizes, strict=True)
     ]
     schema.write_text("".join(columns))

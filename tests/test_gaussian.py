@@ -30,8 +30,8 @@ def law(variance, reach):
 def refused(drawn, variance, reach):
     """The p-value of the drawn numbers under the law, what lies beyond the reach put at its ends."""
     x, wanted = law(variance, 60)
-    places = np.clip(x, -reach, reach) + reach
-    expected = np.bincount(places, wanted) * len(drawn)
+    positions = np.clip(x, -reach, reach) + reach
+    expected = np.bincount(positions, wanted) * len(drawn)
     found = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
     return stats.chisquare(found, expected).pvalue
 
@@ -55,16 +55,16 @@ def by_definition(variance, count, source):
     while pending:
         tried = Geometric(Fraction(1, t)).draw(len(pending), source).tolist()
         again = []
-        for place, x in zip(pending, tried, strict=True):
+        for position, x in zip(pending, tried, strict=True):
             with localcontext(prec=60):
                 r = (abs(x) - variance / t) ** 2 / (2 * variance)
                 chance = (-Decimal(r.numerator) / r.denominator).exp()
                 uniform = Decimal(source.bits(64)) / 2**64
                 # 64 bits decide
                 assert r == 0 or not 0 <= chance - uniform <= Decimal(2) ** -64
-            drawn[place] = x
+            drawn[position] = x
             if uniform >= chance:
-                again.append(place)
+                again.append(position)
         pending = again
     return drawn
 

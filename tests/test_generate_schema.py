@@ -186,12 +186,12 @@ def test_what_is_refused_is_refused_before_a_row_is_read(folder, capfd, argument
     assert (folder / "people.toml").read_text() == SCHEMA
 
 
-def test_a_field_without_a_place_names_the_column_alone(folder, capfd):
+def test_a_field_without_a_category_names_the_column_alone(folder, capfd):
     (folder / "people.csv").write_text("id,age,smoker,job,born\n1,17,true,secret,1995-03-02\n")
     code, out, err = called(
         capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.csv"
     )
     assert (code, out) == (2, "")
-    assert "column 'job' has values that its schema gives no place" in err
+    assert "column 'job' has values that its schema does not cover" in err
     assert "secret" not in err
     assert not (folder / "out.csv").exists()

@@ -71,7 +71,7 @@ def test_a_head_is_the_census_up_to_its_cut(data, rows, matrix):
         assert sum(counted.counts) == sum(whole.values())
 
 
-def test_each_candidate_of_a_head_stands_at_one_place():
+def test_each_candidate_of_a_head_stands_at_one_position():
     scores, arguments = posed(MATRIX, [2, 0, 3, 1, 1], 4)
     for cut in (0, 3, 7):
         counted = count_scores(scores.cut(cut), keep_layers=True, threads=1)
@@ -81,16 +81,16 @@ def test_each_candidate_of_a_head_stands_at_one_place():
             assert {naive.score(*arguments, y) for y in found} <= {int(scores.levels[rank])}
 
 
-def floyd(places, cells, rows):
-    """Floyd's choice of the places of rows, or of bars if those are fewer, with a set."""
+def floyd(positions, cells, rows):
+    """Floyd's choice of the positions of rows, or of bars if those are fewer, with a set."""
     slots = cells + rows - 1
     chosen = set()
-    for last, place in zip(range(slots - len(places), slots), places, strict=True):
-        chosen.add(last if place in chosen else place)
-    stars = chosen if len(places) == rows else set(range(slots)) - chosen
+    for last, position in zip(range(slots - len(positions), slots), positions, strict=True):
+        chosen.add(last if position in chosen else position)
+    stars = chosen if len(positions) == rows else set(range(slots)) - chosen
     counts = [0] * cells
-    for before, place in enumerate(sorted(stars)):
-        counts[place - before] += 1
+    for before, position in enumerate(sorted(stars)):
+        counts[position - before] += 1
     return tuple(counts)
 
 
@@ -99,7 +99,7 @@ def test_every_multiset_is_proposed_equally_often(cells, rows):
     chosen = min(rows, cells - 1)
     every = list(product(*(range(cells + rows - chosen + i) for i in range(chosen))))
     found = multisets_of(np.array(every, dtype=np.int64).reshape(len(every), chosen).T, cells, rows)
-    assert [tuple(y) for y in found.tolist()] == [floyd(places, cells, rows) for places in every]
+    assert [tuple(y) for y in found.tolist()] == [floyd(positions, cells, rows) for positions in every]
     counts = Counter(map(tuple, found.tolist()))
     assert counts.keys() == set(naive.multisets(cells, rows))
     assert len(set(counts.values())) == 1
@@ -114,8 +114,8 @@ def test_proposals_are_the_bits_of_the_source(monkeypatch, short):
     raw = SeededBits(5).bits(8 * trials * (16 + 3 * width)).to_bytes(trials * (16 + 3 * width), "little")
     numbers = [int.from_bytes(raw[i : i + width], "little") for i in range(16 * trials, len(raw), width)]
     for trial in range(trials):
-        places = [numbers[i * trials + trial] % (5 + i) for i in range(3)]
-        assert tuple(found.candidates[trial].tolist()) == floyd(places, 5, 3)
+        positions = [numbers[i * trials + trial] % (5 + i) for i in range(3)]
+        assert tuple(found.candidates[trial].tolist()) == floyd(positions, 5, 3)
         assert [int.from_bytes(raw[16 * trial + i : 16 * trial + i + 8], "little") for i in (0, 8)] == (
             found.words[trial].tolist()
         )
@@ -125,7 +125,7 @@ def test_proposals_are_the_bits_of_the_source(monkeypatch, short):
 
 
 def test_words_that_cannot_be_split_evenly_make_no_proposal():
-    scores, _ = posed([[0, 1, 2]], [1, 1, 0], 1)  # places 0, 1, 2: the word 65,535 is one too many
+    scores, _ = posed([[0, 1, 2]], [1, 1, 0], 1)  # positions 0, 1, 2: the word 65,535 is one too many
     script = "".join(f"{byte:08b}" for byte in reversed(bytes(32) + b"\xff\xff\xfe\xff"))
     found = propose(scores, 2, ScriptedBits(script))
     assert found.candidates.tolist() == [[0, 0, 1]]

@@ -34,10 +34,10 @@ def fresh(code):
 
 
 def test_names_are_found_where_type_checkers_see_them():
-    places = dict(shown())
-    assert sorted(places) == sorted(smalldb.__all__)
+    homes = dict(shown())
+    assert sorted(homes) == sorted(smalldb.__all__)
     assert {*smalldb.__all__} <= {*dir(smalldb)}
-    for name, module in places.items():
+    for name, module in homes.items():
         assert getattr(smalldb, name) is getattr(import_module(module), name)
     with pytest.raises(AttributeError, match="module 'smalldb' has no attribute 'plam'"):
         _ = smalldb.plam

@@ -55,20 +55,20 @@ def log_density(noise, deviations):
     return -sum(d * d for d in deviations) / (2 * float(noise.scale))
 
 
-def log_likelihood(places, measurements):
+def log_likelihood(codes, measurements):
     """The density of the noise that makes the counts of a table those that were released."""
     found = 0.0
     for each in measurements:
         true = []
         for part, values in each.tables():
             if isinstance(part, Marginal):
-                cell = np.zeros(len(places), np.int64)
+                cell = np.zeros(len(codes), np.int64)
                 for c, own, size in zip(part.columns, part.groups, part.shape, strict=True):
-                    cell = cell * size + np.array(own)[places[:, c]]
+                    cell = cell * size + np.array(own)[codes[:, c]]
                 true += np.bincount(cell, minlength=values.size).tolist()
             else:
-                odd = int((places[:, part.columns].sum(axis=1) % 2).sum())
-                true.append(len(places) - 2 * odd if part.signed else odd)
+                odd = int((codes[:, part.columns].sum(axis=1) % 2).sum())
+                true.append(len(codes) - 2 * odd if part.signed else odd)
         found += log_density(each.noise, np.subtract(true, each.values).tolist())
     return found
 

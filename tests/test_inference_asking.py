@@ -64,7 +64,7 @@ kind = "bool"
 
 
 @cache
-def places():
+def codes():
     """Rows of the domain, whose columns depend: shape (N, 4)."""
     rng = np.random.default_rng(4)
     age, sex = rng.integers(0, 4, N), rng.integers(0, 2, N)
@@ -77,7 +77,7 @@ def places():
 
 def exact_measurement(columns, groups=None, noise=None, where=None):
     """What a table of some columns would be without noise, said to have some."""
-    where, domain = places() if where is None else where, DOMAIN
+    where, domain = codes() if where is None else where, DOMAIN
     groups = groups or [range(domain.sizes[c]) for c in columns]
     part = Marginal(tuple(columns), tuple(map(tuple, groups)))
     counts = np.zeros(part.shape, dtype=np.int64)
@@ -87,7 +87,7 @@ def exact_measurement(columns, groups=None, noise=None, where=None):
 
 def by_hand(text, where=None):
     """The answer of the data, row by row, from what the question is read as."""
-    where, values = places() if where is None else where, []
+    where, values = codes() if where is None else where, []
     for term in read_question(text, DOMAIN, RANGES).terms:
         above = below = 0.0
         for row in where.tolist():
@@ -131,7 +131,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_questions_mean_what_they_say(text):
-    age, sex, death, kids = places().T
+    age, sex, death, kids = codes().T
     expected = QUESTIONS[text](age, sex, death == 1, kids)
     assert by_hand(text) == pytest.approx(expected)
     # what was measured without error is answered without error, from all cells or from tables
@@ -251,7 +251,7 @@ def test_only_unions_of_measured_groups_are_known():
 
 def test_what_was_not_measured_shows_the_synthetic_table_as_an_assumption():
     known = Measurements(DOMAIN, [exact_measurement((c,)) for c in range(4)], N)
-    rows = Rows.from_places(DOMAIN, places())
+    rows = Rows.from_codes(DOMAIN, codes())
     answer = ask(known, "death | age>=80", rows=rows)
     assert answer.estimate is None and answer.bound is None
     assert answer.assumed == pytest.approx(by_hand("death | age>=80"))
@@ -267,7 +267,7 @@ def test_groups_bound_what_they_do_not_tell(text):
     assert (answer.known, answer.estimate) == ("not measured", None)
     (term,) = read_question(text, DOMAIN, RANGES).terms
     low = high = rows = 0.0
-    for row in places().tolist():
+    for row in codes().tolist():
         at = tuple(row[c] for c in term.columns)
         if term.rows[at]:
             alike = [(*at[:-1], k) for k in range(4) if groups[1][k] == groups[1][at[-1]]]
@@ -301,7 +301,7 @@ def test_tables_that_tell_only_the_number_of_rows_tell_nothing_else():
 def test_bounds_within_hold_at_their_level():
     """Two tables bound one share: both together at the level, in noise that is drawn."""
     noise, missed, runs, text = Geometric(Fraction(1, 30)), 0, 100, "age>=50 & age<80"
-    where = places().copy()
+    where = codes().copy()
     where[where[:, 0] == 0, 0] = 2  # nobody is in the groups' other ages: the bounds are sharp
     where[where[:, 0] == 3, 0] = 2
     expected = (where[:, 0] == 2).mean()
@@ -323,7 +323,7 @@ def test_bounds_within_hold_at_their_level():
 
 
 def test_counts_are_sums():
-    _, sex, death, kids = places().T
+    _, sex, death, kids = codes().T
     noise = Geometric(Fraction(1, 30))
     items = [exact_measurement((1, 2), noise=noise), exact_measurement((3,), noise=noise)]
     for n in (N, None):
@@ -372,8 +372,8 @@ def test_a_bound_stands_below_queries_of_the_release_alone():
 
 def test_a_synthetic_table_outside_of_an_interval_is_told():
     whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
-    rows = Rows.from_places(DOMAIN, places())
-    others = Rows.from_places(DOMAIN, places()[places()[:, 2] == 0])
+    rows = Rows.from_codes(DOMAIN, codes())
+    others = Rows.from_codes(DOMAIN, codes()[codes()[:, 2] == 0])
     assert ask(whole, "death | age>=80", rows=rows).note == ""
     assert ask(whole, "death | age>=80", rows=others).note == (
         "the synthetic table has 0, outside of this interval: trust the interval"
@@ -410,7 +410,7 @@ def test_what_needs_no_measurement_is_certain():
 def test_columns_are_read_as_they_were_written():
     """Cuts, orders, rules: questions mean the same after a record."""
     made = smalldb.release(
-        Rows.from_places(DOMAIN, places()),
+        Rows.from_codes(DOMAIN, codes()),
         "marginals:2",
         epsilon=5,
         mechanism="marginals",
@@ -502,7 +502,7 @@ def test_sampling_widens():
         whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3), noise=Geometric(Fraction(2)))], N)
         table, population = ask(whole, text), ask(whole, text, population=True)
         assert population.population and population.high - population.low > 1.5 * (table.high - table.low)
-    age, _, death, _ = places().T
+    age, _, death, _ = codes().T
     share, rows = death[age == 3].mean(), (age == 3).sum()
     expected = 2 * 1.96 * np.sqrt(share * (1 - share) / rows)
     found = ask(whole, "death | age>=80", population=True)
@@ -680,10 +680,10 @@ def test_changed_numbers_are_refused():
     ):
         record = json.loads(json.dumps(made.record))
         *inner, last = path
-        place = record["measurements"][0]
+        node = record["measurements"][0]
         for key in inner:
-            place = place[key]
-        place[last] = value
+            node = node[key]
+        node[last] = value
         with pytest.raises(ValueError, match="its measurements cannot be read"):
             Measurements.from_record(record)
 

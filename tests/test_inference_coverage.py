@@ -56,45 +56,45 @@ N = 2000
 
 
 def table_of(domain, n, seed):
-    """A simulated table, whose columns depend, as places."""
+    """A simulated table, whose columns depend, as codes."""
     rng = np.random.default_rng(seed)
     hidden = rng.random(n)
     columns = [np.minimum((hidden + 0.7 * rng.random(n)) / 1.5 * k, k - 1) for k in domain.sizes]
-    places = np.stack(columns, axis=1).astype(np.int64)
+    codes = np.stack(columns, axis=1).astype(np.int64)
     if domain.valid is not None:
-        places[:, 3] |= places[:, 0]
-    return places
+        codes[:, 3] |= codes[:, 0]
+    return codes
 
 
-def true_answer(text, domain, places, ranges):
+def true_answer(text, domain, codes, ranges):
     """The answer of the data."""
     values = []
     for term in read_question(text, domain, ranges).terms:
-        at = tuple(places[:, c] for c in term.columns)
+        at = tuple(codes[:, c] for c in term.columns)
         values.append((term.numerator * term.rows)[at].sum() / term.rows[at].sum())
     return values[0] - sum(values[1:])
 
 
-def true_numbers(part, places):
+def true_numbers(part, codes):
     """What a part of a measurement counts."""
     if isinstance(part, Marginal):
         counts = np.zeros(part.shape, dtype=np.int64)
         own = zip(part.columns, part.groups, strict=True)
-        np.add.at(counts, tuple(np.asarray(groups)[places[:, c]] for c, groups in own), 1)
+        np.add.at(counts, tuple(np.asarray(groups)[codes[:, c]] for c, groups in own), 1)
         return counts.ravel()
     if isinstance(part, Parity):
-        odd = int((places[:, list(part.columns)].sum(axis=1) % 2).sum())
-        return np.array([len(places) - 2 * odd if part.signed else odd])
+        odd = int((codes[:, list(part.columns)].sum(axis=1) % 2).sum())
+        return np.array([len(codes) - 2 * odd if part.signed else odd])
     assert isinstance(part, Dependence)
     return np.zeros(part.size, dtype=np.int64)
 
 
-def measured_again(measurements, places, seed):
+def measured_again(measurements, codes, seed):
     """The same measurements of other rows, with fresh noise, drawn exactly."""
     source, domain = SeededBits(seed), measurements.domain
     items = []
     for each in measurements:
-        exact = np.concatenate([true_numbers(part, places) for part in each.of])
+        exact = np.concatenate([true_numbers(part, codes) for part in each.of])
         noisy = exact + each.noise.draw(len(exact), source)
         if (
             len(exact) == 1 << len(domain.sizes) and domain.valid is not None
@@ -108,7 +108,7 @@ def measured_again(measurements, places, seed):
 def release_of(case, n=N):
     """A release of a strategy."""
     domain, _, epsilon, more = CASES[case]
-    rows = Rows.from_places(domain, table_of(domain, n, 0))
+    rows = Rows.from_codes(domain, table_of(domain, n, 0))
     given = {"n_max": n} if more.get("neighbours") == "add-remove" else {}
     made = smalldb.release(
         rows, "marginals:2", epsilon=epsilon, mechanism="marginals", rng=5, **more, **given
@@ -132,12 +132,12 @@ def covered(case, runs, population=False):
         people = table_of(domain, 2_000_000, 10**6)
         of_all = {text: true_answer(text, domain, people, plan.ranges) for text in questions}
     for seed in range(1, runs + 1):
-        places = table_of(domain, N, seed if population else 0)
-        again = measured_again(plan, places, seed)
+        codes = table_of(domain, N, seed if population else 0)
+        again = measured_again(plan, codes, seed)
         for text in questions:
             answer = ask(again, text, level="0.9", population=population)
             if answer.known == "measured" and answer.low is not None:
-                truth = of_all[text] if population else true_answer(text, domain, places, plan.ranges)
+                truth = of_all[text] if population else true_answer(text, domain, codes, plan.ranges)
                 asked[text] += 1
                 hits[text] += answer.low - 1e-12 <= truth <= answer.high + 1e-12
     return {text: (hits[text], asked[text]) for text in questions if asked[text]}
@@ -226,9 +226,9 @@ def test_whole_releases_cover_what_they_say_is_measured(epsilon):
     """Selection, groups and all: nothing that the data decide spoils the intervals."""
     hits = runs = 0
     for seed in range(150):
-        places = table_of(MIXED, 3000, seed)
+        codes = table_of(MIXED, 3000, seed)
         made = smalldb.release(
-            Rows.from_places(MIXED, places),
+            Rows.from_codes(MIXED, codes),
             epsilon=epsilon,
             mechanism="marginals",
             strategy="adaptive",
@@ -238,6 +238,6 @@ def test_whole_releases_cover_what_they_say_is_measured(epsilon):
             answer = made.ask(text)
             if answer.known == "measured" and answer.low is not None:
                 runs += 1
-                truth = true_answer(text, MIXED, places, made.measurements.ranges)
+                truth = true_answer(text, MIXED, codes, made.measurements.ranges)
                 hits += answer.low - 1e-12 <= truth <= answer.high + 1e-12
     assert runs > 150 and 0.95 - 4 * 0.22 / sqrt(runs) <= hits / runs

@@ -24,14 +24,14 @@ def rows_of(domain=DOMAIN, n=1500, seed=4):
     age = coins.integers(0, 4, n)
     ill = (coins.random(n) < 0.1 + 0.2 * age) & ((age > 0) | (domain is DOMAIN))
     job = (age + (coins.random(n) < 0.3)) % 3
-    return Rows.from_places(domain, np.array([age, ill, job, coins.integers(0, 2, n)]).T)
+    return Rows.from_codes(domain, np.array([age, ill, job, coins.integers(0, 2, n)]).T)
 
 
 def shares(part, rows):
     """The shares of a table's cells, row by row."""
     found = {}
-    for place, count in zip(rows.places().tolist(), rows.counts.tolist(), strict=True):
-        cell = tuple(own[place[c]] for c, own in zip(part.columns, part.groups, strict=True))
+    for row, count in zip(rows.codes().tolist(), rows.counts.tolist(), strict=True):
+        cell = tuple(own[row[c]] for c, own in zip(part.columns, part.groups, strict=True))
         found[cell] = found.get(cell, 0) + count
     return {cell: found.get(cell, 0) / rows.n for cell in np.ndindex(*part.shape)}
 

@@ -44,11 +44,11 @@ def tree(tmp_path):
     }
 
 
-def run(place, environment, code):
+def run(folder, environment, code):
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment | {"PYTHONPATH": str(place)},
-        cwd=place.parent,
+        env=environment | {"PYTHONPATH": str(folder)},
+        cwd=folder.parent,
         capture_output=True,
         text=True,
     )

@@ -48,7 +48,7 @@ def test_bins_of_the_calendar_are_its_units(unit, low, high):
         return
     kind = Dates.of_bins(unit, low, high)
     assert kind.size == len(units)
-    assert [kind.place(day.isoformat()) for day in days] == [units.index(unit_of(day, unit)) for day in days]
+    assert [kind.code(day.isoformat()) for day in days] == [units.index(unit_of(day, unit)) for day in days]
 
 
 def test_days_begin_at_midnight_wherever_the_range_does():
@@ -72,12 +72,12 @@ def test_bins_of_the_calendar_in_a_schema():
 def test_weekdays_are_those_of_the_calendar(tmp_path):
     days = [date(2019, 12, 25) + timedelta(days=i) for i in range(400)]
     kind = Weekdays()
-    assert [kind.place(day.isoformat()) for day in days] == [day.weekday() for day in days]
-    assert [NAMES[kind.place(name)] for name in NAMES] == NAMES
-    assert kind.place("2020-01-06T23:30:00+02:00") == 0
-    assert [kind.place(text) for text in ("monday", "2020-13-01", "", "6")] == [None] * 4
+    assert [kind.code(day.isoformat()) for day in days] == [day.weekday() for day in days]
+    assert [NAMES[kind.code(name)] for name in NAMES] == NAMES
+    assert kind.code("2020-01-06T23:30:00+02:00") == 0
+    assert [kind.code(text) for text in ("monday", "2020-13-01", "", "6")] == [None] * 4
     form = Weekdays("%d.%m.%Y")
-    assert [form.place(day.strftime("%d.%m.%Y")) for day in days] == [day.weekday() for day in days]
+    assert [form.code(day.strftime("%d.%m.%Y")) for day in days] == [day.weekday() for day in days]
     schema = parse_schema('columns.at = { kind = "weekdays", missing = true }')
     frame = pd.DataFrame({"at": pd.to_datetime([*days, None])})
     rows = schema.encode(frame)
@@ -95,7 +95,7 @@ def test_times_beyond_midnight_and_durations(high):
         Times.of_bins(5, "00:00", high) if ":30" not in high else Times(["24:00", "99:00:01"], "00:00", high)
     )
     found = Times(["24:00"], "00:00", "36:00")
-    assert [found.place(text) for text in ("23:59:59", "24:00", "1:00", "35:59:00.5", "300:00")] == [
+    assert [found.code(text) for text in ("23:59:59", "24:00", "1:00", "35:59:00.5", "300:00")] == [
         0,
         1,
         0,
@@ -103,10 +103,10 @@ def test_times_beyond_midnight_and_durations(high):
         1,
     ]
     assert found.side("36:01") == 1 and found.side("36:00") == 0
-    assert [Times(["12:00"]).place(text) for text in ("24:00", "25:10", "23:59")] == [None, None, 1]
-    for place in range(kind.size):
-        for step in kind.steps(place):
-            assert kind.place(kind.at(step)) == place
+    assert [Times(["12:00"]).code(text) for text in ("24:00", "25:10", "23:59")] == [None, None, 1]
+    for code in range(kind.size):
+        for step in kind.steps(code):
+            assert kind.code(kind.at(step)) == code
     with pytest.raises(ValueError, match="range must begin"):
         Times(["25:00"])
 
@@ -129,8 +129,8 @@ def test_a_duration_has_one_text_in_every_column(value, text):
         'unknown = "missing" }'
     )
     kinds = [pd.Series([value]), pd.Series([value], dtype=object), pd.Series([text])]
-    places = {int(schema.encode(pd.DataFrame({"t": each})).places()[0, 0]) for each in kinds}
-    assert len(places) == 1 and (places == {6}) == text.startswith("-")
+    codes = {int(schema.encode(pd.DataFrame({"t": each})).codes()[0, 0]) for each in kinds}
+    assert len(codes) == 1 and (codes == {6}) == text.startswith("-")
 
 
 def test_gaps_of_durations_are_gaps():
@@ -216,7 +216,7 @@ def test_other_names_are_not(name):
 
 def test_a_date_is_the_same_day_whatever_writes_it():
     kind = Weekdays()
-    assert kind.place(as_field(datetime(2024, 2, 29, 12))) == kind.place(as_field(date(2024, 2, 29))) == 3
+    assert kind.code(as_field(datetime(2024, 2, 29, 12))) == kind.code(as_field(date(2024, 2, 29))) == 3
 
 
 @pytest.mark.parametrize(
@@ -243,10 +243,10 @@ def test_no_date_is_ahead_of_today_unless_the_schema_says_so(monkeypatch, cuts, 
     if more == "finer = 8":
         finer = schema.columns[0].finer.released([100] * sum(schema.columns[0].finer.parts), 1.0)
         schema = replace(schema, columns=(replace(schema.columns[0], finer=finer),))
-    places = np.repeat(np.arange(len(cuts) + 1), 4000)[:, None].repeat(len(schema.columns), axis=1)
-    made = schema.decode(places, rng=4)
+    codes = np.repeat(np.arange(len(cuts) + 1), 4000)[:, None].repeat(len(schema.columns), axis=1)
+    made = schema.decode(codes, rng=4)
     assert (made.max() > today).any() == ahead
     for name in made:
-        again = schema.columns[schema.names.index(name)].places(made[name])
-        assert (again == places[:, 0]).all()
+        again = schema.columns[schema.names.index(name)].codes(made[name])
+        assert (again == codes[:, 0]).all()
         assert made[name].max() > pd.Timestamp("2025-06-01")

@@ -17,7 +17,7 @@ SHOPS = {"north": 3, "south": 1, "west": 0}
 
 @pytest.mark.parametrize("method", ["exponential", "permute-and-flip", "noisy-max"])
 @pytest.mark.parametrize("k", [1, 2])
-def test_labels_stand_for_places(method, k):
+def test_labels_stand_for_positions(method, k):
     given = {"epsilon": 2, "sensitivity": 1, "method": method, "k": k}
     for scores in (SHOPS, pd.Series(SHOPS)):
         plain, named = (
@@ -29,7 +29,7 @@ def test_labels_stand_for_places(method, k):
         assert named.labels == tuple(list(SHOPS)[i] for i in named.indices) and named.label == named.labels[0]
         law, expected = selection_law(scores, **given), selection_law(list(SHOPS.values()), **given)
         names = list(SHOPS)
-        assert law == {tuple(names[i] for i in places): p for places, p in expected.items()}
+        assert law == {tuple(names[i] for i in positions): p for positions, p in expected.items()}
 
 
 def test_a_base_measure_is_read_by_label():
@@ -62,9 +62,11 @@ def test_a_ranked_list_is_drawn_in_rounds(method):
     source, times = SeededBits(3), 1500
     given = {"epsilon": "1/2", "sensitivity": 1, "monotone": True, "method": method, "k": 2, "rng": source}
     drawn = Counter(smalldb.select(scores, **given).indices for _ in range(times))
-    expected = {places: float(low) * times for places, (low, _) in law.items()}
+    expected = {positions: float(low) * times for positions, (low, _) in law.items()}
     assert set(drawn) <= set(law)
-    assert sum((drawn[places] - e) ** 2 / e for places, e in expected.items()) < 50  # of 19 degrees: 1e-4
+    assert (
+        sum((drawn[positions] - e) ** 2 / e for positions, e in expected.items()) < 50
+    )  # of 19 degrees: 1e-4
     made = smalldb.select(scores, **given)
     loss = Loss.laplace(Fraction(1, 4)) if method == "permute-and-flip" else Loss.pure(Fraction(1, 4))
     assert made.loss == loss.together(loss) and made.convention.startswith("in each of 2 rounds, ")
@@ -76,9 +78,9 @@ def test_a_ranked_list_loses_no_more_than_epsilon():
     one = selection_law([1, 1, 0], **given)
     for other in ([2, 1, 0], [1, 1, 1], [2, 2, 0], [1, 2, 1], [2, 2, 1]):
         law = selection_law(other, **given)
-        for places in law:
+        for positions in law:
             for a, b in ((one, law), (law, one)):
-                assert float(a[places][1] / b[places][0]) <= 2.7182818285
+                assert float(a[positions][1] / b[positions][0]) <= 2.7182818285
 
 
 def test_the_law_with_counts_is_that_of_half_of_epsilon():

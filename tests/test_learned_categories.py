@@ -1,4 +1,4 @@
-"""Places learned from the data: exact laws, what they cost, and that nothing is learned unasked."""
+"""Categories learned from the data: exact laws, what they cost, and that nothing is learned unasked."""
 
 import json
 from collections import Counter
@@ -176,10 +176,10 @@ def test_a_wish_to_learn_that_is_incomplete_is_refused(text, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda text: parse_schema(text), "learns its places from the data"),
-        (lambda text: smalldb.plan(schema=text, n=9, epsilon=1), "learns its places from the data"),
-        (lambda text: evaluate(FRAME, FRAME, schema=text), "learns its places from the data"),
-        (lambda text: evaluate(FRAME, FRAME, schema=OpenSchema(text)), "learns its places from the data"),
+        (lambda text: parse_schema(text), "learns its categories from the data"),
+        (lambda text: smalldb.plan(schema=text, n=9, epsilon=1), "learns its categories from the data"),
+        (lambda text: evaluate(FRAME, FRAME, schema=text), "learns its categories from the data"),
+        (lambda text: evaluate(FRAME, FRAME, schema=OpenSchema(text)), "learns its categories from the data"),
         (lambda text: smalldb.release(FRAME, schema=text, epsilon=1), "needs a delta"),
         (lambda text: smalldb.release(FRAME.iloc[:0], schema=text, epsilon=1, delta="1e-6"), "no rows"),
     ],
@@ -213,7 +213,7 @@ def gathered(schema, frame):
     return texts
 
 
-def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
+def test_categories_are_left_out_until_the_release_can_be_made(monkeypatch):
     """Of 60 towns a rule or the queries may bear only few: the most frequent stay."""
     frame = pd.DataFrame({"town": [f"t{i}" for i in range(60) for _ in range(9000 - 100 * i)]})
     schema = OpenSchema(TOWN)
@@ -223,7 +223,7 @@ def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
     def fits(found):
         tried.append(found.columns[0].kind.size)
         if found.columns[0].kind.size > 16:
-            raise ValueError("too many places")
+            raise ValueError("too many categories")
         return "a plan"
 
     made, planned = learning.learn(
@@ -252,7 +252,7 @@ def test_cuts_are_left_out_only_where_no_category_is_left():
     def fits(found):
         tried.append([column.kind.size for column in found.columns])
         if tried[-1] != [3, 2]:
-            raise ValueError("too many places")
+            raise ValueError("too many categories")
 
     learning.learn(
         schema,
@@ -293,8 +293,8 @@ def test_what_would_be_refused_after_learning_is_refused_before_it_is_paid(tmp_p
     assert ledger.read().spent == 0
 
 
-def test_a_memory_that_learned_places_would_pass_leaves_some_out(monkeypatch):
-    """alpha makes more rows of more queries: what was paid ends in a table of fewer places."""
+def test_a_memory_that_learned_categories_would_pass_leaves_some_out(monkeypatch):
+    """alpha makes more rows of more queries: what was paid ends in a table of fewer categories."""
     frame = pd.DataFrame({"town": [f"t{i}" for i in range(40)] * 90, "flag": [0, 1] * 1800})
     few = smalldb.plan(OpenSchema(TOWN + FLAG).outline.domain, n=3600, epsilon=9, alpha="1/10").rows
     monkeypatch.setattr(memory, "memory_limit", lambda: 2 * few * 2 * memory.BYTES_PER_FIELD)
@@ -306,7 +306,7 @@ def test_a_memory_that_learned_places_would_pass_leaves_some_out(monkeypatch):
 
 
 def test_a_release_that_learns_is_bound_to_its_data_before_it_is_paid(tmp_path, monkeypatch):
-    """Killed behind the learning, and started again with other data: refused, and no places of the first."""
+    """Killed behind the learning, and started again with other data: refused, no categories of the first."""
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("l", 9)
     frame = FRAME.drop(columns="town")
@@ -326,7 +326,7 @@ def test_a_release_that_learns_is_bound_to_its_data_before_it_is_paid(tmp_path, 
 
 def test_a_plan_cannot_know_what_is_learned():
     planned = smalldb.plan(schema=FLAG, n=len(FRAME), epsilon=1)
-    with pytest.raises(TypeError, match="a plan cannot know places that are learned"):
+    with pytest.raises(TypeError, match="a plan cannot know categories that are learned"):
         smalldb.release(planned, FRAME, schema=PAY + FLAG)
 
 
@@ -352,10 +352,10 @@ def test_the_command_learns_and_the_ledger_is_spent_first(tmp_path, monkeypatch,
     assert code == 0, err
     assert "secret" not in (tmp_path / "some.csv").read_text()
     code, _, err = called(capfd, "schema", "show", "s.toml")
-    assert (code, "learns its places" in err) == (2, True)
+    assert (code, "learns its categories" in err) == (2, True)
 
 
-def test_the_places_that_were_learned_can_be_written_out_for_later_commands(tmp_path, monkeypatch, capfd):
+def test_the_categories_that_were_learned_can_be_written_out_for_later_commands(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     FRAME.to_csv("data.csv", index=False)
     rule = 'valid = "flag | ~flag"\n'
@@ -365,15 +365,15 @@ def test_the_places_that_were_learned_can_be_written_out_for_later_commands(tmp_
     code, _, err = called(capfd, *given, "--schema-out", "closed.toml", "--record", "r.json", "--seed", "1")
     assert code == 0, err
     closed, record = read_schema("closed.toml"), json.loads((tmp_path / "r.json").read_text())
-    places = [{"name": c.name, "places": list(c.labels)} for c in closed.domain.columns]
+    categories = [{"name": c.name, "places": list(c.labels)} for c in closed.domain.columns]
     recorded = record["universe"]["columns"]
-    assert places == [{key: column[key] for key in ("name", "places")} for column in recorded]
+    assert categories == [{key: column[key] for key in ("name", "places")} for column in recorded]
     assert closed.valid == "flag | ~flag"
     assert "learn" not in (tmp_path / "closed.toml").read_text()
     again = ("evaluate", "data.csv", "out.csv", "--schema", "closed.toml", "--record", "r.json")
     assert called(capfd, *again)[0] == 0
     code, _, err = called(capfd, *given[:3], "closed.toml", *given[4:], "--schema-out", "x.toml")
-    assert (code, "--schema-out is for a schema that learns places" in err) == (2, True)
+    assert (code, "--schema-out is for a schema that learns categories" in err) == (2, True)
     code, _, err = called(capfd, *given, "--schema-out", "s.toml")
     assert (code, "an output would replace an input" in err) == (2, True)
 
@@ -389,7 +389,7 @@ def test_the_ledger_books_what_the_record_says(tmp_path):
 
 @pytest.mark.parametrize("size", [{"rows": 2}, {"alpha": "0.3"}])
 def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
-    """A census under add-remove states less, by its rows; but paid is before its places are known."""
+    """A census under add-remove states less, by its rows; but paid is before its categories are known."""
     ledger = Ledger(str(tmp_path / "l"), 5)
     given = {"epsilon": 1, "neighbours": "add-remove", "mechanism": "census"} | size
     made = smalldb.release(FRAME, schema=PAY + FLAG + 'ignore = "*"', ledger=ledger, **given)
@@ -404,7 +404,7 @@ def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
         (TOWN, {}, "needs a delta"),
         (TOWN, {"delta": "1e-6"}, "a ledger counts pure privacy"),
         (PAY, {"delta": "1e-6"}, "a ledger counts pure privacy"),
-        (PAY, {"rows_per_person": 2}, "learned places protect one row each"),
+        (PAY, {"rows_per_person": 2}, "learned categories protect one row each"),
         (TOWN.replace("share", 'groups = { a = ["Leeds"] }, share'), {}, "groups do not go together"),
     ],
 )

@@ -185,18 +185,18 @@ def test_other_files_are_no_ledgers(path, content):
 
 def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
     os.mkfifo(path)
-    for place in (tmp_path, path):
+    for position in (tmp_path, path):
         for budget in (1, None):
             with pytest.raises((ValueError, OSError), match=r"no regular file|[Ii]s a directory"):
-                Ledger(place, budget)
+                Ledger(position, budget)
 
 
 def test_any_changed_byte_is_noticed(path):
     filled(path, 2)
     raw = path.read_bytes()
-    for place in range(len(raw)):
-        for byte in {10, 125, raw[place] ^ 1, raw[place] ^ 128} - {raw[place]}:
-            path.write_bytes(raw[:place] + bytes([byte]) + raw[place + 1 :])
+    for position in range(len(raw)):
+        for byte in {10, 125, raw[position] ^ 1, raw[position] ^ 128} - {raw[position]}:
+            path.write_bytes(raw[:position] + bytes([byte]) + raw[position + 1 :])
             with pytest.raises(ValueError, match="damaged"):
                 Ledger(path)
 

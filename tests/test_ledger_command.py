@@ -96,7 +96,7 @@ def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, mon
         ({"data": "none.csv"}, [], None),
         ({"epsilon": "0"}, [], None),
         ({"rows": "1000000"}, ["--mechanism", "census"], None),
-        ({}, ["-o", "no/such/place"], None),
+        ({}, ["-o", "no/such/folder"], None),
         ({}, ["--seed", "1"], None),
         ({"epsilon": "2"}, [], None),
         ({}, ["-o", "l"], None),

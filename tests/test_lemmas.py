@@ -108,12 +108,12 @@ def determinant(matrix):
 def test_the_cone_inequality_by_exact_determinants(d):
     """Adding half of a row's matrix never leaves the cone, and adds (x + y) / 2 to the exponent."""
     steps = [Fraction(k, 2) for k in range(-2, 3)]
-    places = list(combinations(range(d + 1), 2))
+    positions = list(combinations(range(d + 1), 2))
     inside = outside = left = 0
     for b, a in product([Fraction(0), Fraction(1, 2), Fraction(1)], repeat=2):
-        for entries in product(steps, repeat=len(places)):
+        for entries in product(steps, repeat=len(positions)):
             matrix = [[b if i == 0 else a for _ in range(d + 1)] for i in range(d + 1)]
-            for (i, j), entry in zip(places, entries, strict=True):
+            for (i, j), entry in zip(positions, entries, strict=True):
                 matrix[i][j] = matrix[j][i] = entry
             for signs in product((-1, 1), repeat=d):
                 u = (1, *signs)
@@ -138,8 +138,8 @@ def proposals(made, bits):
     columns = [sum(int(bit) << row for row, bit in enumerate(column)) for column in bits.T]
     for layer in range(len(mixture.factors) - 1):
         shares, ways = [], []
-        for place in range(d):
-            i = layer * d + place
+        for position in range(d):
+            i = layer * d + position
             cells = [0] * nodes.cells[i]
             ones = [0] * nodes.cells[i]
             for row in range(len(bits)):
@@ -185,9 +185,9 @@ def test_every_candidate_ends_a_trial_by_its_weight():
     last, found, several = len(layers) - 1, set(), 0
     scored = gaps(workload, answers, n, rows).max(axis=0)
     table = workload.domain.table()
-    for place in range(64):
-        bits = table[[place // 8, place % 8]]
-        score = int(scored[place])
+    for position in range(64):
+        bits = table[[position // 8, position % 8]]
+        score = int(scored[position])
         top = mixture.envelope.top(score)
         checks = proposals(made, bits)
         held = [

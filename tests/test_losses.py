@@ -87,8 +87,8 @@ def test_a_row_that_is_added_loses_the_rate_and_one_that_is_replaced_twice(law, 
     added, replaced = Change((1,), ((1, 0),)), Change((-1, 1), ((0, 1), (1, 0)))
     for change, lost in ((added, RATE), (replaced, 2 * RATE)):
         rows = [
-            sign * np.array(law.row(places, None))
-            for sign, places in zip(change.signs, change.places, strict=True)
+            sign * np.array(law.row(codes, None))
+            for sign, codes in zip(change.signs, change.codes, strict=True)
         ]
         other = np.array(one) + sum(rows)
         assert law.worst(one, other.tolist(), change) == lost

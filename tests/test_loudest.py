@@ -38,8 +38,8 @@ class Scripted:
 def test_enclosures_hold_the_noise(drawn, count, depth):
     low, high = _loudness(drawn, 64, count, depth)
     with localcontext(prec=250):
-        for place in (drawn, drawn + Fraction(1, 2), drawn + 1):
-            u = Decimal(Fraction(place).numerator) / Fraction(place).denominator / (1 << 64)
+        for numerator in (drawn, drawn + Fraction(1, 2), drawn + 1):
+            u = Decimal(Fraction(numerator).numerator) / Fraction(numerator).denominator / (1 << 64)
             if 0 < u < 1:
                 noise = -(1 - (u.ln() / count).exp()).ln() - Decimal(depth.numerator) / depth.denominator
                 assert low <= noise <= high

@@ -104,7 +104,7 @@ def test_the_cone(d):
         return sum((2 if i != j else 1) * v * at[i] * at[j] for (i, j), v in of.items())
 
     one, other = matrix("A"), matrix("D")
-    added = {place: one[place] + other[place] for place in one}
+    added = {position: one[position] + other[position] for position in one}
     assert follows(form(added) == form(one) + form(other))  # so the sum is in the cone
     x, y = z3.Reals("x y")
     cost = [x * of[0, 0] + y * of[1, 1] for of in (one, other, added)]

@@ -1,4 +1,4 @@
-"""Rounds on columns of 2, 3 and 5 places: the worst loss over all small tables and their neighbours."""
+"""Rounds on columns of 2, 3 and 5 categories: the worst loss over all small tables and their neighbours."""
 
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
@@ -33,7 +33,7 @@ def databases(replaced):
 
 
 def neighbours(tables, replaced):
-    """The places of all ordered pairs of neighbours among them."""
+    """The positions of all ordered pairs of neighbours among them."""
     apart = np.abs(tables[:, None] - tables[None]).sum(axis=2)
     return np.nonzero(apart == (2 if replaced else 1))
 
@@ -104,12 +104,12 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
         law = log_law(scores, float(plan.law.selecting(plan.selecting)) / (2 * plan.law.moved * weight))
         ratios = law[pairs[0]] - law[pairs[1]]
         assert float(plan.selecting) / 4 < ratios.max() <= float(plan.selecting) + 1e-12
-        for place, k in enumerate(possible):
+        for position, k in enumerate(possible):
             where = estimator.candidates.tables.index(tuple(c for c, _ in names[k]))
             coarse = np.array([estimator.candidates.coarse(c[where], names[k]).ravel() for c in counted])
             moved = np.abs(coarse[pairs[0]] - coarse[pairs[1]]).sum(axis=1)
             cost = plan.cost_of(coarse.shape[1])
-            together = ratios[:, place] + float(plan.law.rate(cost)) * moved
+            together = ratios[:, position] + float(plan.law.rate(cost)) * moved
             assert together.max() <= float(plan.selecting + cost) + 1e-12
             assert moved.max() == plan.law.moved
         left -= plan.selecting + released.cost
@@ -124,7 +124,7 @@ def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, mon
     """The selected query, and its distance with noise, given the finished rows."""
     workload = (Marginals(2) + Predicates(["a | `b=1`"])).workload(DOMAIN)
     tables, cost, law = databases(replaced), Fraction(2), PrivacyMeasure(False, replaced)
-    pairs, finished = neighbours(tables, replaced), Rows.from_places(DOMAIN, CELLS[[3, 7, 7]])
+    pairs, finished = neighbours(tables, replaced), Rows.from_codes(DOMAIN, CELLS[[3, 7, 7]])
     seen = []
 
     class Stop(Exception):
@@ -137,7 +137,7 @@ def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, mon
     monkeypatch.setattr(certificate_module, "select", select)
     distances = []
     for counts in tables:
-        real = Rows.from_places(DOMAIN, CELLS, counts.astype(np.int64))
+        real = Rows.from_codes(DOMAIN, CELLS, counts.astype(np.int64))
         with pytest.raises(Stop):
             certify(workload, real, finished, 2, law, cost, SeededBits(1))
         answers = workload.answers(real) - certificate_module.expected(workload.answers(finished), 3, 2)

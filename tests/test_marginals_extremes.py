@@ -26,7 +26,7 @@ DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "
 
 def drawn(domain, n):
     rng = np.random.default_rng(n)
-    return Rows.from_places(domain, np.stack([rng.integers(0, k, n) for k in domain.sizes], axis=1))
+    return Rows.from_codes(domain, np.stack([rng.integers(0, k, n) for k in domain.sizes], axis=1))
 
 
 @pytest.mark.parametrize("concentrated", [False, True])
@@ -134,8 +134,8 @@ def test_rules_that_meet_in_a_large_table_are_refused_before_anything_is_paid():
 def test_a_narrow_dtype_of_the_data_does_not_change_what_is_released(dtype):
     domain = Domain([Column("x", 300), Column("y", ["1", "2", "other"]), Column("z", ["True", "False", "?"])])
     like = pd.DataFrame({"x": [1, 2], "y": [1, 2]}).astype(dtype).assign(z=[True, False])
-    places = np.array([[299, 2, 2], [130, 0, 1]])
-    found = domain.decode(places, like=like)
+    codes = np.array([[299, 2, 2], [130, 0, 1]])
+    found = domain.decode(codes, like=like)
     assert found["x"].tolist() == [299, 130]
     assert found["y"].tolist() == ["other", "1"]
     assert found["z"].tolist() == ["?", "False"]
@@ -149,12 +149,12 @@ def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
     domain = Domain([Column(f"c{i}", labels) for i in range(8)] + [Column("age", 40)], rules)
     settings = {"epsilon": "1e-3", "delta": "1e-6" if seed % 2 else None, "rows": 2_000}
     release = smalldb.release(
-        Rows.from_places(domain, np.zeros((200, 9), dtype=np.int64)),
+        Rows.from_codes(domain, np.zeros((200, 9), dtype=np.int64)),
         mechanism="marginals",
         rng=seed,
         **settings,
     )
-    assert domain.contains(release.places).all()
+    assert domain.contains(release.codes).all()
 
 
 @pytest.mark.parametrize("epsilon", [1000, 10**6])

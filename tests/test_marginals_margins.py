@@ -85,7 +85,7 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
     monkeypatch.setattr(certificate, "select", selecting)
     for kind in (Geometric, DiscreteGaussian):
         monkeypatch.setattr(kind, "draw", noise)
-    rows = Rows.from_places(DOMAIN, np.array([[0, 1], [1, 0], [2, 1]]))
+    rows = Rows.from_codes(DOMAIN, np.array([[0, 1], [1, 0], [2, 1]]))
     certify(HALVES, rows, rows, 10, law, Fraction(1, 2), SeededBits(1))
     assert len(paid) == 2
     assert Fraction(1, 2) * (1 - Fraction(1, 10**9)) < sum(paid) <= Fraction(1, 2)
@@ -123,18 +123,18 @@ def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
 
 
 def test_a_column_of_many_levels_is_merged_step_by_step():
-    """At every level, against groups of the places themselves."""
+    """At every level, against groups of the categories themselves."""
     universe = Universe((9, 16), (True, True), ((0, 1),), (1,), ())
     groupings = [halved(np.ones(k), ordered=True) for k in universe.sizes]
     found = candidates(universe, groupings)
     generator = np.random.default_rng(1)
-    places = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
-    rows = PrivateRows(places, np.ones(60, dtype=np.int64))
+    codes = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
+    rows = PrivateRows(codes, np.ones(60, dtype=np.int64))
     counted = found.count(rows)
     finest = counted[0]
     for scope in found.scopes():
         table = np.zeros(found.shape(scope), dtype=np.int64)
-        np.add.at(table, tuple(groupings[c].of_places(level)[places[:, c]] for c, level in scope), 1)
+        np.add.at(table, tuple(groupings[c].of_categories(level)[codes[:, c]] for c, level in scope), 1)
         assert (found.coarse(finest, scope) == table).all()
     levels = list(found._coarser((0, 1), finest, 0))
     assert len(levels) == len(found.scopes()) > 4

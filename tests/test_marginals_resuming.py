@@ -48,8 +48,8 @@ def rows_of(domain, n=800, seed=1):
     rng = np.random.default_rng(seed)
     hidden = rng.integers(0, 3, n)
     noise = [rng.integers(0, max(2, size // 2), n) for size in domain.sizes]
-    places = [(hidden + x) % size for x, size in zip(noise, domain.sizes, strict=True)]
-    return Rows.from_places(domain, np.stack(places, axis=1))
+    codes = [(hidden + x) % size for x, size in zip(noise, domain.sizes, strict=True)]
+    return Rows.from_codes(domain, np.stack(codes, axis=1))
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, m
     assert isinstance(whole.plan.chosen.strategy, follows.get(name, Adaptive))
     full = tmp_path / "full"
     kept = smalldb.release(rows, rng=7, checkpoint=full, **given)
-    assert (kept.places == whole.places).all() and kept.record == whole.record
+    assert (kept.codes == whole.codes).all() and kept.record == whole.record
     parts = sum(file.endswith(".shard") for file in os.listdir(full))
     stops = {1, 2, parts // 2, parts - 1, parts} if name in ("cells", "rounds") else {parts // 2}
     for stop in sorted(stops):
@@ -74,7 +74,7 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, m
             with pytest.raises(Killed):
                 smalldb.release(rows, rng=7, checkpoint=folder, **given)
         resumed = smalldb.release(rows, rng=7, checkpoint=folder, **given)
-        assert (resumed.places == whole.places).all() and resumed.record == whole.record
+        assert (resumed.codes == whole.codes).all() and resumed.record == whole.record
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "save", None)
     again = smalldb.release(rows, epsilon=2, checkpoint=tmp_path / "x")
     assert again.record == made.record
-    assert (again.places == made.places).all()
+    assert (again.codes == made.codes).all()
     for path in (tmp_path / "x").glob("*.shard"):
         taken, _ = json.loads(path.read_bytes().split(b"\n")[3])
         assert taken == 0  # nothing of private coins
@@ -164,11 +164,11 @@ def test_a_folder_of_another_release_is_refused(change, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["000003", "000000"])
-def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(place, tmp_path):
+@pytest.mark.parametrize("part", ["000003", "000000"])
+def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(part, tmp_path):
     given = {"data": rows_of(WIDE), "epsilon": 2, "checkpoint": tmp_path}
     smalldb.release(**given)
-    path = tmp_path / f"{place}.shard"
+    path = tmp_path / f"{part}.shard"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match="damaged: it cannot be done again"):
         smalldb.release(**given)
@@ -248,14 +248,14 @@ def tables_of(rows):
 @pytest.mark.parametrize("pieces", [1, 3, 7])
 def test_pieces_add_up_to_the_same_integers(pieces, monkeypatch):
     rows = rows_of(WIDE, n=500)
-    private = checked(rows.places().astype(np.int64), rows.counts << 40, WIDE.sizes)
+    private = checked(rows.codes().astype(np.int64), rows.counts << 40, WIDE.sizes)
     monkeypatch.setattr(counting, "PIECE", 1)
     monkeypatch.setattr(counting, "PIECES", pieces)
     assert len(private.pieces()) == pieces
     for executor in (None, ThreadPoolExecutor(2)):
         found = counted(private, tables_of, executor)
         assert all((a == b).all() for a, b in zip(found, tables_of(private), strict=True))
-    none = PrivateRows(private.places[:0], private.counts[:0])
+    none = PrivateRows(private.codes[:0], private.counts[:0])
     assert all((table == 0).all() for table in counted(none, tables_of))
 
 
@@ -266,4 +266,4 @@ def test_processes_count_the_same_release(monkeypatch):
     alone = smalldb.release(rows, epsilon=2, rng=3, mechanism="marginals")
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         made = smalldb.release(rows, epsilon=2, rng=3, mechanism="marginals", executor=pool)
-    assert (made.places == alone.places).all() and made.record == alone.record
+    assert (made.codes == alone.codes).all() and made.record == alone.record

@@ -35,9 +35,9 @@ QUERIES = {"contrasts": "marginals:3", "ruled": "marginals:4"}
 def rows_of(domain):
     rng = np.random.default_rng(1)
     hidden = rng.random(N)
-    places = [np.minimum((hidden + 0.3 * rng.random(N)) * size, size - 1) for size in domain.sizes]
-    places = np.stack(places, axis=1).astype(np.int64)
-    return Rows.from_places(domain, places[domain.contains(places)] if domain.valid else places)
+    codes = [np.minimum((hidden + 0.3 * rng.random(N)) * size, size - 1) for size in domain.sizes]
+    codes = np.stack(codes, axis=1).astype(np.int64)
+    return Rows.from_codes(domain, codes[domain.contains(codes)] if domain.valid else codes)
 
 
 def released(name, relation, **more):
@@ -46,39 +46,39 @@ def released(name, relation, **more):
     return smalldb.release(rows_of(domain), QUERIES.get(name, "marginals:2"), **given), rows_of(domain)
 
 
-def true_values(part, places, relation):
+def true_values(part, codes, relation):
     """What a part of a measurement would hold without noise, by its definition."""
     if isinstance(part, Marginal):
         found = np.zeros(part.shape, dtype=np.int64)
-        for row in places.tolist():
+        for row in codes.tolist():
             found[tuple(own[row[c]] for c, own in zip(part.columns, part.groups, strict=True))] += 1
         return found
     if isinstance(part, Dependence):
-        sizes = places.max(axis=0) + 1
+        sizes = codes.max(axis=0) + 1
         tables = [np.zeros((sizes[a], sizes[b]), dtype=np.int64) for a, b in part.pairs]
         for (a, b), table in zip(part.pairs, tables, strict=True):
-            np.add.at(table, (places[:, a], places[:, b]), 1)
+            np.add.at(table, (codes[:, a], codes[:, b]), 1)
         return np.array([sum(map(min, part.tops, map(distance, tables)))])
     assert part.signed == (relation == "add-remove")
-    odd = sum(sum(row[c] for c in part.columns) % 2 for row in places.tolist())
-    return np.array([odd if relation == "replace-one" else len(places) - 2 * odd])
+    odd = sum(sum(row[c] for c in part.columns) % 2 for row in codes.tolist())
+    return np.array([odd if relation == "replace-one" else len(codes) - 2 * odd])
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_values_are_true_numbers_with_the_noise_that_is_stated(name, relation):
     made, rows = released(name, relation)
-    places = np.repeat(rows.places(), rows.counts, axis=0)
+    codes = np.repeat(rows.codes(), rows.counts, axis=0)
     assert len(made.measurements) > 0
     for each in made.measurements:
         assert not each.values.flags.writeable
-        gaps = [values - true_values(part, places, relation) for part, values in each.tables()]
+        gaps = [values - true_values(part, codes, relation) for part, values in each.tables()]
         apart = np.concatenate([gap.ravel() for gap in gaps])
         failure = Fraction(1, 10**6)
-        for place in range(len(apart)) if len(apart) < 30 else (0, len(apart) - 1):
+        for position in range(len(apart)) if len(apart) < 30 else (0, len(apart) - 1):
             one = np.zeros(len(apart))
-            one[place] = 1.0
-            assert abs(apart[place]) <= each.noise.quantile(one, failure / len(apart))
+            one[position] = 1.0
+            assert abs(apart[position]) <= each.noise.quantile(one, failure / len(apart))
         assert apart.any() or each.noise.variance() < 1
 
 
@@ -103,7 +103,7 @@ def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relati
     plans = alternatives(Marginals(3).workload(YES_NO), **given)
     (plan,) = [one for one in plans if one.delta is not None and one.spectrum.orders[-1] == 3][-1:]
     made = Contrasts(plan, Fraction(0)).release(rows, Journal(SeededBits(1)), None)
-    places = np.repeat(rows.places(), rows.counts, axis=0)
+    codes = np.repeat(rows.codes(), rows.counts, axis=0)
     assert [each.cost for each in made.measurements] == [rho_of(1, delta)] + [0] * (
         len(made.measurements) - 1
     )
@@ -111,7 +111,7 @@ def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relati
     assert orders == [{order} for order in range(relation == "replace-one", 4)]
     for each in made.measurements:
         assert each.concentrated
-        gaps = [values - true_values(part, places, relation) for part, values in each.tables()]
+        gaps = [values - true_values(part, codes, relation) for part, values in each.tables()]
         assert np.abs(gaps).max() <= each.noise.quantile(None, Fraction(1, 10**8))
 
 
@@ -147,16 +147,16 @@ def test_mechanisms_that_draw_a_table_at_once_publish_none():
 @pytest.mark.parametrize("relation", ["replace-one", pytest.param("add-remove", marks=pytest.mark.slow)])
 def test_the_number_that_decides_is_published_with_its_cost(relation, delta):
     domain, n = Domain([Column(f"c{i}", k) for i, k in enumerate((5, 8, 9, 3, 7, 4, 6, 10))]), 30_000
-    places = np.random.default_rng(0).integers(0, domain.sizes, (n, 8))
+    codes = np.random.default_rng(0).integers(0, domain.sizes, (n, 8))
     given = {"epsilon": 1, "delta": delta, "mechanism": "marginals", "rng": 1} | RELATIONS[relation]
     if relation == "add-remove":
         given["n_max"] = n
-    made = smalldb.release(Rows.from_places(domain, places), "marginals:2", rows=10, **given)
+    made = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", rows=10, **given)
     strategy, first = made.plan.chosen.strategy, made.measurements[0]
     assert isinstance(strategy, DependenceTested)
     (part,) = first.of
     assert isinstance(part, Dependence) and first.cost == strategy.asking and not first.concentrated
-    gap = abs(int(first.values[0] - true_values(part, places, relation)[0]))
+    gap = abs(int(first.values[0] - true_values(part, codes, relation)[0]))
     assert gap <= first.noise.quantile(None, Fraction(1, 10**6))
     moved = (2 if relation == "replace-one" else 1) * 4 * len(part.pairs)
     assert first.noise.loss(moved).epsilon == first.cost

@@ -11,13 +11,13 @@ from smalldb.releasing.distances import distances
 
 
 def test_a_burt_matrix_holds_every_table():
-    domain, places = accuracy_pins.table("columns")
-    real, made = Burt.of(places[:400], domain.sizes), Burt.of(places[300:], domain.sizes)
-    ours, theirs = (Rows.from_places(domain, some) for some in (places[:400], places[300:]))
+    domain, codes = accuracy_pins.table("columns")
+    real, made = Burt.of(codes[:400], domain.sizes), Burt.of(codes[300:], domain.sizes)
+    ours, theirs = (Rows.from_codes(domain, some) for some in (codes[:400], codes[300:]))
     found = figures(real, made, 400)
     for width, measure in ((1, "1-way"), (2, "2-way")):
         assert found[measure] == pytest.approx(distances(ours, theirs, width).tvd.mean())
-    weighted = Burt.of(ours.places(), domain.sizes, ours.counts)
+    weighted = Burt.of(ours.codes(), domain.sizes, ours.counts)
     np.testing.assert_allclose(weighted.shares, real.shares, atol=1e-15)
     assert figures(real, weighted, 400) == pytest.approx(dict.fromkeys(found, 0.0))
 

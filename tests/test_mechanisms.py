@@ -77,8 +77,8 @@ class Toy:
 
     def draw(self, table, source, progress):
         rows = self.rows or 1 + source.bits(1)
-        places = np.ones((rows, len(table.domain.attributes)), dtype=np.uint8)
-        return Drawn(places, 1.0, ("every query that toys like",), {"n": table.n})
+        codes = np.ones((rows, len(table.domain.attributes)), dtype=np.uint8)
+        return Drawn(codes, 1.0, ("every query that toys like",), {"n": table.n})
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_plan_is_carried_out(mechanism, neighbours):
     assert made.data.equals(other.data)
     assert made.record == other.record
     assert made.plan is plan
-    assert (made.places == made.data.to_numpy()).all()
+    assert (made.codes == made.data.to_numpy()).all()
     rows = smalldb.release(plan, Rows.from_frame(Domain(["a", "b"]), FRAME), rng=5)
     assert (rows.data == made.data).all(axis=None)
 
@@ -181,7 +181,7 @@ def test_settings_are_the_keywords_of_plan():
 
 
 @pytest.mark.parametrize(
-    ("kind", "place"),
+    ("kind", "path"),
     [
         (record.Record, ()),
         (record.Privacy, ("privacy",)),
@@ -190,10 +190,10 @@ def test_settings_are_the_keywords_of_plan():
         (record.Versions, ("versions",)),
     ],
 )
-def test_the_type_of_a_record_and_its_schema_agree(kind, place):
+def test_the_type_of_a_record_and_its_schema_agree(kind, path):
     """Keys, which of them may be missing, and which may be null, but for the rows that a plan leaves open."""
     stated = record_schema()
-    for key in place:
+    for key in path:
         stated = stated["properties"][key]
     hints = get_type_hints(kind)
     assert hints.keys() == stated["properties"].keys()

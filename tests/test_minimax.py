@@ -146,7 +146,7 @@ def test_dominated_outcomes_are_left_out():
     costs, _, _ = answers_with_costs(Conjunctions(2).workload(AB), 2, None, Neighbours.REPLACE_ONE)
     kept = without_dominated(costs)
     for column in range(costs.shape[1]):
-        assert any((costs[:, place] <= costs[:, column]).all() for place in kept)
+        assert any((costs[:, position] <= costs[:, column]).all() for position in kept)
     for one, other in product(kept, repeat=2):
         assert one == other or (costs[:, one] > costs[:, other]).any()
 

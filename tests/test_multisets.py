@@ -25,14 +25,14 @@ def test_order_is_that_of_sorted_rows():
 
 
 @st.composite
-def places(draw):
+def positions(draw):
     cells, rows = draw(st.integers(1, 70_000)), draw(st.integers(0, 60))
     return draw(st.integers(0, comb(cells + rows - 1, rows) - 1)), cells, rows
 
 
-@given(places())
-def test_rank_inverts_unrank(place):
-    index, cells, rows = place
+@given(positions())
+def test_rank_inverts_unrank(position):
+    index, cells, rows = position
     counts = unrank(index, cells, rows)
     assert len(counts) == cells
     assert sum(counts) == rows

@@ -60,8 +60,8 @@ def neighbour(rows, cells, relation, chance):
     """A table with one row exchanged, or with one row more or less."""
     rows = list(rows)
     if relation == "replace-one":
-        place = chance.randrange(len(rows))
-        rows[place] = chance.choice([cell for cell in cells if cell != rows[place]])
+        position = chance.randrange(len(rows))
+        rows[position] = chance.choice([cell for cell in cells if cell != rows[position]])
     elif rows and chance.random() < 0.5:
         del rows[chance.randrange(len(rows))]
     else:
@@ -106,10 +106,10 @@ def run(tmp_path, monkeypatch, capsys):
         code = main(["generate", "data.csv", "--even-if-empty", "--record", "out.json", *arguments])
         written = {}
         for name in ("out.csv", "out.json", "out.html"):
-            place = tmp_path / name
-            written[name] = place.read_text() if place.exists() else None
-            place.unlink(missing_ok=True)
-        assert [place.name for place in tmp_path.iterdir()] == ["data.csv"]
+            path = tmp_path / name
+            written[name] = path.read_text() if path.exists() else None
+            path.unlink(missing_ok=True)
+        assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
         out, err = capsys.readouterr()
         record = written["out.json"] and json.loads(written["out.json"])
         table = out if written["out.csv"] is None else written["out.csv"]

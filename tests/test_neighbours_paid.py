@@ -80,9 +80,9 @@ def run(tmp_path, monkeypatch, capsys):
             )
         made = {}
         for name in OUTPUTS:
-            place = tmp_path / name
-            made[name] = place.read_text() if place.exists() else None
-            place.unlink(missing_ok=True)
+            path = tmp_path / name
+            made[name] = path.read_text() if path.exists() else None
+            path.unlink(missing_ok=True)
         assert sorted(os.listdir(tmp_path)) == sorted([f"data.{form}", "s.toml"])
         (tmp_path / f"data.{form}").unlink()
         out, err = capsys.readouterr()

@@ -29,14 +29,14 @@ DOMAIN = Domain(COLUMNS, "~(`job=none` & smoker)")
 
 def rows_of(seed, n=1_000):
     rng = np.random.default_rng(seed)
-    places = np.stack([rng.integers(0, k, n) for k in DOMAIN.sizes], axis=1)
-    places[places[:, 0] == 0, 2] = 0
-    return Rows.from_places(DOMAIN, places)
+    codes = np.stack([rng.integers(0, k, n) for k in DOMAIN.sizes], axis=1)
+    codes[codes[:, 0] == 0, 2] = 0
+    return Rows.from_codes(DOMAIN, codes)
 
 
 def histogram(rows):
     counts = np.zeros(DOMAIN.sizes, dtype=np.int64)
-    np.add.at(counts, tuple(rows.places().T), rows.counts)
+    np.add.at(counts, tuple(rows.codes().T), rows.counts)
     return counts
 
 
@@ -70,7 +70,7 @@ def test_margins_are_exceeded_as_seldom_as_they_say_and_no_sooner():
         sums = np.zeros(workload.size)
         for sign in (1, -1):
             some = np.maximum(sign * noise, 0)
-            sums += sign * workload.answers(Rows.from_places(DOMAIN, cells, some))
+            sums += sign * workload.answers(Rows.from_codes(DOMAIN, cells, some))
         sizes = np.append(np.abs(sums) / workload.denominator / of_query, abs(noise.sum()) / of_rows)
         beyond, beyond_half = beyond + (sizes.max() > 1), beyond_half + (sizes.max() > 0.45)
     assert beyond <= 40
@@ -91,7 +91,7 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
 
 
 def test_the_smaller_margin_is_taken_from_public_numbers():
-    """A share of few places is a sum of many cells' noise: there a certificate says more."""
+    """A share of few categories is a sum of many cells' noise: there a certificate says more."""
     domain = Domain([Column("a", 90), Column("b", 90), "c", "d"])
     chosen = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, strategy="cells").chosen
     workload, beta = Marginals(1).workload(domain), Fraction(1, 20)
@@ -142,8 +142,8 @@ def drawn():
 @pytest.mark.parametrize("scope", [(), (0,), (1,), (2,), *PAIRS])
 def test_moments_are_those_of_draws(drawn, scope):
     noise = (drawn[scope] if scope else drawn[0,].sum(axis=1)).astype(float)
-    places = tuple(SIZES[c] for c in scope)
-    moments = [float(m) * 50 ** (2 * i) for i, m in even_moments(SIZES, places, range(3)).items()]
+    codes = tuple(SIZES[c] for c in scope)
+    moments = [float(m) * 50 ** (2 * i) for i, m in even_moments(SIZES, codes, range(3)).items()]
     assert moments[0] == 1
     assert abs(np.mean(noise**2) / moments[1] - 1) < 0.2
     assert abs(np.mean(noise**4) / moments[2] - 1) < 0.5
@@ -152,9 +152,9 @@ def test_moments_are_those_of_draws(drawn, scope):
 @pytest.mark.parametrize("scope", [(), (0,), (2,), *PAIRS])
 def test_quantiles_are_exceeded_as_seldom_as_they_say(drawn, scope):
     noise = np.abs(drawn[scope] if scope else drawn[0,].sum(axis=1))
-    places = tuple(SIZES[c] for c in scope)
+    codes = tuple(SIZES[c] for c in scope)
     for failure in (Fraction(1, 5), Fraction(1, 50)):
-        r = quantile(SIZES, Fraction(1, 50), places, failure)
+        r = quantile(SIZES, Fraction(1, 50), codes, failure)
         assert (noise > r).mean() <= failure
         assert (noise > 0.5 * r).mean() > failure  # half as much would not do
 
@@ -167,10 +167,10 @@ def test_the_bound_at_once_holds_as_often_as_it_says(public):
     workload, beta = Marginals(2).workload(ODD), Fraction(1, 5)
     noise = ConeDifference(ODD.sizes, Fraction(1, 4), PAIRS)
     rng = np.random.default_rng(0)
-    places = np.stack([rng.integers(0, k, 1_000) for k in ODD.sizes], axis=1)
-    places[:, 2] &= places[:, 0] > 0  # fewer yes than no
-    real, finished = Rows.from_places(ODD, places), Rows.from_places(ODD, places[:300])
-    exact = {scope: real_table(places, scope) for scope in [(0,), (1,), (2,), *PAIRS]}
+    codes = np.stack([rng.integers(0, k, 1_000) for k in ODD.sizes], axis=1)
+    codes[:, 2] &= codes[:, 0] > 0  # fewer yes than no
+    real, finished = Rows.from_codes(ODD, codes), Rows.from_codes(ODD, codes[:300])
+    exact = {scope: real_table(codes, scope) for scope in [(0,), (1,), (2,), *PAIRS]}
     shapes = [table.shape for table in exact.values()]
     apart, bounds = worst(workload, real, finished), []
     for seed in range(60):
@@ -193,15 +193,15 @@ def test_margins_at_once_share_the_failure():
     each = beta / (workload.size + 1)
     wanted = []
     for block in workload.cells:
-        places = tuple(sorted(ODD.sizes[c] for c in block.columns))
-        wanted += [quantile(ODD.sizes, noise.rate, places, each)] * block.size
+        codes = tuple(sorted(ODD.sizes[c] for c in block.columns))
+        wanted += [quantile(ODD.sizes, noise.rate, codes, each)] * block.size
     assert of_queries.tolist() == wanted
-    assert of_rows == quantile(ODD.sizes, noise.rate, (), each) + 1.5  # three places, each rounded
+    assert of_rows == quantile(ODD.sizes, noise.rate, (), each) + 1.5  # three categories, each rounded
 
 
-def real_table(places, scope):
+def real_table(codes, scope):
     shape = [ODD.sizes[c] for c in scope]
-    return np.bincount(np.ravel_multi_index(places[:, scope].T, shape), minlength=np.prod(shape)).reshape(
+    return np.bincount(np.ravel_multi_index(codes[:, scope].T, shape), minlength=np.prod(shape)).reshape(
         shape
     )
 
@@ -216,8 +216,8 @@ def test_only_cells_of_narrow_tables_are_measured_at_once():
 def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation):
     columns = [Column(f"c{c}", k) for c, k in enumerate((6, 8, 5, 9, 7))]
     rng = np.random.default_rng(5)
-    places = rng.integers(0, 5, (20_000, 1)) + rng.integers(0, 2, (20_000, 5))
-    real = Rows.from_places(Domain(columns), np.minimum(places, [5, 7, 4, 8, 6]))
+    codes = rng.integers(0, 5, (20_000, 1)) + rng.integers(0, 2, (20_000, 5))
+    real = Rows.from_codes(Domain(columns), np.minimum(codes, [5, 7, 4, 8, 6]))
     given = {"n_max": 20_000} if relation == "add-remove" else {}
     made = smalldb.release(real, "marginals:2", epsilon=2, neighbours=relation, rng=1, **given)
     strategy = made.plan.chosen.strategy

@@ -39,8 +39,8 @@ def looked_at(share, seed):
     rng = np.random.default_rng(seed)
     groupings = [halved(rng.random(size) + 0.01, bool(rng.integers(2))) for size in SIZES]
     found = candidates(universe_of(SIZES, share, seed), groupings)
-    places = np.stack([rng.integers(0, size, 500) for size in SIZES], axis=1)
-    return found, PackedPairs.of(found), PrivateRows(places, rng.integers(0, 4, 500)), rng
+    codes = np.stack([rng.integers(0, size, 500) for size in SIZES], axis=1)
+    return found, PackedPairs.of(found), PrivateRows(codes, rng.integers(0, 4, 500)), rng
 
 
 def unlaid(found, strips, flat):
@@ -192,10 +192,10 @@ def test_a_tree_is_the_greedy_one(seed):
     groupings, scopes, _, _ = model_of(seed, columns=2 + seed % 10)
     found, expected = junction_tree(scopes, groupings), greedy(scopes, groupings)
     assert [(b.column, b.scope, b.passed) for b in found] == expected
-    for place, bucket in enumerate(found):
+    for position, bucket in enumerate(found):
         later = [
             after
-            for after in range(place + 1, len(found))
+            for after in range(position + 1, len(found))
             if refines(bucket.passed, found[after].column, found[after].passed)
         ]
         assert bucket.parent == min(later, default=-1)
@@ -214,11 +214,11 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     allowed[0, 2] = False
     universe = universe_of((3,) * columns, rules=(((4, 9), allowed),))
     z = rng.integers(0, 3, 3_000)
-    places = np.stack(
+    codes = np.stack(
         [np.where(rng.random(3_000) < 0.5, z, rng.integers(0, 3, 3_000)) for _ in range(columns)]
     )
-    places[9][(places[4] == 0) & (places[9] == 2)] = 1
-    rows = checked(places.T, np.ones(3_000, dtype=np.int64), universe.sizes)
+    codes[9][(codes[4] == 0) & (codes[9] == 2)] = 1
+    rows = checked(codes.T, np.ones(3_000, dtype=np.int64), universe.sizes)
     plan = plan_tables(universe, Fraction(200), None, False, 3_000, strategy="adaptive")
     bits = SeededBits(2)
     alone = [

@@ -117,7 +117,7 @@ def test_names_are_texts_and_no_markup():
 
 def test_without_the_data_it_is_a_function_of_what_is_public():
     _, made = released(rng=3)
-    copy = smalldb.Release(made.data, made.record, made.plan, made.places)
+    copy = smalldb.Release(made.data, made.record, made.plan, made.codes)
     assert page(copy, SCHEMA) == page(made, SCHEMA)
     assert "CONFIDENTIAL" not in page(made, SCHEMA)
     assert "Largest error" not in page(made, SCHEMA)
@@ -275,7 +275,7 @@ def test_many_attributes_are_shown_in_part():
 
 def test_marginals_are_shares_of_rows():
     real = SCHEMA.encode(people())
-    decoded = SCHEMA.decode(real.places(), middle=True).loc[lambda frame: frame.index.repeat(real.counts)]
+    decoded = SCHEMA.decode(real.codes(), middle=True).loc[lambda frame: frame.index.repeat(real.counts)]
     by_hand = {
         "age": [(decoded["age"] == value).mean() for value in SCHEMA.columns[0].kind.values()],
         "job": [
@@ -305,13 +305,13 @@ def of_columns(domain, queries, n=40):
     made = smalldb.release(pd.DataFrame({"a": [0, 1]}), epsilon=1, rows=2)
     plan = replace(made.plan, request=replace(made.plan.request, workload=queries.workload(domain)))
     real, synthetic = (
-        Rows.from_places(
+        Rows.from_codes(
             domain, np.column_stack([chance.integers(0, k, n) for k in domain.sizes]).astype(np.int64)
         )
         for chance in map(np.random.default_rng, (1, 2))
     )
-    places = np.repeat(synthetic.places(), synthetic.counts, axis=0)
-    return real, smalldb.Release(domain.decode(places), make_record(plan, private=True), plan, places)
+    codes = np.repeat(synthetic.codes(), synthetic.counts, axis=0)
+    return real, smalldb.Release(domain.decode(codes), make_record(plan, private=True), plan, codes)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -345,7 +345,7 @@ def test_shares_that_no_bound_covers_are_marked():
     assert marked(Marginals(1)) == [[], [], []]
     every = [list(column.labels) for column in COLUMNS.columns]
     assert marked(Marginals(2, exactly=True)) == every
-    # thresholds tell the outer bins alone; an attribute of a place tells that place
+    # thresholds tell the outer bins alone; an attribute of a category tells that category
     assert marked(Conjunctions(1)) == [[], [], ["18 to 40", "40 to 65"]]
     asked = Predicates(["`town=t0` | `town=t1`", "`age>=40` & ~`age>=65`", "~smoker"])
     assert marked(asked) == [every[0], [], ["below 18", "18 to 40", "from 65"]]
@@ -381,7 +381,7 @@ def test_many_columns_and_queries_are_shown_in_part(monkeypatch):
 
 
 def test_association_is_cramers_v():
-    rows = Rows.from_places(
+    rows = Rows.from_codes(
         COLUMNS, np.array([[0, 0, 0], [1, 0, 0], [2, 1, 1], [2, 1, 2], [2, 1, 3], [0, 0, 0]])
     )
     found = association(rows, 3)
@@ -393,9 +393,9 @@ def test_association_is_cramers_v():
         expected = counts[i].sum() * counts[:, j].sum() / 6
         chi += (counts[i, j] - expected) ** 2 / expected
     assert found[0, 2] == pytest.approx(np.sqrt(chi / 6 / 2))
-    alike = Rows.from_places(COLUMNS, np.array([[0, 0, 0], [0, 1, 1]]))
+    alike = Rows.from_codes(COLUMNS, np.array([[0, 0, 0], [0, 1, 1]]))
     assert association(alike, 3)[0].tolist() == [1, 0, 0]
-    apart = Rows.from_places(COLUMNS, np.array([[a, b, 0] for a in range(5) for b in range(2)]))
+    apart = Rows.from_codes(COLUMNS, np.array([[a, b, 0] for a in range(5) for b in range(2)]))
     assert association(apart, 2)[0, 1] == pytest.approx(0, abs=1e-7)
 
 
@@ -488,7 +488,7 @@ def test_a_share_that_was_not_measured_has_the_bound_of_the_release(learned):
     domain = learned.plan.workload.domain
     none = Measurements(domain, (), learned.plan.n)
     made = smalldb.Release(
-        learned.data, learned.record, learned.plan, learned.places, learned.schema, None, none
+        learned.data, learned.record, learned.plan, learned.codes, learned.schema, None, none
     )
     text = page(made)
     assert "It follows from the bound of the release" in text and "its own interval" not in text
@@ -627,7 +627,7 @@ def test_it_is_readable_in_a_real_browser(tmp_path, width, dark):
     found = opened(page(made, SCHEMA, compare(real, made)), tmp_path, width, dark)
     assert found["record"] == made.record
     assert found["title"] == "A synthetic table of 4 rows"
-    assert found["bars"] == 2 * 8  # the places of the columns, beside the data and alone
+    assert found["bars"] == 2 * 8  # the categories of the columns, beside the data and alone
     assert (found["ground"] < 0.1) is dark
     assert found["contrast"] > 4.5  # of the accessibility guidelines
     assert (found["wide"], found["cut"]) == (0, 0)

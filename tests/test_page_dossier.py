@@ -140,7 +140,7 @@ def test_titles_publishers_and_the_ledger_stand_on_it():
 
 def test_whiskers_are_as_long_as_the_bound_where_nothing_was_measured():
     measured = release(rows=400, epsilon=5)
-    made = smalldb.Release(measured.data, measured.record, measured.plan, measured.places)
+    made = smalldb.Release(measured.data, measured.record, measured.plan, measured.codes)
     bound, shares = made.record["bounds"]["released"], made.data.mean()
     text = page(made)
     (label,) = re.findall(r'aria-label="Attributes, share of rows \(synthetic\): (.*?)"', text)

@@ -79,8 +79,8 @@ def test_the_steps_have_one_order(tmp_path, monkeypatch, kind):
         "rows": lambda: table_source(Rows.from_frame(Domain(["flag"]), flags)),
     }[kind]()
     watching = Watching(Ledger(tmp_path / "l", 1))
-    for place, name in ((Source, "read"), (pipeline, "learn"), (pipeline, "drawn_by")):
-        monkeypatch.setattr(place, name, watching.noting(name, getattr(place, name)))
+    for owner, name in ((Source, "read"), (pipeline, "learn"), (pipeline, "drawn_by")):
+        monkeypatch.setattr(owner, name, watching.noting(name, getattr(owner, name)))
     made = carry_out(
         source, None, {"epsilon": 1}, bits=SystemBits(), ledger=watching.ledger, destination=watching
     )
@@ -204,12 +204,12 @@ def test_the_ledger_tells_which_paid_releases_go_on(tmp_path, monkeypatch, capsy
 def test_broken_rules_are_found_once_and_told_together(monkeypatch):
     domain = Domain(["a", "b", "c"], ["~(a & b)", "a | b | c", "~(b & c)"])
     with pytest.raises(RuledOut) as raised:
-        Rows.from_places(domain, np.array([[1, 1, 1], [0, 1, 0]], dtype=np.uint8))
+        Rows.from_codes(domain, np.array([[1, 1, 1], [0, 1, 0]], dtype=np.uint8))
     assert raised.value.numbers == {1, 3}
     monkeypatch.setattr(Domain, "contains", counting := Counting(Domain.contains))
     bad = [np.array([row], dtype=np.uint8) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0])]
     with pytest.raises(RuledOut, match=r"rows break rule 1 \('~\(a & b\)'\) and rule 2") as raised:
-        pieces.tally(domain, ((places, [1]) for places in bad))
+        pieces.tally(domain, ((codes, [1]) for codes in bad))
     assert raised.value.numbers == {1, 2} and counting.times == len(bad) + 1  # an empty table comes first
 
 

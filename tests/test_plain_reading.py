@@ -117,9 +117,9 @@ def test_a_field_longer_than_csv_allows_is_read_by_both(tmp_path, monkeypatch):
                 patch.setattr(plain, "BLOCK", block)
                 assert result(path, lambda path: read_table(path, schema)) == slow
     assert csv.field_size_limit() == limit
-    for line in (f"1,{long}", f'1,"{long}"'):  # of a column that is described: no place, as other texts
+    for line in (f"1,{long}", f'1,"{long}"'):  # of a column that is described: no category, as other texts
         path.write_text(f"age,job\n{line}\n")
-        with pytest.raises(DataError, match="column 'job' has values that its schema gives no place"):
+        with pytest.raises(DataError, match="column 'job' has values that its schema does not cover"):
             read_table(str(path), schema)
         with pytest.raises(DataError, match="'job' is not spelled 0/1"):
             read_csv(str(path), Domain(["job"]))

@@ -18,9 +18,9 @@ WIDE = Domain([Column(f"c{k}", 3) for k in range(6)])
 
 
 def released(domain, **more):
-    places = np.random.default_rng(3).integers(0, 2, (400, 6))
-    places[:, 1] = places[:, 0]
-    rows = Rows.from_places(domain, places)
+    codes = np.random.default_rng(3).integers(0, 2, (400, 6))
+    codes[:, 1] = codes[:, 0]
+    rows = Rows.from_codes(domain, codes)
     return smalldb.release(rows, epsilon=1, mechanism="marginals", seed=2, **more)
 
 

@@ -20,8 +20,8 @@ def flags(d, valid=None):
 
 
 def columns(c, k, labels=False, valid=None):
-    places = [f"p{j}" for j in range(k)] if labels else k
-    return Domain([Column(f"c{i}", places) for i in range(c)], valid)
+    categories = [f"p{j}" for j in range(k)] if labels else k
+    return Domain([Column(f"c{i}", categories) for i in range(c)], valid)
 
 
 def mixed(sizes):

@@ -175,7 +175,7 @@ def test_pictures_of_long_names_keep_their_room():
     pytest.importorskip("matplotlib")
     name = "the income of all people of the household, before taxes, in the currency of the country"
     domain = Domain([Column(name, [f"{i} as somebody once said of {name}" for i in range(9)]), "a"])
-    rows = Rows.from_places(domain, np.arange(18).reshape(9, 2) % 2)
+    rows = Rows.from_codes(domain, np.arange(18).reshape(9, 2) % 2)
     for drawn in (plot_shares(marginals(rows), "svg"), plot_evaluation(rows, rows, "svg")):  # no warning
         labels = re.findall(r"<text[^>]*>([^<]*)</text>", drawn.decode())
         assert max(map(len, labels)) <= 60

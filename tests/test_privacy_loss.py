@@ -312,7 +312,7 @@ def test_laws_are_written_and_read():
 
 
 def test_the_record_states_rho_and_laws():
-    rows = Rows.from_places(DOMAINS[0], np.eye(4, dtype=np.uint8).repeat(25, axis=0))
+    rows = Rows.from_codes(DOMAINS[0], np.eye(4, dtype=np.uint8).repeat(25, axis=0))
     plan = smalldb.plan(DOMAINS[0], "marginals:1", n=100, epsilon=1, mechanism="marginals", strategy="cells")
     record = smalldb.release(plan, rows).record
     assert record["schema"] == 2

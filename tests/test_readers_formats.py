@@ -88,8 +88,8 @@ def same(found, expected):
 
 
 def every(found):
-    """The places of each row."""
-    return np.repeat(found.places(), found.counts, axis=0)
+    """The codes of each row."""
+    return np.repeat(found.codes(), found.counts, axis=0)
 
 
 @pytest.fixture(scope="module")
@@ -156,14 +156,14 @@ def test_a_decimal_comma_is_of_the_file_and_each_row_is_read_by_itself(tmp_path)
     path = tmp_path / "t.csv"
     schema = stated(separator=";", decimal=",")
     lines = {"3;12,5;Köln;1": 1, "3;-9,9;Köln;1": 3, "3;;Köln;1": 3, "3,0;1,5e1;Köln;1": 1}
-    for line, place in lines.items():
+    for line, code in lines.items():
         path.write_text(f"age;pay;town;smoker\n{line}\n")
-        assert read_table(str(path), schema).places()[0].tolist() == [0, place, 0, 1]
+        assert read_table(str(path), schema).codes()[0].tolist() == [0, code, 0, 1]
     path.write_text("age;pay;town;smoker\n3;12.5;Köln;1\n")
-    with pytest.raises(DataError, match="column 'pay' has values that its schema gives no place"):
+    with pytest.raises(DataError, match="column 'pay' has values that its schema does not cover"):
         read_table(str(path), schema)
     frame = pd.DataFrame({"age": [3], "pay": [12.5], "town": ["Köln"], "smoker": [True]})
-    assert schema.encode(frame).places()[0].tolist() == [0, 1, 0, 1]
+    assert schema.encode(frame).codes()[0].tolist() == [0, 1, 0, 1]
     content = written(frame, "csv", schema)
     assert content.decode() == "age;pay;town;smoker\n3;12,5;Köln;true\n"
     assert written(frame, "jsonl", schema).decode() == ('{"age":3,"pay":12.5,"town":"Köln","smoker":true}\n')

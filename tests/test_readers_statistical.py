@@ -115,7 +115,7 @@ def same(found, expected):
 
 
 def every(found):
-    return np.repeat(found.places(), found.counts, axis=0)
+    return np.repeat(found.codes(), found.counts, axis=0)
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".dta", ".sav", ".xpt"])

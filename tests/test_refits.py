@@ -22,18 +22,18 @@ DOMAIN = Domain([Column("a", list("pqrs")), Column("b", list("xyz")), "c"])
 ALL = tuple(tuple(range(size)) for size in DOMAIN.sizes)
 
 
-def counted(places, columns, groups):
+def counted(codes, columns, groups):
     """The counts of a table, by the definition."""
     found = np.zeros([max(own) + 1 for own in groups], dtype=np.int64)
-    for row in places:
+    for row in codes:
         found[tuple(own[row[c]] for c, own in zip(columns, groups, strict=True))] += 1
     return found
 
 
-def measured(places, columns, noise, coins, groups=None):
+def measured(codes, columns, noise, coins, groups=None):
     """A published table of some rows, with noise."""
     own = tuple(ALL[c] for c in columns) if groups is None else groups
-    true = counted(places, columns, own).ravel()
+    true = counted(codes, columns, own).ravel()
     values = true + noise.draw(len(true), bit_source(coins))
     return Measurement((Marginal(columns, own),), values, noise, Fraction(1))
 
@@ -100,14 +100,14 @@ def test_groups_that_are_not_nested_have_no_grouping():
     assert nested(4, [[0, 0, 1, 1], [0, 1, 1, 0]]) is None
     found = nested(4, [[1, 1, 0, 0], [2, 1, 0, 0], [0, 0, 0, 0]])
     assert [len(starts) for starts in found.starts] == [1, 2, 3, 4]
-    assert found.of_places(1).tolist() in ([1, 1, 0, 0], [0, 0, 1, 1])
+    assert found.of_categories(1).tolist() in ([1, 1, 0, 0], [0, 0, 1, 1])
 
 
 def test_far_above_zero_tables_spread_as_least_squares():
     """Cells that columns tell of, too: means and deviations are those of the least-squares estimate."""
-    places, noise = people(20_000, 1), DiscreteGaussian(Fraction(400))
-    sources = [measured(places, (0,), noise, 1), measured(places, (0, 1), noise, 2)]
-    refits = Refits.of(DOMAIN, [*sources, measured(places, (2,), noise, 3)], len(places))
+    codes, noise = people(20_000, 1), DiscreteGaussian(Fraction(400))
+    sources = [measured(codes, (0,), noise, 1), measured(codes, (0, 1), noise, 2)]
+    refits = Refits.of(DOMAIN, [*sources, measured(codes, (2,), noise, 3)], len(codes))
     tables = list(islice(refits.draws(5), 200))
     cells = np.array([counted_quickly(table, (0, 1)) for table in tables])
     design = np.vstack([np.kron(np.eye(4), np.ones((1, 3))), np.eye(12)])
@@ -116,7 +116,7 @@ def test_far_above_zero_tables_spread_as_least_squares():
     covariance = np.linalg.inv(design.T @ design)
     means = covariance @ design.T @ seen
     gain = covariance.sum(axis=1) / covariance.sum()
-    means = means + gain * (len(places) - means.sum())
+    means = means + gain * (len(codes) - means.sum())
     covariance = 400 * (covariance - np.outer(gain, covariance.sum(axis=1)))
     both = np.vstack([np.eye(12), design[:4]])  # cells, and categories of the first column
     deviations = np.sqrt((both @ covariance @ both.T).diagonal())
@@ -133,19 +133,19 @@ def covered(scale, runs=100, tables=12):
     """How often intervals of shares and differences cover, if noise is drawn with `scale` times its rate."""
     hits = []
     for seed in range(runs):
-        places = people(1500, seed)
+        codes = people(1500, seed)
         noise = Geometric(Fraction(1, 10))
-        sources = [measured(places, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
+        sources = [measured(codes, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
         taken = Geometric(noise.rate * scale)
         sources = [Measurement(each.of, each.values, taken, each.cost) for each in sources]
-        drawn = list(islice(Refits.of(DOMAIN, sources, len(places)).draws(seed), tables))
+        drawn = list(islice(Refits.of(DOMAIN, sources, len(codes)).draws(seed), tables))
         for statistic in (
             lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
             lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
             lambda t: (t[:, 0] == 3).mean(),
         ):
             low, high = combine([statistic(table) for table in drawn]).interval()
-            hits.append(low <= statistic(places) <= high)
+            hits.append(low <= statistic(codes) <= high)
     return np.mean(hits)
 
 
@@ -159,12 +159,10 @@ def test_intervals_cover_and_with_half_the_variance_they_do_not():
 def test_tables_keep_the_rules_the_rows_and_the_seed():
     domain = Domain([Column("a", list("pqrs")), "b", "c"], valid=["~(`a=p` & b)", "c | ~b"])
     coins = np.random.default_rng(3)
-    places = coins.integers(0, (4, 2, 2), (800, 3))
-    places = places[
-        [all(rule.allowed[tuple(row[[*rule.columns]])] for rule in domain.rules) for row in places]
-    ]
+    codes = coins.integers(0, (4, 2, 2), (800, 3))
+    codes = codes[[all(rule.allowed[tuple(row[[*rule.columns]])] for rule in domain.rules) for row in codes]]
     release = smalldb.release(
-        Rows.from_places(domain, places),
+        Rows.from_codes(domain, codes),
         "marginals:2",
         epsilon=3,
         mechanism="marginals",
@@ -174,18 +172,18 @@ def test_tables_keep_the_rules_the_rows_and_the_seed():
     tables, again, other = release.tables(3, rng=1), release.tables(3, rng=1), release.tables(3, rng=2)
     assert tables.made_by.model_tables > 0 and "fitted anew" in repr(tables)
     for k in range(3):
-        table = tables.places(k)
-        assert table.shape == places.shape
+        table = tables.codes(k)
+        assert table.shape == codes.shape
         assert all(rule.allowed[tuple(table[:, c] for c in rule.columns)].all() for rule in domain.rules)
-        assert (table == again.places(k)).all() and (table != other.places(k)).any()
+        assert (table == again.codes(k)).all() and (table != other.codes(k)).any()
 
 
 def test_categories_that_noise_drowns_are_named():
-    places = people(4000, 1)
-    places = places[places[:, 0] != 3]
+    codes = people(4000, 1)
+    codes = codes[codes[:, 0] != 3]
     noise = Geometric(Fraction(1, 20))
     refits = Refits.of(
-        DOMAIN, [measured(places, (0, 1), noise, 1), measured(places, (2,), noise, 2)], len(places)
+        DOMAIN, [measured(codes, (0, 1), noise, 1), measured(codes, (2,), noise, 2)], len(codes)
     )
     assert refits.rare() == ((3,), (), ())
 
@@ -211,15 +209,15 @@ def test_what_the_model_has_no_room_for_is_not_taken_as_measured(monkeypatch):
 def test_contrasts_and_tables_of_mostly_empty_cells_are_for_chains():
     parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
     assert Refits.of(DOMAIN, [parity], 9) is None
-    places = people(200, 1)
+    codes = people(200, 1)
     for rate, suits in ((Fraction(1), True), (Fraction(1, 20), False)):
-        whole = measured(places, (0, 1, 2), Geometric(rate), 1)
-        assert Refits.of(DOMAIN, [whole], len(places)).suitable == suits
+        whole = measured(codes, (0, 1, 2), Geometric(rate), 1)
+        assert Refits.of(DOMAIN, [whole], len(codes)).suitable == suits
     crossed = [
-        measured(places, (0, 2), Geometric(Fraction(1)), 1, ((0, 0, 1, 1), (0, 1))),
-        measured(places, (0, 1), Geometric(Fraction(1)), 2, ((0, 1, 1, 0), (0, 1, 2))),
+        measured(codes, (0, 2), Geometric(Fraction(1)), 1, ((0, 0, 1, 1), (0, 1))),
+        measured(codes, (0, 1), Geometric(Fraction(1)), 2, ((0, 1, 1, 0), (0, 1, 2))),
     ]
-    assert Refits.of(DOMAIN, crossed, len(places)) is None
+    assert Refits.of(DOMAIN, crossed, len(codes)) is None
 
 
 def test_a_method_can_be_asked_for():

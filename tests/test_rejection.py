@@ -82,8 +82,8 @@ def check_counts(workload, answers, tree):
     found = gaps(workload, answers, n, rows)[held].max(axis=0, initial=0)
     thresholds = [0, 2, 3, 6, 9, 12, 21]
     together = relaxer.count_all(tree, thresholds, 1 << 40)
-    for place, threshold in enumerate(thresholds):
-        assert together.relaxation(place).size == (found <= threshold).sum()
+    for position, threshold in enumerate(thresholds):
+        assert together.relaxation(position).size == (found <= threshold).sum()
         assert relaxer.count(tree, threshold, 1 << 40).size == (found <= threshold).sum()
 
 
@@ -123,8 +123,8 @@ def test_counted_together_or_alone_states_have_the_same_values(tree):
     relaxer = Relaxer(Target.build(workload, answers, 7, 5))
     thresholds = [5, 6, 8, 12, 13, 20]
     together = relaxer.count_all(tree, thresholds, 1 << 40)
-    for place, threshold in enumerate(thresholds):
-        alone, found = relaxer.count(tree, threshold, 1 << 40), together.relaxation(place)
+    for position, threshold in enumerate(thresholds):
+        alone, found = relaxer.count(tree, threshold, 1 << 40), together.relaxation(position)
         assert found.log_size == alone.log_size > 0
         for field in ("lows", "highs"):
             assert getattr(found.nodes, field).tolist() == getattr(alone.nodes, field).tolist()
@@ -317,7 +317,7 @@ def forced(case):
     )
     tree = next(tree for tree in trees if max(map(len, tree.parents)) == width)
     counted = builder._relaxer.count_all(tree, thresholds, 1 << 40)
-    recounted = [counted.relaxation(place) for place in range(len(thresholds))]
+    recounted = [counted.relaxation(position) for position in range(len(thresholds))]
     builder._layers[:] = recounted[sum(not layer.size for layer in recounted) :]
     builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in recounted if not layer.size)])
     made._mixture, made._finished = builder.mixture(), True
@@ -443,11 +443,11 @@ def test_one_way_workloads_are_drawn_without_rejection():
     assert distance(made, workload, answers, n, rows, epsilon / 2, 4_000, seed=1) > 6
 
 
-def test_every_place_of_a_level_is_another_candidate():
+def test_every_position_of_a_level_is_another_candidate():
     workload, answers, _ = instance(3, 17, "conjunctions:1", 4)
     made = tuple_sampler(workload, answers, 17, 2, Fraction(1))
     for score, count in made._levels.items():
-        found = {spelled(made.candidate(score, place)) for place in range(count)}
+        found = {spelled(made.candidate(score, position)) for position in range(count)}
         assert len(found) == count
 
 
@@ -502,13 +502,13 @@ def test_a_relaxation_holds_every_candidate_of_its_score():
     scores = gaps(workload, answers, n, rows).max(axis=0)
     assert target.least_score() <= scores.min()
     cells = workload.domain.table()
-    places = np.indices((16,) * rows).reshape(rows, -1).T
-    for place in chain(range(0, 4096, 97), [int(scores.argmin())]):
-        bits = cells[places[place]]
+    positions = np.indices((16,) * rows).reshape(rows, -1).T
+    for position in chain(range(0, 4096, 97), [int(scores.argmin())]):
+        bits = cells[positions[position]]
         columns = (bits.astype(np.uint64) << np.arange(rows, dtype=np.uint64)[:, None]).sum(
             axis=0, dtype=np.uint64
         )
-        assert target.score(columns) == scores[place]
+        assert target.score(columns) == scores[position]
 
 
 def test_what_is_private_is_not_shown():

@@ -63,7 +63,7 @@ def test_trials_behind_one_that_is_kept_are_left_out():
     while lane.left(end=7):
         lane.go_on(end=7)
         assert lane.status == SURVIVED
-        seen.append(lane.place)
+        seen.append(lane.position)
         lane.turn += 1
     lane.go_on(end=7)
     assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, 4 * 7)

@@ -62,7 +62,7 @@ def values(counts, node):
     return counts.values[held][np.lexsort(counts.states.keys[held].T)]
 
 
-def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
+def test_without_positions_leaves_are_weighed_as_other_nodes_are(monkeypatch):
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
     relaxer, tree = Relaxer(Target.build(workload, answers, 31, 5)), star((1, 4, 0), 6)
     monkeypatch.setattr(relaxation, "weigh_leaves", lambda *rest: -1)
@@ -71,8 +71,8 @@ def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
 
 
 @pytest.mark.slow
-def test_many_forms_need_more_places_than_a_word_can_tell():
-    """The number of places once wrapped round to a small one, and counts were written beyond their end."""
+def test_many_forms_need_more_positions_than_a_word_can_tell():
+    """The number of positions once wrapped round to a small one, and counts were written beyond their end."""
     workload, answers, _ = instance(4, 37, "halfspaces", 3)
     made = tuple_sampler(workload, answers, 37, 3, Fraction(25))
     starred = [layer.tree for layer in made._builder._layers if layer.tree.broad]
@@ -226,12 +226,12 @@ def test_of_a_costly_count_the_lower_part_is_made_at_once():
     builder = classes(10, 12, 400, 0)
     while not builder._starred:
         builder.refine(10_000 + builder.spent)
-    places, before, end = builder._next(), builder.spent, builder.spent + (1 << 40)
-    thresholds = [builder._layers[place].threshold for place in places]
+    positions, before, end = builder._next(), builder.spent, builder.spent + (1 << 40)
+    thresholds = [builder._layers[position].threshold for position in positions]
     cost = builder._relaxer.count_all(builder._tree, thresholds, 1 << 40).cost
-    assert builder._count(places, cost // 2, end)
+    assert builder._count(positions, cost // 2, end)
     made = sorted(builder._refined)
-    assert 0 < len(made) < len(places)
+    assert 0 < len(made) < len(positions)
     assert made == thresholds[: len(made)]
     assert builder.spent - before < cost
     assert all(layer.tree == builder._tree for layer in builder._layers if layer.threshold in made)

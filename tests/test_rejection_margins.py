@@ -50,8 +50,8 @@ def test_shares_are_rounded_up():
 
 
 @pytest.mark.parametrize("room", [0, 1 << 12])
-def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
-    """With a table and without one: its first place and its last, and nothing beyond the last of all."""
+def test_a_way_is_chosen_by_the_share_that_holds_the_position(room):
+    """With a table and without one: its first position and its last, and nothing beyond the last of all."""
     rows, n = 5, 11
     workload, answers, _ = instance(4, n, "conjunctions:2", 9)
     tree = Tree((2, 0, 1, 3), ((), (0,), (0, 1), (1, 2)))
@@ -75,9 +75,9 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
         for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
             unpack(*way, scan.u)
             expected = scan.u[: nodes.cells[node]].tolist()
-            for place in (first, end - 1):
-                part, within, _ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(place))
-                assert (part, within) == (end - first, place - first)
+            for position in (first, end - 1):
+                part, within, _ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(position))
+                assert (part, within) == (end - first, position - first)
                 assert scan.u[: nodes.cells[node]].tolist() == expected
                 checked += 1
         part, *_ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(sums[-1]))
@@ -99,12 +99,12 @@ def trees():
 
 
 @pytest.mark.slow
-def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
+def test_a_layer_is_chosen_by_the_share_that_holds_the_position(made):
     mixture, d = made._mixture, made._target.attributes
     last = len(mixture.sums) - 1
 
-    def tried(place):
-        layers = mixture.choose(np.array([place << 1], dtype=np.uint64))
+    def tried(position):
+        layers = mixture.choose(np.array([position << 1], dtype=np.uint64))
         lane = lane_of(made, layers, np.full(d, 1 << 40, dtype=np.uint64))
         return list(survivors(lane)) == [last], lane.start
 
@@ -115,14 +115,14 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
 
 
 @pytest.mark.slow
-def test_the_place_within_a_share_says_which_column(made):
-    """Each column of a way has equally many places of its share: one in as many as there are columns."""
+def test_the_position_within_a_share_says_which_column(made):
+    """Each column of a way has equally many positions of its share: one in as many as there are columns."""
     target, mixture, d = made._target, made._mixture, made._target.attributes
     lane = lane_of(made, [0], np.zeros(0, dtype=np.uint64))
 
-    def first_column(place):
+    def first_column(position):
         lane.turn = lane.start = 0
-        lane.words = np.array([place << 1, *[0] * d], dtype=np.uint64)
+        lane.words = np.array([position << 1, *[0] * d], dtype=np.uint64)
         lane.go_on(1)
         return int(lane.columns[mixture.nodes.attributes[0]])
 
@@ -130,7 +130,7 @@ def test_the_place_within_a_share_says_which_column(made):
     while first < 0.999 * SHARE:
         seen = [first_column(first)]
         share, count = int(lane.shares[0]), int(lane.ways[0])
-        seen += [first_column(first + place) for place in (*range(1, count + 1), share - 1)]
+        seen += [first_column(first + position) for position in (*range(1, count + 1), share - 1)]
         assert share % count == 0
         assert len(set(seen[:count])) == count == comb(target.rows, seen[0].bit_count())
         assert {column.bit_count() for column in seen} == {seen[0].bit_count()}

@@ -43,7 +43,7 @@ CASES = [
 def relaxations(hubs, text, rows, thresholds):
     workload, answers, _ = instance(6, 31, text, 8)
     counts = Relaxer(Target.build(workload, answers, 31, rows)).count_all(star(hubs, 6), thresholds, 1 << 40)
-    return [counts.relaxation(place) for place in range(len(thresholds))]
+    return [counts.relaxation(position) for position in range(len(thresholds))]
 
 
 @pytest.mark.parametrize("hubs, text", HUBS, ids=str)
@@ -97,10 +97,10 @@ def trial(layer, target, words):
     def holds(queries, columns):
         return all(lows[j] <= answer(target, j, columns) <= highs[j] for j in queries)
 
-    place = words[0] >> 1
-    if place >= layer.star.sums[-1]:
+    position = words[0] >> 1
+    if position >= layer.star.sums[-1]:
         return None, None, 1
-    state = next(i for i, end in enumerate(layer.star.sums.tolist()) if place < end)
+    state = next(i for i, end in enumerate(layer.star.sums.tolist()) if position < end)
     cells = [x for x, count in enumerate(layer.histograms[state].tolist()) for _ in range(count)]
     columns = {
         layer.tree.order[hub]: sum((cell >> hub & 1) << row for row, cell in enumerate(cells))
@@ -120,9 +120,9 @@ def trial(layer, target, words):
         choices = columns_of(layer, leaf, target)
         while True:
             read += 1
-            place, left = divmod(next(halves) * len(choices), 1 << 32)
+            position, left = divmod(next(halves) * len(choices), 1 << 32)
             if left >= (1 << 32) % len(choices):
-                columns[leaf] = choices[place]
+                columns[leaf] = choices[position]
                 if holds(fits, columns):
                     break
         if not holds(set(mine) - set(fits), columns):
@@ -166,7 +166,7 @@ def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
     """By looking at every candidate: what is proposed adds up to the shares, and no density is too small."""
     made, (workload, answers, n, rows, _) = starred(*case)
     target, checked = made._target, 0
-    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1).T
+    positions = np.indices((workload.domain.size,) * rows).reshape(rows, -1).T
     scores = gaps(workload, answers, n, rows).max(axis=0)
     table = workload.domain.table().astype(int)
     for layer in list(made._mixture.stars.values())[:: max(1, len(made._mixture.stars) // 4)]:
@@ -181,8 +181,8 @@ def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
             for j, t in enumerate(target.tables)
             if any(clique.issuperset(t.attributes) for clique in cliques)
         ]
-        for place, score in zip(places, scores, strict=True):
-            bits = table[place]
+        for position, score in zip(positions, scores, strict=True):
+            bits = table[position]
             columns = [int("".join(map(str, column[::-1])), 2) for column in bits.T]
             if not all(lows[j] <= answer(target, j, columns) <= highs[j] for j in held):
                 assert score > layer.threshold
@@ -253,33 +253,33 @@ def test_half_words_that_would_favour_some_columns_are_passed_over():
         star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
         return int(columns[first])
 
-    halves = [-(-place * (1 << 32) // size) for place in range(size)]  # the first of each place
+    halves = [-(-position * (1 << 32) // size) for position in range(size)]  # the first of each position
     refused = [half for half in halves if half * size % (1 << 32) < excess]
     assert 0 in refused
     assert all(column(half) == 99 for half in refused)
     assert any(column(half + 1) < 32 for half in refused)
     kept = sum(
-        -(-(place + 1) * (1 << 32) // size) - halves[place] - (half in refused)
-        for place, half in enumerate(halves)
+        -(-(position + 1) * (1 << 32) // size) - halves[position] - (half in refused)
+        for position, half in enumerate(halves)
     )
     assert kept == (1 << 32) - excess
 
 
 @pytest.mark.parametrize("rows", [20, 31, 32])
-def test_every_column_with_as_many_ones_has_a_place(rows):
+def test_every_column_with_as_many_ones_has_a_position(rows):
     workload, answers, _ = instance(5, 40, "conjunctions:2", 2)
     target = Target.build(workload, answers, 40, rows)
     counts = Relaxer(target).count_all(star((0, 1, 2), 5), [60], 1 << 40)
     layer = counts.relaxation(0)
     assert isinstance(layer, StarRelaxation)
-    for place, leaf in enumerate((3, 4)):
+    for position, leaf in enumerate((3, 4)):
         j = next(j for j, table in enumerate(target.tables) if table.attributes == (leaf,))
         lows, highs = (int(bound[j]) for bound in target.bounds(60))
         allowed = [comb(rows, ones) for ones in range(max(0, lows), highs + 1)]
-        size = int(layer.star.leaves[place, SIZE])
+        size = int(layer.star.leaves[position, SIZE])
         assert size == sum(allowed) <= 1 << 32
         ranks = np.linspace(0, size - 1, 2_000).astype(np.uint64)
-        found = [int(column_of(layer.star, place, rank)) for rank in np.unique(ranks)]
+        found = [int(column_of(layer.star, position, rank)) for rank in np.unique(ranks)]
         assert len(set(found)) == len(found)
         assert all(lows <= column.bit_count() <= highs and column < 1 << rows for column in found)
 
@@ -317,7 +317,7 @@ def test_leaves_that_hardly_ever_fit_are_drawn_as_those_of_a_tree():
     target = Target.build(workload, workload.answers(Rows.from_frame(domain, frame)), 200, 20)
     thresholds = [160, 200, 240, 520, 640]
     counts = Relaxer(target).count_all(star((1, 4, 0), 6), thresholds, 1 << 40)
-    found = [counts.relaxation(place) for place in range(len(thresholds))]
+    found = [counts.relaxation(position) for position in range(len(thresholds))]
     assert counts.starred
     assert isinstance(found[0], Relaxation)
     assert isinstance(found[-1], StarRelaxation)
@@ -386,13 +386,13 @@ def test_shares_beyond_their_whole_are_an_error(monkeypatch):
         weighed()
 
 
-def test_the_first_and_last_place_of_the_shares():
-    """The last place is the last state's; what is behind it is slack."""
+def test_the_first_and_last_position_of_the_shares():
+    """The last position is the last state's; what is behind it is slack."""
     layer = weighed()
     end = int(layer.star.sums[-1])
     seen = []
-    for place in (end - 1, end):
-        words = np.array([place << 1, *uniform_words(SeededBits(1), 50).tolist()], dtype=np.uint64)
+    for position in (end - 1, end):
+        words = np.array([position << 1, *uniform_words(SeededBits(1), 50).tolist()], dtype=np.uint64)
         columns = np.full(6, 99, dtype=np.uint64)
         found = star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
         seen.append(columns[layer.star.hubs].tolist())
@@ -428,7 +428,7 @@ def test_lanes_change_between_stars_and_trees(monkeypatch):
         found, lane = [], lane_of(made, layers, words[:0])
         while lane.turn < len(layers):
             lane.words = words[: len(lane.words) + piece]
-            found += [(layer, lane.place, lane.columns.tolist()) for layer in survivors(lane)]
+            found += [(layer, lane.position, lane.columns.tolist()) for layer in survivors(lane)]
         return found
 
     whole = seen(20_000)
@@ -466,10 +466,10 @@ def test_what_a_trial_that_is_left_out_has_read_is_not_read_again():
     lane = lane_of(made, [second, first], words[:2])
     lane.order = np.array([1, 0])  # the trial that was drawn last is made first
     lane.go_on(2)
-    assert (lane.status, lane.place, lane.start) == (OUT_OF_WORDS, 1, 0)
+    assert (lane.status, lane.position, lane.start) == (OUT_OF_WORDS, 1, 0)
     lane.words = words
     lane.go_on(1)
-    assert (lane.status, lane.place, lane.start) == (OUT_OF_WORDS, 0, len(words))
+    assert (lane.status, lane.position, lane.start) == (OUT_OF_WORDS, 0, len(words))
     lane.words = np.concatenate([words, more])
     lane.go_on(1)
     alone = lane_of(made, [second], more)
@@ -485,7 +485,7 @@ def test_trials_of_stars_behind_one_that_is_kept_are_left_out():
     while lane.left(end=7):
         lane.go_on(end=7)
         if lane.status == SURVIVED:
-            seen.append(lane.place)
+            seen.append(lane.position)
             lane.turn += 1
     read = lane.start
     lane.go_on(end=7)
@@ -499,13 +499,13 @@ def test_a_batch_of_work_pauses_between_trials(monkeypatch):
     layers = np.full(2_000, max(made._mixture.stars))
     words, whole = uniform_words(SeededBits(3), 20_000), lane_of(made, layers, np.zeros(0, np.uint64))
     whole.words = words
-    expected = [(whole.place, whole.columns.tolist()) for _ in survivors(whole)]
+    expected = [(whole.position, whole.columns.tolist()) for _ in survivors(whole)]
     monkeypatch.setattr(lanes, "BATCH", 2)
     lane, found, pauses = lane_of(made, layers, words), [], 0
     while lane.turn < len(layers):
         lane.go_on(len(layers))
         if lane.status == SURVIVED:
-            found.append((lane.place, lane.columns.tolist()))
+            found.append((lane.position, lane.columns.tolist()))
             lane.turn += 1
         else:
             assert lane.status == PAUSED

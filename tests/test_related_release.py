@@ -270,7 +270,7 @@ def test_what_the_data_are_refused_for_is_told_at_once_and_shows_nothing_of_them
         smalldb.release({"homes": homes, "persons": persons}, schema=SCHEMA, epsilon=1, seed=1)
     told = str(error.value)
     for said in (
-        "table 'homes': column 'town' has values that its schema gives no place",
+        "table 'homes': column 'town' has values that its schema does not cover",
         "table 'homes': column 'hid' has gaps",
         "table 'homes': two rows have the same 'hid'",
         "table 'persons': two rows have the same 'pid'",
@@ -539,7 +539,7 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
         ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
         ("~(`team=A` & `hits>=100`)", "~`team=A` & ~`sex=f`", "ties a fixed column and another one"),
-        ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no places"),
+        ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no categories"),
         ("most = 6", "columns.player = { kind = 'bool' }", "column 'player' is written anew"),
     ],
 )

@@ -145,14 +145,14 @@ def test_a_written_table_keeps_them(form, tmp_path):
     if form == "parquet":
         pytest.importorskip("pyarrow")
     schema = parse_schema(REGISTER)
-    made = schema.decode(schema.encode(register()).places(), rng=2)
+    made = schema.decode(schema.encode(register()).codes(), rng=2)
     path = tmp_path / f"made.{form}"
     path.write_bytes(written(made, form, schema))
     found, known = (
         read_table(str(path), schema),
         schema.encode(made),
     )  # by value: what is out of order is refused
-    assert np.array_equal(found.places(), known.places()) and np.array_equal(found.counts, known.counts)
+    assert np.array_equal(found.codes(), known.codes()) and np.array_equal(found.counts, known.counts)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -219,11 +219,11 @@ def ordered(draw):
 
 
 @cache
-def values_of(column, place):
-    """All values of a place, by definition."""
-    if place == column.kind.size:
+def values_of(column, code):
+    """All values of a category, by definition."""
+    if code == column.kind.size:
         return [None]
-    first, last = column.kind.steps(place)
+    first, last = column.kind.steps(code)
     return [step * column.kind.unit for step in range(first, last + 1)]
 
 
@@ -238,33 +238,33 @@ def keeps_orders(schema, row):
 
 @settings(deadline=None)
 @given(ordered())
-def test_places_can_stand_together_where_values_in_them_keep_the_orders(schema):
+def test_categories_can_stand_together_where_values_in_them_keep_the_orders(schema):
     if schema is None:
         return
     fit = some_fit if schema.columns[0].kind.measure == "numbers" else least_fit
     cells = [*product(*(range(k) for k in schema.domain.sizes))]
     held = schema.domain.contains(np.array(cells))
-    for places, can_exist in zip(cells, held.tolist(), strict=True):
-        assert can_exist == fit(schema, places)
+    for codes, can_exist in zip(cells, held.tolist(), strict=True):
+        assert can_exist == fit(schema, codes)
 
 
-def some_fit(schema, places, row=()):
-    """Whether some values in the places keep the orders, beside those of the first columns."""
-    if not keeps_orders(schema, [*row, *[None] * (len(places) - len(row))]):
+def some_fit(schema, codes, row=()):
+    """Whether some values in the categories keep the orders, beside those of the first columns."""
+    if not keeps_orders(schema, [*row, *[None] * (len(codes) - len(row))]):
         return False
-    if len(row) == len(places):
+    if len(row) == len(codes):
         return True
-    each = values_of(schema.columns[len(row)], places[len(row)])
-    return any(some_fit(schema, places, [*row, value]) for value in each)
+    each = values_of(schema.columns[len(row)], codes[len(row)])
+    return any(some_fit(schema, codes, [*row, value]) for value in each)
 
 
-def least_fit(schema, places):
-    """Whether the least values that keep the orders from left to right lie in the places; for many values."""
+def least_fit(schema, codes):
+    """Whether the least values that keep the orders from left to right lie in the categories; for many."""
     row = []
-    for c, (column, place) in enumerate(zip(schema.columns, places, strict=True)):
+    for c, (column, code) in enumerate(zip(schema.columns, codes, strict=True)):
         pairs = [pair for order in schema.orders.stated for pair in order.pairs if pair.high == c]
         below = [(row[pair.low], pair.strict) for pair in pairs if row[pair.low] is not None]
-        values, first = values_of(column, place), 0
+        values, first = values_of(column, code), 0
         if values != [None] and below:
             first = max((bisect_right if strict else bisect_left)(values, value) for value, strict in below)
         if first == len(values):
@@ -290,7 +290,7 @@ def test_released_values_keep_all_orders(schema, seed, middle):
         )
     assert all(keeps_orders(schema, row) for row in zip(*values, strict=True))
     for column, own in zip(schema.columns, rows.T, strict=True):
-        assert (column.places(made[column.name]) == own).all()
+        assert (column.codes(made[column.name]) == own).all()
 
 
 def test_values_of_two_bins_are_uniform_among_those_in_order():
@@ -398,7 +398,7 @@ def test_all_errors_are_told_at_once():
         "'sex' has no",
         "no column 'ages'",
         "dates, and 'age'",
-        "'age' has no place for gaps",
+        "'age' has no category for gaps",
         "'male'",
     ):
         assert said in str(refused.value)
@@ -415,11 +415,11 @@ def test_orders_in_a_circle_are_refused():
     [
         ('missing_with = "x"', "missing_with needs missing = true"),
         ('missing = true, missing_with = "y"', "there is no column 'y'"),
-        ('missing = true, missing_with = "x"', "column 'x' has no place for gaps"),
+        ('missing = true, missing_with = "x"', "column 'x' has no category for gaps"),
         ('missing = true, missing_with = "gone"', "names the column itself"),
         ("missing = true, missing_with = 1", "missing_with must be a text or a list of texts"),
         ('missing = true, only_if = "x &"', "only_if"),
-        ('missing = true, only_if = "z"', "unknown attribute or place 'z'"),
+        ('missing = true, only_if = "z"', "unknown attribute or category 'z'"),
         ('missing = true, only_if = "gone"', "names the column itself"),
         ('only_if = "x"', "only_if needs missing = true"),
     ],
@@ -476,7 +476,7 @@ determines = { country = { Leeds = "UK", York = "UK", Paris = "FR", Rome = "IT" 
 COUNTRIES = {"Leeds": "UK", "York": "UK", "Paris": "FR"}
 
 
-def places_table(n=300):
+def cities_table(n=300):
     rng = np.random.default_rng(6)
     city = rng.choice(["Leeds", "York", "Paris", "Rome", None], n)
     country = [COUNTRIES.get(c) or rng.choice(["FR", "UK", "IT"]) for c in city]
@@ -485,7 +485,7 @@ def places_table(n=300):
 
 @pytest.mark.parametrize("asked", [{}, {"mechanism": "marginals", "strategy": "adaptive"}])
 def test_a_column_follows_from_another_in_every_released_row(asked):
-    made = smalldb.generate(places_table(), schema=CITIES, epsilon=1, rng=4, **asked)
+    made = smalldb.generate(cities_table(), schema=CITIES, epsilon=1, rng=4, **asked)
     follows = made["city"].map(COUNTRIES)
     assert (follows.isna() | made["country"].isna() | (follows == made["country"])).all()
     assert follows.notna().sum() > 100
@@ -493,10 +493,10 @@ def test_a_column_follows_from_another_in_every_released_row(asked):
 
 def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
     inline = parse_schema(CITIES)
-    book = 'determines = "places.csv"\n'
+    book = 'determines = "cities.csv"\n'
     (tmp_path / "s.toml").write_text(CITIES[: CITIES.index("determines")] + book)
-    places = tmp_path / "places.csv"
-    places.write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
+    cities = tmp_path / "cities.csv"
+    cities.write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
     assert read_schema(str(tmp_path / "s.toml")).domain == inline.domain
     for text, said in (
         (
@@ -509,22 +509,22 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
         ("city,country\nLeeds\n", "as many fields in every line"),
         ('city,country\n"Leeds,UK\n', "no CSV file in UTF-8"),
     ):
-        places.write_text(text)
+        cities.write_text(text)
         with pytest.raises(ValueError, match="column 'city': determines") as refused:
             read_schema(str(tmp_path / "s.toml"))
         assert said in str(refused.value)
-    places.unlink()
-    with pytest.raises(ValueError, match=r"determines: places\.csv: no such file"):
+    cities.unlink()
+    with pytest.raises(ValueError, match=r"determines: cities\.csv: no such file"):
         read_schema(str(tmp_path / "s.toml"))
 
 
 def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid(tmp_path):
-    text = CITIES[: CITIES.index("determines")] + 'determines = "places.csv"\n'
+    text = CITIES[: CITIES.index("determines")] + 'determines = "cities.csv"\n'
     learns = 'columns.age = { kind = "cuts", cuts = "learn", bins = 2, range = [0, 9], share = "1/9" }\n'
     (tmp_path / "s.toml").write_text(learns + text)
-    (tmp_path / "places.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
+    (tmp_path / "cities.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
     schema = open_or_none(tmp_path / "s.toml")
-    (tmp_path / "places.csv").unlink()
+    (tmp_path / "cities.csv").unlink()
     made = schema.learned({"age": [4]})
     assert made.domain.rules[0].allowed.tolist() == parse_schema(CITIES).domain.rules[0].allowed.tolist()
     assert parse_schema(schema.written(made)) == made
@@ -553,7 +553,7 @@ def test_a_value_without_a_follower_is_told_as_the_schema_spells_it():
 
 
 def test_a_row_of_data_against_the_code_book_is_refused_and_counted():
-    schema, frame = parse_schema(CITIES), places_table(40)
+    schema, frame = parse_schema(CITIES), cities_table(40)
     frame.loc[5] = ["Leeds", "FR"]
     with pytest.raises(DataError, match="determines 'country'") as refused:
         schema.encode(frame)

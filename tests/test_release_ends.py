@@ -13,7 +13,7 @@ from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities, R
 FORETOLD = 1  # CPU seconds, where a plan says "seconds" and no more
 TABLES = {
     "zeros": lambda n, sizes, draws: np.zeros((n, len(sizes)), dtype=np.int64),
-    "last places": lambda n, sizes, draws: np.tile(np.array(sizes) - 1, (n, 1)),
+    "last categories": lambda n, sizes, draws: np.tile(np.array(sizes) - 1, (n, 1)),
     "uniform": lambda n, sizes, draws: draws.integers(0, sizes, (n, len(sizes))),
     "two rows": lambda n, sizes, draws: np.arange(n)[:, None] % 2 * (np.array(sizes) - 1),
     "rare": lambda n, sizes, draws: (draws.random((n, len(sizes))) < 0.01).astype(np.int64),
@@ -51,7 +51,7 @@ SIZES = (
 def test_a_release_ends_within_ten_times_what_is_foretold(domain, queries, mechanism, rows, kind):
     draws, tried = np.random.default_rng(4), 0
     for n, n_max in SIZES:
-        data = Rows.from_places(domain, TABLES[kind](n, domain.sizes, draws))
+        data = Rows.from_codes(domain, TABLES[kind](n, domain.sizes, draws))
         public = {"n": n} if n_max is None else {"n_max": n_max, "neighbours": "add-remove"}
         for epsilon, named in product(("1/1000", 1, 10), ("auto", mechanism)):
             try:

@@ -125,11 +125,11 @@ def test_values_are_drawn_and_rows_shuffled_after_the_release():
     drawn, middle = (smalldb.release(FRAME, **ASKED, rng=5, middle=middle) for middle in (False, True))
     assert drawn.rows.counts.tolist() == middle.rows.counts.tolist()
     assert drawn.record == middle.record
-    assert drawn.places.tolist() != middle.places.tolist()
-    assert sorted(drawn.places.tolist()) == sorted(middle.places.tolist())
+    assert drawn.codes.tolist() != middle.codes.tolist()
+    assert sorted(drawn.codes.tolist()) == sorted(middle.codes.tolist())
     assert set(middle.data["age"]) <= {8, 41, 82}
     assert middle.data.drop(columns=["smoker", "job"]).equals(
-        SCHEMA.decode(middle.places, middle=True)[["age", "born"]]
+        SCHEMA.decode(middle.codes, middle=True)[["age", "born"]]
     )
     assert drawn.data["age"].nunique() > 10
     assert drawn.data["born"].dt.day.nunique() > 5

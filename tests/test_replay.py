@@ -350,30 +350,30 @@ def table_of(case, rng, n=None):
     cells, sizes = cells_of(case.domain), np.array(case.domain.sizes)
     weights = np.array([rng.dirichlet(np.full(size, 0.7)) for size in sizes], dtype=object)
     chances = np.prod([own[cells[:, c]] for c, own in enumerate(weights)], axis=0).astype(float)
-    places = cells[rng.choice(len(cells), case.n if n is None else n, p=chances / chances.sum())]
-    hidden = rng.integers(0, sizes.min(), len(places))
+    codes = cells[rng.choice(len(cells), case.n if n is None else n, p=chances / chances.sum())]
+    hidden = rng.integers(0, sizes.min(), len(codes))
     alike = np.repeat(hidden[:, None], len(sizes), axis=1)
     allowed = {tuple(cell) for cell in cells.tolist()}
     kept = [case.domain.valid is None or tuple(row) in allowed for row in alike.tolist()]
-    tied = np.array(kept, dtype=bool) & (rng.integers(0, 10, len(places)) < case.tied)
-    return np.where(tied[:, None], alike, places).astype(np.int64)
+    tied = np.array(kept, dtype=bool) & (rng.integers(0, 10, len(codes)) < case.tied)
+    return np.where(tied[:, None], alike, codes).astype(np.int64)
 
 
-def neighbours_of(case, places, relation, rng, many):
+def neighbours_of(case, codes, relation, rng, many):
     """Some neighbours of a table, each with its change: rows that are far, rare, frequent, or any."""
     cells = cells_of(case.domain)
-    present, times = np.unique(places, axis=0, return_counts=True)
+    present, times = np.unique(codes, axis=0, return_counts=True)
     there = {tuple(row) for row in present.tolist()}
     absent = np.array([cell for cell in cells.tolist() if tuple(cell) not in there] or cells.tolist())
     kinds = ["far", "rare", "frequent", "any"]
     for number in range(many):
         kind = kinds[number % len(kinds)]
-        out = int(rng.integers(len(places))) if len(places) else None
+        out = int(rng.integers(len(codes))) if len(codes) else None
         if kind == "rare" and out is not None:
             lonely = present[np.argmin(times)]
-            out = int(np.flatnonzero((places == lonely).all(axis=1))[0])
+            out = int(np.flatnonzero((codes == lonely).all(axis=1))[0])
         if kind == "far" and out is not None:
-            far = (cells != places[out]).sum(axis=1)
+            far = (cells != codes[out]).sum(axis=1)
             new = cells[rng.choice(np.flatnonzero(far == far.max()))]
         elif kind == "frequent" and len(present):
             new = present[np.argmax(times)]
@@ -383,14 +383,14 @@ def neighbours_of(case, places, relation, rng, many):
             ]
         new = tuple(new.tolist())
         if relation == "replace-one":
-            old = tuple(places[out].tolist())
-            rows = np.vstack([np.delete(places, out, axis=0), new])
+            old = tuple(codes[out].tolist())
+            rows = np.vstack([np.delete(codes, out, axis=0), new])
             yield rows, Change((-1, 1), (old, new), case.domain.sizes)
         elif number % 2 or out is None:
-            yield np.vstack([places, new]), Change((1,), (new,), case.domain.sizes)
+            yield np.vstack([codes, new]), Change((1,), (new,), case.domain.sizes)
         else:
-            old = tuple(places[out].tolist())
-            yield np.delete(places, out, axis=0), Change((-1,), (old,), case.domain.sizes)
+            old = tuple(codes[out].tolist())
+            yield np.delete(codes, out, axis=0), Change((-1,), (old,), case.domain.sizes)
 
 
 def planned(case, n, relation, epsilon=None):
@@ -403,7 +403,7 @@ def planned(case, n, relation, epsilon=None):
 def published(made):
     """Everything public of a release, by name."""
     return {
-        "rows": (made.places.shape, made.places.dtype.str, made.places.tobytes()),
+        "rows": (made.codes.shape, made.codes.dtype.str, made.codes.tobytes()),
         "table": made.data.to_csv(),
         "record": json.dumps(made.record),
         "measurements": json.dumps(made.measurements.as_json()),
@@ -412,13 +412,13 @@ def published(made):
     }
 
 
-def released(plan, seed, places, **more):
-    rows = Rows.from_places(plan.workload.domain, places)
+def released(plan, seed, codes, **more):
+    rows = Rows.from_codes(plan.workload.domain, codes)
     return published(smalldb.release(plan, rows, rng=SeededBits(seed), **more))
 
 
-def recorded(plan, places, seed=0):
-    return Recording(partial(released, plan, seed), places, seed)
+def recorded(plan, codes, seed=0):
+    return Recording(partial(released, plan, seed), codes, seed)
 
 
 @replayed_with(CASES)
@@ -431,15 +431,15 @@ def replay(case, relation, patched, rng):
     patched(case)
     plan = planned(case, case.n, relation)
     assert case.takes(plan.chosen), "the plan takes another strategy"
-    places = table_of(case, rng)
-    recording = recorded(plan, places)
+    codes = table_of(case, rng)
+    recording = recorded(plan, codes)
     steps = "".join(LETTERS[step.name] for step in recording.steps)
     assert re.fullmatch(case.steps, steps), steps
     guarantee = plan.chosen.guarantee
-    neighbours = list(neighbours_of(case, places, relation, rng, 12))
+    neighbours = list(neighbours_of(case, codes, relation, rng, 12))
     other, change = next((n for n in neighbours if moves_certified(plan, recording, n[1])), neighbours[0])
     assert recording.lost(other, change, guarantee.epsilon, guarantee.delta).ratio > 0
-    recording.replayed(stranger_of(case, rng, len(places), relation))
+    recording.replayed(stranger_of(case, rng, len(codes), relation))
 
 
 def moves_certified(plan, recording, change):
@@ -448,7 +448,7 @@ def moves_certified(plan, recording, change):
     if last.name != "certificate.certify":
         return True
     (query,) = last.draws[0].drawn
-    rows = [Rows.from_places(workload.domain, np.array([row])) for row in change.places]
+    rows = [Rows.from_codes(workload.domain, np.array([row])) for row in change.codes]
     answers = [np.append(workload.answers(row), row.n)[query] for row in rows]
     return np.dot(change.signs, answers) != 0
 
@@ -513,11 +513,11 @@ def swept(name, relation):
             plan = planned(case, max(n, 1), relation, [None, "1/10", 1, 5][number % 4])
         except IndexError:  # no plan has these laws for so few rows
             continue
-        places = table_of(case, rng, n)
+        codes = table_of(case, rng, n)
         if number == 4:  # all rows alike
-            places[:] = places[0]
-        recording, guarantee = recorded(plan, places, number), plan.chosen.guarantee
-        for other, change in neighbours_of(case, places, relation, rng, 6):
+            codes[:] = codes[0]
+        recording, guarantee = recorded(plan, codes, number), plan.chosen.guarantee
+        for other, change in neighbours_of(case, codes, relation, rng, 6):
             yield recording.lost(other, change, guarantee.epsilon, guarantee.delta)
         recording.replayed(stranger_of(case, rng, n, relation))
 
@@ -532,17 +532,17 @@ def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patc
     case = CASES[name]
     patched(case)
     rng = np.random.default_rng(5)
-    plan, places = planned(case, case.n, "replace-one"), table_of(case, rng)
-    ((other, _),) = neighbours_of(case, places, "replace-one", rng, 1)
+    plan, codes = planned(case, case.n, "replace-one"), table_of(case, rng)
+    ((other, _),) = neighbours_of(case, codes, "replace-one", rng, 1)
     whole = tmp_path / "whole"
-    recording = Recording(partial(released, plan, 0, checkpoint=whole), places)
+    recording = Recording(partial(released, plan, 0, checkpoint=whole), codes)
     parts = len(list(whole.glob("*.shard")))
     for stop in {1, parts // 2, parts - 1}:
         folder = tmp_path / str(stop)
         with Player(recording.steps).hooked() as killed, monkeypatch.context() as patch:
             stop_after(patch, stop)
             with pytest.raises(Killed):
-                released(plan, 0, places, checkpoint=folder)
+                released(plan, 0, codes, checkpoint=folder)
         with Player(recording.steps[len(killed.steps) :]).hooked() as going_on:
             assert released(plan, 0, other, checkpoint=folder) == recording.published
         assert len(killed.steps) + len(going_on.steps) == len(recording.steps)
@@ -573,9 +573,9 @@ def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
     schema.write_text(schema_of(domain), encoding="utf-8")
     more = [] if relation == "replace-one" else ["--neighbours", relation, "--n-max", 400]
 
-    def generated(places):
+    def generated(codes):
         data, outputs = tmp_path / "data.csv", [tmp_path / f"out.{end}" for end in ("csv", "json", "html")]
-        np.savetxt(data, places, "%d", ",", header=",".join(domain.names), comments="")
+        np.savetxt(data, codes, "%d", ",", header=",".join(domain.names), comments="")
         to = zip(("-o", "--record", "--report"), outputs, strict=True)
         given = [
             "--epsilon",
@@ -598,10 +598,10 @@ def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
 
 
 def schema_of(domain):
-    """A schema whose columns have the domain's places as categories, or are yes/no."""
+    """A schema whose columns have the domain's categories, or are yes/no."""
     found = []
     for name, size in zip(domain.names, domain.sizes, strict=True):
-        values = "[" + ", ".join(f'"{place}"' for place in range(size)) + "]"
+        values = "[" + ", ".join(f'"{code}"' for code in range(size)) + "]"
         kind = 'kind = "bool"' if size == 2 else f'kind = "categories"\nvalues = {values}'
         found.append(f"[columns.{name}]\n{kind}\n")
     return "".join(found)

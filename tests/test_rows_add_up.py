@@ -202,8 +202,8 @@ def arrow_table(rows, chance):
     return pa.table(made)
 
 
-def taken(table, places):
-    return table.take(np.array(places, dtype=np.int64))
+def taken(table, positions):
+    return table.take(np.array(positions, dtype=np.int64))
 
 
 def frame_of(rows, chance):
@@ -224,16 +224,16 @@ def texts_of(rows, chance):
 def frames(rows, chance, folder):
     """A frame, as it is."""
     pool, schema = frame_of(rows, chance), schema_of(chance)
-    return lambda places: schema.encode(pool.iloc[places])
+    return lambda positions: schema.encode(pool.iloc[positions])
 
 
 def arrow_frames(rows, chance, folder):
     """A frame of pandas with columns of Arrow, or a table of Arrow, which becomes one of pandas."""
     table, schema = arrow_table(rows, chance), schema_of(chance)
     if chance.random() < 0.5:
-        return lambda places: schema.encode(taken(table, places))
+        return lambda positions: schema.encode(taken(table, positions))
     pool = table.to_pandas(types_mapper=pd.ArrowDtype)
-    return lambda places: schema.encode(pool.iloc[places])
+    return lambda positions: schema.encode(pool.iloc[positions])
 
 
 def recast(rows, chance, folder):
@@ -245,12 +245,14 @@ def recast(rows, chance, folder):
     days = [date(2019, 12, 31), date(2020, 1, 1)]
     days_pool = pd.Series(drawn(days, rows, chance), dtype=object)
 
-    def read(places):
+    def read(positions):
         held = {
-            "code": numbers_pool.iloc[places].astype(chance.choice(numbers)),
-            "size": numbers_pool.iloc[places].astype(chance.choice(numbers)),
-            "day": days_pool.iloc[places].astype(chance.choice([object, "str", "datetime64[s]", "category"])),
-            "flag": truth_pool.iloc[places].astype(chance.choice(truth)),
+            "code": numbers_pool.iloc[positions].astype(chance.choice(numbers)),
+            "size": numbers_pool.iloc[positions].astype(chance.choice(numbers)),
+            "day": days_pool.iloc[positions].astype(
+                chance.choice([object, "str", "datetime64[s]", "category"])
+            ),
+            "flag": truth_pool.iloc[positions].astype(chance.choice(truth)),
         }
         return schema.encode(pd.DataFrame({name: held[name] for name in chance.sample(NAMES, 4)}))
 
@@ -261,9 +263,9 @@ def partitions(rows, chance, folder):
     """A frame in pieces."""
     pool, schema = frame_of(rows, chance), schema_of(chance)
 
-    def read(places):
-        cuts = [0, *sorted(chance.choices(range(len(places) + 1), k=3)), len(places)]
-        parts = [pool[list(NAMES)].iloc[places[a:b]] for a, b in pairwise(cuts)]
+    def read(positions):
+        cuts = [0, *sorted(chance.choices(range(len(positions) + 1), k=3)), len(positions)]
+        parts = [pool[list(NAMES)].iloc[positions[a:b]] for a, b in pairwise(cuts)]
         return schema.count([([part[name] for name in NAMES], None) for part in parts])
 
     return read
@@ -274,8 +276,8 @@ def counts(rows, chance, folder):
     pool, schema = frame_of(rows, chance), schema_of(chance)
     dtype = chance.choice(["int64", "Int64", object, "str"])
 
-    def read(places):
-        times = Counter(places)
+    def read(positions):
+        times = Counter(positions)
         stated = pd.Series(list(times.values()), dtype="int64").astype(dtype)
         return schema.encode(pool.iloc[list(times)].reset_index(drop=True).assign(n=stated), counts="n")
 
@@ -294,8 +296,8 @@ def csv_of(records, chance, names=NAMES):
 def csv_file(rows, chance, folder):
     pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
 
-    def read(places):
-        path.write_text(csv_of([pool[i] for i in places], chance), encoding="utf-8", newline="")
+    def read(positions):
+        path.write_text(csv_of([pool[i] for i in positions], chance), encoding="utf-8", newline="")
         return read_table(str(path), schema)
 
     return read
@@ -305,11 +307,11 @@ def large_csv_file(rows, chance, folder):
     """A CSV file that is read in blocks, as large ones are."""
     read, block = csv_file(rows, chance, folder), chance.randint(1, 60)
 
-    def in_blocks(places):
+    def in_blocks(positions):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(plain, "LEAST", 0)
             patch.setattr(plain, "BLOCK", block)
-            return read(places)
+            return read(positions)
 
     return in_blocks
 
@@ -317,8 +319,8 @@ def large_csv_file(rows, chance, folder):
 def csv_counts(rows, chance, folder):
     pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
 
-    def read(places):
-        stated = [{**pool[i], "n": times} for i, times in Counter(places).items()]
+    def read(positions):
+        stated = [{**pool[i], "n": times} for i, times in Counter(positions).items()]
         path.write_text(csv_of(stated, chance, (*NAMES, "n")), encoding="utf-8", newline="")
         return read_table(str(path), schema, "n")
 
@@ -335,8 +337,8 @@ def yes_no_file(rows, chance, folder):
     lines = chance.random() < 0.5
     path = folder / ("data.jsonl" if lines else "data.csv")
 
-    def read(places):
-        records = [pool[i] for i in places]
+    def read(positions):
+        records = [pool[i] for i in positions]
         text = lines_of(records, chance) if lines else csv_of(records, chance, "ab")
         path.write_text(text, encoding="utf-8", newline="")
         return read_csv(str(path), Domain(["a", "b"]))
@@ -359,8 +361,8 @@ def json_lines(rows, chance, folder):
     for i in range(rows):
         pool.append({name: chance.choice(values) for name in NAMES} | chance.choice([{}, {"id": i}]))
 
-    def read(places):
-        path.write_text(lines_of([pool[i] for i in places], chance), encoding="utf-8")
+    def read(positions):
+        path.write_text(lines_of([pool[i] for i in positions], chance), encoding="utf-8")
         return read_table(str(path), schema)
 
     return read
@@ -371,8 +373,8 @@ def parquet(rows, chance, folder):
 
     table, schema, path = arrow_table(rows, chance), schema_of(chance), folder / "data.parquet"
 
-    def read(places):
-        write_table(taken(table, places), path, row_group_size=chance.randint(1, 4))
+    def read(positions):
+        write_table(taken(table, positions), path, row_group_size=chance.randint(1, 4))
         return read_table(str(path), schema)
 
     return read
@@ -385,17 +387,17 @@ def duckdb_file(rows, chance, folder):
 
         table, schema, path = arrow_table(rows, chance), schema_of(chance), folder / "data.parquet"
 
-        def written(places):
-            write_table(taken(table, places), path, row_group_size=chance.randint(1, 4))
+        def written(positions):
+            write_table(taken(table, positions), path, row_group_size=chance.randint(1, 4))
 
     else:
         pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
 
-        def written(places):
-            path.write_text(csv_of([pool[i] for i in places], chance), encoding="utf-8", newline="")
+        def written(positions):
+            path.write_text(csv_of([pool[i] for i in positions], chance), encoding="utf-8", newline="")
 
-    def read(places):
-        written(places)
+    def read(positions):
+        written(positions)
         return read_by_duckdb(str(path), schema)
 
     return read
@@ -430,13 +432,13 @@ def duckdb_table(rows, chance, folder):
     ]
     schema, path = schema_of(chance), folder / "data.db"
 
-    def read(places):
+    def read(positions):
         path.unlink(missing_ok=True)
         with duckdb.connect(str(path)) as base:
             described = ", ".join(f"{name} {kind}" for name, kind in zip(NAMES, kinds, strict=True))
             base.execute(f"CREATE TABLE t ({described})")
-            if places:
-                base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [pool[i] for i in places])
+            if positions:
+                base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [pool[i] for i in positions])
         return read_by_duckdb(str(path), schema, table="t")
 
     return read
@@ -453,14 +455,14 @@ def yes_no_frames(rows, chance, folder):
         pool[name] = pd.Series(made).astype(dtype)
     domain, way = Domain(["a", "b"]), chance.choice(["whole", "pieces", "counts"])
 
-    def read(places):
+    def read(positions):
         if way == "counts":
-            times = Counter(places)
+            times = Counter(positions)
             return Rows.from_counts(domain, pool.iloc[list(times)], times.values())
         if way == "pieces":
-            cut = chance.randint(0, len(places))
-            return Rows.from_chunks(domain, [pool.iloc[places[:cut]], pool.iloc[places[cut:]]])
-        return Rows.from_frame(domain, pool.iloc[places])
+            cut = chance.randint(0, len(positions))
+            return Rows.from_chunks(domain, [pool.iloc[positions[:cut]], pool.iloc[positions[cut:]]])
+        return Rows.from_frame(domain, pool.iloc[positions])
 
     return read
 
@@ -483,10 +485,10 @@ READERS = {  # what each needs, and how many tables of the ten thousand are its 
 }
 
 
-def histogram(read, places):
+def histogram(read, positions):
     """How often each cell occurs; None: refused."""
     try:
-        found = read(places)
+        found = read(positions)
     except DataError:
         return None
     return Counter(dict(zip(map(tuple, found.words.tolist()), found.counts.tolist(), strict=True)))
@@ -505,11 +507,15 @@ def check(reader, number, folder):
     assert all(cell is None or cell.total() == 1 for cell in alone)
     good = [i for i in range(size) if alone[i] is not None]
     table = chance.choices(good if good and chance.random() < 0.8 else range(size), k=chance.randint(1, 6))
-    place = chance.randrange(len(table))
-    replaced = [*table[:place], chance.randrange(size), *table[place + 1 :]]
-    removed = [*table[:place], *table[place + 1 :]]
-    for places in (table, chance.sample(table, len(table)), replaced, removed):
-        assert histogram(read, places) == added([alone[i] for i in places]), (reader.__name__, number, places)
+    position = chance.randrange(len(table))
+    replaced = [*table[:position], chance.randrange(size), *table[position + 1 :]]
+    removed = [*table[:position], *table[position + 1 :]]
+    for positions in (table, chance.sample(table, len(table)), replaced, removed):
+        assert histogram(read, positions) == added([alone[i] for i in positions]), (
+            reader.__name__,
+            number,
+            positions,
+        )
     return all(alone[i] is not None for i in table)
 
 

@@ -183,9 +183,9 @@ def test_what_was_predicted_is_left_alone():
     measured = measure(plan, rows, SeededBits(2))
     chosen, value = pieces(plan, measured.values)[-1].tolist()
     found = estimates(plan, measured)
-    place = plan.spectrum.sets.index(plan.safeguard.sets[chosen])
-    assert found.chi[place] == (3000 - 2 * value) / 3000
-    assert np.isfinite(found.deviations[place])
+    position = plan.spectrum.sets.index(plan.safeguard.sets[chosen])
+    assert found.chi[position] == (3000 - 2 * value) / 3000
+    assert np.isfinite(found.deviations[position])
     alone = replace(plan, parts=plan.unguarded)
     first = guarded_fit(alone, replace(measured, values=measured.values[:-2]))
     np.testing.assert_array_equal(guarded_fit(plan, measured).q, first.q)
@@ -206,9 +206,9 @@ def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
     """Of geometric noise of rate 1/20; a sum of signs moves by 2 with an odd count."""
     plan, rows = guarded(planted(7, 3000, 4), neighbours)
     values = measure(plan, rows, SeededBits(1)).values
-    place = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
+    position = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
     low, high = _parity_intervals(plan, Measured(values), Fraction(1, 10), 10**6)
-    found = int(high[place] - low[place]) // 2
+    found = int(high[position] - low[position]) // 2
     margin, odd = divmod(found, 2) if plan.replaced else (found, 0)
     weights = np.exp(-np.arange(2000) / 20)
     weights[1:] *= 2

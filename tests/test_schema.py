@@ -1,4 +1,4 @@
-"""Schemas: real columns to places and back, against readable definitions."""
+"""Schemas: real columns to codes and back, against readable definitions."""
 
 import csv
 import re
@@ -50,7 +50,7 @@ coding = "bins"
 
 
 def level(column, text):
-    """The place of a field by the definitions of the kinds; the last for a gap."""
+    """The code of a field by the definitions of the kinds; the last for a gap."""
     kind, text = column.kind, text.strip()
     if text in ("", *column.gaps):
         return kind.size
@@ -180,7 +180,7 @@ def test_labels_are_as_good_as_the_fields(table):
     assert again.equals(schema.decode(cells, middle=True))
 
 
-def test_codings_of_a_few_places():
+def test_codings_of_a_few_categories():
     hot = one_hot(["a", "b"])
     assert hot.table.tolist() == [[1, 0], [0, 1]]
     assert thermometer(["yes"]).table.tolist() == [[0], [1]]
@@ -228,9 +228,9 @@ def test_a_schema_of_every_kind():
     assert lines[1] == '{"age":8,"sex":"female","job":null,"smoker":null,"born":"1939-07-01"}'
     with pytest.raises(ValueError, match="written as csv, jsonl, parquet"):
         written(frame, "xml")
-    with pytest.raises(ValueError, match="column 'age': it has 3 places, numbered from 0"):
+    with pytest.raises(ValueError, match="column 'age': it has 3 categories, numbered from 0"):
         schema.decode(np.array([[3, 1, 2, 1, 1]]))
-    with pytest.raises(ValueError, match=r"rows must be places of shape \(r, 5\)"):
+    with pytest.raises(ValueError, match=r"rows must be codes of shape \(r, 5\)"):
         schema.decode(np.zeros((1, 12), dtype=np.uint8))
 
 
@@ -247,9 +247,9 @@ def test_a_schema_of_every_kind():
         (Categories(["b", "other"], other=True), ["b", "other"]),
     ],
 )
-def test_the_value_of_a_place_is_public(kind, values):
+def test_the_value_of_a_category_is_public(kind, values):
     assert list(kind.values()) == values
-    assert [kind.place(str(value)) for value in values] == list(range(len(values)))
+    assert [kind.code(str(value)) for value in values] == list(range(len(values)))
 
 
 @pytest.mark.parametrize(
@@ -304,42 +304,42 @@ def test_a_dtype_that_cannot_hold_the_values_is_refused(kind, missing, dtype):
 
 def test_typed_columns_are_read_as_their_texts():
     kind = Cuts(["0.1", 40], 0, 99)
-    place = Column("x", kind, missing=True, gaps=("99",)).places
-    assert place(pd.Series([0.1, np.nan, 39.99, 40.0, 99.0])).tolist() == [1, 3, 1, 2, 3]
-    assert place(pd.Series([0.1, 0.7], dtype="float32")).tolist() == [1, 1]
+    codes = Column("x", kind, missing=True, gaps=("99",)).codes
+    assert codes(pd.Series([0.1, np.nan, 39.99, 40.0, 99.0])).tolist() == [1, 3, 1, 2, 3]
+    assert codes(pd.Series([0.1, 0.7], dtype="float32")).tolist() == [1, 1]
     # a float is its shortest decimal: this one is below 10^23 as a binary number
-    assert Column("x", Cuts(["1e23"], 0, "1e24"), dtype="float64").places(pd.Series([1e23])).tolist() == [1]
-    assert Column("x", Cuts(["0.7"], 0, 1)).places(pd.Series([0.7], dtype="float32")).tolist() == [1]
-    assert place(pd.Series([2**63, None, 99], dtype="UInt64")).tolist() == [2, 3, 3]
-    assert place(pd.Series([40, "0.05", None], dtype=object)).tolist() == [2, 0, 3]
+    assert Column("x", Cuts(["1e23"], 0, "1e24"), dtype="float64").codes(pd.Series([1e23])).tolist() == [1]
+    assert Column("x", Cuts(["0.7"], 0, 1)).codes(pd.Series([0.7], dtype="float32")).tolist() == [1]
+    assert codes(pd.Series([2**63, None, 99], dtype="UInt64")).tolist() == [2, 3, 3]
+    assert codes(pd.Series([40, "0.05", None], dtype=object)).tolist() == [2, 0, 3]
     jobs = Column("x", Categories([1, 2]), missing=True)
-    assert jobs.places(pd.Series([1, None, 2])).tolist() == [0, 2, 1]  # float64
-    assert jobs.places(pd.Series(["2", None], dtype="category")).tolist() == [1, 2]
+    assert jobs.codes(pd.Series([1, None, 2])).tolist() == [0, 2, 1]  # float64
+    assert jobs.codes(pd.Series(["2", None], dtype="category")).tolist() == [1, 2]
     days = Column("x", Dates([1990], 1950, 2010), missing=True)
-    assert days.places(pd.to_datetime(pd.Series(["1989-12-31", None, "1990-01-01"]))).tolist() == [0, 2, 1]
-    assert days.places(pd.Series([pd.Timestamp("1989-12-31").date()])).tolist() == [0]
+    assert days.codes(pd.to_datetime(pd.Series(["1989-12-31", None, "1990-01-01"]))).tolist() == [0, 2, 1]
+    assert days.codes(pd.Series([pd.Timestamp("1989-12-31").date()])).tolist() == [0]
 
 
 @pytest.mark.parametrize("fields", [["1.0", "0.0", "2.00"], [1.0, -0.0, 2.0], [Decimal("1.0"), "-0.0", 2]])
 def test_whole_numbers_may_have_a_fraction_of_zeros(fields):
     """A program writes 1.0 for 1 in a column with gaps, because it takes them for floats."""
 
-    def places(kind, fields, **choices):
-        return Column("x", kind, **choices).places(pd.Series(fields, dtype=object)).tolist()
+    def codes(kind, fields, **choices):
+        return Column("x", kind, **choices).codes(pd.Series(fields, dtype=object)).tolist()
 
-    assert places(Categories([0, 1, 2]), fields) == [1, 0, 2]
-    assert places(Categories(["0", "1", "2"]), fields) == [1, 0, 2]
-    assert places(Categories([7], True, {"few": [0, 1], "more": [2]}), fields) == [1, 1, 2]
-    assert places(Integers(0, 2), fields) == [1, 0, 2]
-    assert places(Integers(1, 3), fields, missing=True, gaps=("0",)) == [0, 3, 1]
-    assert places(Cuts([1], 0, 9), fields, missing=True, gaps=("2",)) == [1, 0, 2]
-    assert places(Flag(), fields[:2]) == [1, 0]
-    assert places(Flag(["1", "2"], ["0"]), fields) == [1, 0, 1]
-    assert places(Dates(["1990"], 1980, 1999, "%Y%m%d"), ["19900101.0", "19891231.0"]) == [1, 0]
+    assert codes(Categories([0, 1, 2]), fields) == [1, 0, 2]
+    assert codes(Categories(["0", "1", "2"]), fields) == [1, 0, 2]
+    assert codes(Categories([7], True, {"few": [0, 1], "more": [2]}), fields) == [1, 1, 2]
+    assert codes(Integers(0, 2), fields) == [1, 0, 2]
+    assert codes(Integers(1, 3), fields, missing=True, gaps=("0",)) == [0, 3, 1]
+    assert codes(Cuts([1], 0, 9), fields, missing=True, gaps=("2",)) == [1, 0, 2]
+    assert codes(Flag(), fields[:2]) == [1, 0]
+    assert codes(Flag(["1", "2"], ["0"]), fields) == [1, 0, 1]
+    assert codes(Dates(["1990"], 1980, 1999, "%Y%m%d"), ["19900101.0", "19891231.0"]) == [1, 0]
     texts = Categories(["1", "1.0", "0"], other=True)  # what is listed stands for itself
-    assert places(texts, ["1", "1.0", "1.00", "01.0", "0.0"]) == [0, 1, 0, 3, 2]
+    assert codes(texts, ["1", "1.0", "1.00", "01.0", "0.0"]) == [0, 1, 0, 3, 2]
     thousands = Integers(999, 1001, numbers=NumberFormat(",", "."))
-    assert places(thousands, ["1.000", "1.000,0"], missing=True, gaps=("1",)) == [1, 1]
+    assert codes(thousands, ["1.000", "1.000,0"], missing=True, gaps=("1",)) == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -352,28 +352,28 @@ def test_whole_numbers_may_have_a_fraction_of_zeros(fields):
         (Dates([1990], 1950, 2010), ["1990", "1990-13-01", "19900101", "1990-W01-1", "01.02.1990", 1990]),
     ],
 )
-def test_values_without_a_place_are_refused_or_count_as_gaps(kind, values):
+def test_values_without_a_category_are_refused_or_count_as_gaps(kind, values):
     for value in values:
         column = pd.Series([value], dtype=object)
         with pytest.raises(DataError) as caught:
-            Column("x", kind, missing=True).places(column)
+            Column("x", kind, missing=True).codes(column)
         assert str(caught.value).startswith(
-            f"column 'x' has values that its schema gives no place: {kind.spelling}; unknown = "
+            f"column 'x' has values that its schema does not cover: {kind.spelling}; unknown = "
         )
         assert ("no percent sign or unit" in str(caught.value)) == isinstance(kind, Cuts)
         assert caught.value.__context__ is None
-        assert Column("x", kind, missing=True, unknown=True).places(column).tolist() == [kind.size]
+        assert Column("x", kind, missing=True, unknown=True).codes(column).tolist() == [kind.size]
 
 
 @pytest.mark.parametrize("gap", ["", "  ", None, np.nan, pd.NA, pd.NaT])
-def test_gaps_without_a_place_are_refused(gap):
+def test_gaps_without_a_category_are_refused(gap):
     with pytest.raises(DataError, match=r"^column 'x' has missing values"):
-        Column("x", Flag()).places(pd.Series([True, gap], dtype=object))
+        Column("x", Flag()).codes(pd.Series([True, gap], dtype=object))
 
 
 def test_what_is_no_single_value_is_refused():
     with pytest.raises(DataError, match=r"^column 'x' holds what is no single value") as caught:
-        Column("x", Flag()).places(pd.Series([[31337]]))
+        Column("x", Flag()).codes(pd.Series([[31337]]))
     assert "31337" not in str(caught.value)
 
 
@@ -393,7 +393,7 @@ def test_too_many_rules_are_told_with_their_line():
         parse_schema(f"valid = {rules}\n{flags}kind = 3\n".replace('kind = "bool"\nkind', "kind"))
 
 
-def test_rules_speak_of_attributes_places_and_ranges():
+def test_rules_speak_of_attributes_categories_and_ranges():
     rules = (
         """valid = ["~(`job=full` & `age<18`)", "~(smoker & `18<=age<40`)", "~(`born=missing` & age>=40)"]"""
     )
@@ -421,7 +421,7 @@ def test_a_column_stands_once():
         Schema((Column("x", Flag()), Column("x", Flag())))
 
 
-def test_wide_tables_have_places_and_no_structural_zeros():
+def test_wide_tables_have_categories_and_no_structural_zeros():
     listed = [f"v{i}" for i in range(100)]
     columns = [Column(f"c{i}", Categories(listed), missing=True) for i in range(14)]
     schema = Schema((*columns, *(Column(f"f{i}", Flag()) for i in range(47))))

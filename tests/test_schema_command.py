@@ -76,12 +76,12 @@ def test_the_example_is_shown(examples, capfd):
         "joined      joined<2000, 2000<=joined<2010, 2010<=joined<2020, joined>=2020",
         "income      income<10000, 10000<=income<20000, 20000<=income<40000, 40000<=income<80000, "
         "income>=80000, missing",
-        "7 columns, 37 places, 29,952 cells that can exist",
+        "7 columns, 37 categories, 29,952 cells that can exist",
         "queries: marginals:2",
     ]
 
 
-def test_many_places_are_shown_in_part(tmp_path, capfd):
+def test_many_categories_are_shown_in_part(tmp_path, capfd):
     path = tmp_path / "s.toml"
     path.write_text(f"columns.x = {{ kind = 'categories', values = {list(range(100))} }}")
     code, out, _ = called(capfd, "schema", "show", path)
@@ -98,8 +98,8 @@ def test_the_page_on_schemas_runs():
     schema = parse_schema(shown)
     for column in schema.domain.columns:
         assert all(label in text for label in column.labels)
-    # what the page calls places, ranges and attributes
-    told = re.findall(r"^- (?:a place|a range).*", text, re.M)
+    # what the page calls categories, ranges and attributes
+    told = re.findall(r"^- (?:a category|a range).*", text, re.M)
     parts = "".join(told)
     names = [
         name for pair in re.findall(r"`` `(.*?)` ``|`([a-z]+[<>=]+[0-9]+)`", parts) for name in pair if name

@@ -188,7 +188,7 @@ def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
     assert out.endswith(f"{told}the table does not fit: it would be refused\n")
     assert not any(value in out for value in ("x1", "half", "maybe"))
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
-    assert json.loads(out)["columns"][1] == {"column": "job", "gaps": 1, "no_place": 2, "rows": [3, 4, 6]}
+    assert json.loads(out)["columns"][1] == {"column": "job", "gaps": 1, "not_covered": 2, "rows": [3, 4, 6]}
     path.write_text("age,job,smoker,other\n40,full,Y,secret\n,none,N,\n")
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
     assert out.endswith("the table fits\n")
@@ -237,13 +237,13 @@ def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
 
 def test_rules_are_broken_as_they_are_written():
     domain, rules = Domain(["a", "b", "c"]), ["a | b", "~(b & c)", "a ^ c", "b"]
-    places = domain.table()
-    found = broken(rules, domain.find, domain.sizes, places)
+    codes = domain.table()
+    found = broken(rules, domain.find, domain.sizes, codes)
     held = [lambda a, b, c: a or b, lambda a, b, c: not (b and c), lambda a, b, c: a != c, lambda a, b, c: b]
     for number, rule in enumerate(held, start=1):
-        assert found[number].tolist() == [not rule(*row) for row in places.tolist()]
+        assert found[number].tolist() == [not rule(*row) for row in codes.tolist()]
     with pytest.raises(DataError, match=r"break rule 1 \('a \| b'\) and rule 3 .* and rule 4 .* of valid"):
-        Rows.from_places(Domain([*"abc"], rules), places[:1])
+        Rows.from_codes(Domain([*"abc"], rules), codes[:1])
     with pytest.raises(DataError, match=r"rule 1 .* and rule 2 .* and rule 3 .* and 1 more of valid"):
         Domain([*"abc"], ["~a", "~b", "~c", "~(a & b)"]).encode(pd.DataFrame([[1, 1, 1]], columns=[*"abc"]))
 
@@ -274,7 +274,7 @@ def test_a_number_of_json_lines_has_a_point_and_a_text_the_signs_of_its_column(t
         'columns.y = { kind = "cuts", cuts = [100], range = [0, 9999] }'
     )
     ((fields, _),) = table_pieces(str(path), schema)
-    found = [column.places(each).tolist() for column, each in zip(schema.columns, fields, strict=True)]
+    found = [column.codes(each).tolist() for column, each in zip(schema.columns, fields, strict=True)]
     assert found == [[0, 1], [1, 0]]
 
 
@@ -375,7 +375,7 @@ def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     assert first["below_range"] == first["above_range"] == 1
     assert first["before_cuts"] == first["behind_cuts"] == 2
     assert second["above_range"] == 2 and "before_cuts" not in second
-    assert {*last} == {"column", "gaps", "no_place", "rows"}
+    assert {*last} == {"column", "gaps", "not_covered", "rows"}
 
 
 def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
@@ -397,7 +397,7 @@ def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
     assert 'values = [1, 2, 3]\ndtype = "category"' in text
     assert '[columns.span]\nkind = "categories"\nvalues = []' in text
     complete = parse_schema(text[: text.index("[columns.span]")])
-    made = complete.decode(complete.encode(frame("SML")[["size", "grade"]]).places())
+    made = complete.decode(complete.encode(frame("SML")[["size", "grade"]]).codes())
     assert made["size"].dtype == frame("S")["size"].dtype
     assert made["grade"].dtype == frame("S")["grade"].dtype
     told = draft(frame("S"), {"size": Described(values=("S", "XL"))})

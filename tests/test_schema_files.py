@@ -47,7 +47,7 @@ COLUMN = "[columns.x]\n"
         ),
         (
             COLUMN + "kind = 'categories'\nvalues = ['missing', 'b']\nmissing = true",
-            "column 'x': place 'missing' stands 2 times",
+            "column 'x': category 'missing' stands 2 times",
         ),
         (COLUMN + "kind = 'cuts'\ncuts = [1]", "column 'x': range is missing"),
         (COLUMN + "kind = 'cuts'\ncuts = []\nrange = [0, 9]", "column 'x': fill in the draft: cuts is empty"),

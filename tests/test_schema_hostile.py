@@ -5,7 +5,7 @@ import tomllib
 import pytest
 from yardstick import within
 
-from queries import Column as Places
+from queries import Column as PlainColumn
 from queries import Domain, Marginals
 from smalldb.exact.rounded_text import sized
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
@@ -31,7 +31,7 @@ def columns(count, text='kind = "bool"'):
         (columns(3000, 'kind = "cutz"'), "columns from 'c201' on were not read$"),
         (
             columns(40, 'kind = "integers"\nrange = [0, 4095]'),
-            r'more than 2\^28 places by attributes .*coding = "bits"',
+            r'more than 2\^28 categories by attributes .*coding = "bits"',
         ),
         ("x" * (1 << 21) + " = 1", r"a schema may have up to 2\^21 characters"),
         (
@@ -66,7 +66,7 @@ def test_objects_have_the_same_caps():
     flags = tuple(Column(f"c{i}", Flag()) for i in range(4))
     with pytest.raises(ValueError, match="up to 4096 columns, not 4100"):
         Schema(flags * 1025)
-    with pytest.raises(ValueError, match=r"more than 2\^28 places by attributes"):
+    with pytest.raises(ValueError, match=r"more than 2\^28 categories by attributes"):
         Schema((Column("x", Categories(range(4096))),) * 17)
     assert Schema((Column("x", Categories(range(4096)), coding="bits"), flags[0])).domain.sizes == (4096, 2)
     with pytest.raises(ValueError, match=r"values must be a list of up to 2\^16"):
@@ -101,7 +101,7 @@ def test_universes_of_any_size_are_told():
     assert (sized(31 * 10**14), sized(32 * 10**14), sized(2**100_000)) == (
         *("about 10^15", "about 10^16", "about 10^30103"),
     )
-    wide = Domain([Places(f"c{i}", 3) for i in range(9999)])
+    wide = Domain([PlainColumn(f"c{i}", 3) for i in range(9999)])
     with pytest.raises(ValueError, match=r"at most 2\^20 cells, not more than 10\^20"):
         wide.cells()
 

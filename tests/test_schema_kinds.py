@@ -1,4 +1,4 @@
-"""Kinds of columns: what has which place, what a value of a place can be, and how values are drawn."""
+"""Kinds of columns: what has which category, what a value of a category can be, and how values are drawn."""
 
 from collections import Counter
 from itertools import pairwise
@@ -38,15 +38,15 @@ KINDS = {
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_values_of_a_place_are_found_in_it_again(name, missing):
+def test_values_of_a_category_are_found_in_it_again(name, missing):
     column = Column("x", KINDS[name], missing=missing)
-    places = np.arange(5 * column.universe.size) % column.universe.size
+    codes = np.arange(5 * column.universe.size) % column.universe.size
     for source in (None, SeededBits(1)):
-        made = column.decode(places, source)
-        assert (column.places(made) == places).all()
-        assert made.dtype == column.decode(places[:1]).dtype
+        made = column.decode(codes, source)
+        assert (column.codes(made) == codes).all()
+        assert made.dtype == column.decode(codes[:1]).dtype
         texts = pd.Series(["" if pd.isna(v) else str(v) for v in made], dtype="str")
-        assert (column.places(texts) == places).all()
+        assert (column.codes(texts) == codes).all()
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_values_of_a_place_are_found_in_it_again(name, missing):
 )
 def test_draws_are_uniform_over_the_values_of_a_bin_where_all_bins_are_as_dense(kind, values):
     shape = BinShape.of(kind, np.repeat(np.arange(len(values)), [10 * len(some) for some in values]))
-    for place, expected in enumerate(values):
+    for code, expected in enumerate(values):
         count = 3000
-        found = Counter(drawn(kind, place, count, shape, SeededBits(7)))
+        found = Counter(drawn(kind, code, count, shape, SeededBits(7)))
         assert sorted(found) == sorted(expected)
         share = count / len(expected)
         chi = sum((times - share) ** 2 / share for times in found.values())
@@ -79,7 +79,7 @@ def test_draws_are_uniform_over_the_values_of_a_bin_where_all_bins_are_as_dense(
 def test_a_value_that_its_dtype_would_round_into_another_bin_is_the_middle():
     column = Column("x", Cuts([10**16], 10**16 - 3, 2 * 10**16), dtype="float64")
     made = column.decode(np.zeros(200, dtype=np.int64), SeededBits(1))
-    assert (column.places(made) == 0).all()
+    assert (column.codes(made) == 0).all()
     assert made.nunique() > 1
 
 
@@ -121,9 +121,9 @@ def test_numbers_are_read_as_their_format_says(text, plain, comma, grouped):
 def test_typed_numbers_are_themselves_whatever_the_format_of_texts():
     column = Column("x", Cuts([100], 0, 2000, numbers=COMMA))
     typed = pd.Series([1.234, 1234.0, 99.9])
-    assert column.places(typed).tolist() == [0, 1, 0]
-    assert column.places(typed.astype(object)).tolist() == [0, 1, 0]
-    assert column.places(pd.Series(["1.234", "1234,0", "99,9"])).tolist() == [1, 1, 0]
+    assert column.codes(typed).tolist() == [0, 1, 0]
+    assert column.codes(typed.astype(object)).tolist() == [0, 1, 0]
+    assert column.codes(pd.Series(["1.234", "1234,0", "99,9"])).tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match="what decimal or thousands write is text"):
         Column("x", Cuts([100], 0, 2000, numbers=COMMA), dtype="float64")
 
@@ -143,14 +143,14 @@ def test_what_is_no_number_is_a_gap_only_where_the_schema_says_so(cell):
     gap = isinstance(cell, float) and cell != cell
     fields, kind = pd.Series([1, cell, 3], dtype=object), Cuts([2], 0, 9)
     with pytest.raises(DataError, match="missing values" if gap else r"no NaN or infinity.*missing = \["):
-        Column("x", kind).places(fields)
+        Column("x", kind).codes(fields)
     listed = Column("x", kind, missing=True, gaps=("NaN", "inf", "-inf"))
-    assert listed.places(fields).tolist() == [0, 2, 1]
-    assert Column("x", kind, missing=True, unknown=True).places(fields).tolist() == [0, 2, 1]
+    assert listed.codes(fields).tolist() == [0, 2, 1]
+    assert Column("x", kind, missing=True, unknown=True).codes(fields).tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
-    ("kind", "places"),
+    ("kind", "codes"),
     [
         (Flag(), {"yes": 1, "Y": 1, "TRUE": 1, "1": 1, "no": 0, "n": 0, "False": 0, "0": 0, "2": None}),
         (Flag(["Y"], ["N"]), {"Y": 1, "N": 0, "y": None, "1": None, "True": 1, "false": 0}),
@@ -169,8 +169,8 @@ def test_what_is_no_number_is_a_gap_only_where_the_schema_says_so(cell):
         ),
     ],
 )
-def test_places_of_fields(kind, places):
-    assert {text: kind.place(text) for text in places} == places
+def test_categories_of_fields(kind, codes):
+    assert {text: kind.code(text) for text in codes} == codes
 
 
 def test_ranges_of_dates_and_times_are_known_to_rules():

@@ -62,7 +62,7 @@ def test_texts_and_typed_columns_are_the_same_table(people):
     assert rows.n == 4
     assert sorted(rows.counts.tolist()) == [1, 1, 2]
     assert counted(SCHEMA.encode(FRAME)) == counted(rows)
-    shown = SCHEMA.decode(rows.places())
+    shown = SCHEMA.decode(rows.codes())
     assert sorted(shown["job"]) == ["none", "other", "part"]
 
 
@@ -89,7 +89,7 @@ def test_polars(people):
 
 
 def test_one_row_does_not_respell_the_others():
-    """True == 1 + 0j, which has no place: by one such row in front a thousand became gaps."""
+    """True == 1 + 0j, which has no category: by one such row in front a thousand became gaps."""
     schema = parse_schema('columns.children = { kind = "bool", missing = true, unknown = "missing" }')
     frame = pd.DataFrame({"children": pd.Series([1 + 0j] + 1000 * [True], dtype=object)})
     assert schema.encode(frame).histogram().tolist() == [0, 1000, 1]  # no, yes, missing
@@ -118,7 +118,7 @@ def test_large_integers_beside_a_gap_keep_their_digits():
 
 
 @pytest.mark.parametrize("kind", ["date32", "date64", "time64", "timestamp UTC", "timestamp Europe/Berlin"])
-def test_moments_that_python_has_not_have_no_place(tmp_path, kind):
+def test_moments_that_python_has_not_have_no_category(tmp_path, kind):
     """The year 10000, or a nanosecond: the other rows are read as they are, and no error names the value."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -149,7 +149,7 @@ def test_moments_that_python_has_not_have_no_place(tmp_path, kind):
         assert (found.histogram() == expected).all()
     strict = parse_schema(f"columns.a = {{ kind = {described}, missing = true }}")
     if name != "time64":
-        with pytest.raises(DataError, match="column 'a' has values that its schema gives no place"):
+        with pytest.raises(DataError, match="column 'a' has values that its schema does not cover"):
             strict.encode(table)
 
 
@@ -190,7 +190,7 @@ def test_duckdb_groups_texts_by_their_characters(tmp_path):
         'columns.c0 = { kind = "categories", values = ["e", "é"], missing = true, coding = "bits" }'
     )
     rows = read_by_duckdb(path, schema, "n", table="t")
-    fields = schema.decode(rows.places()).to_numpy(dtype=object, na_value=None).tolist()
+    fields = schema.decode(rows.codes()).to_numpy(dtype=object, na_value=None).tolist()
     found = dict(zip(map(tuple, fields), rows.counts.tolist(), strict=True))
     assert found == {("A", "e"): 1, ("a", "é"): 2, ("a", None): 3, (None, "e"): 4}
 
@@ -211,7 +211,7 @@ def test_parquet(people, tmp_path):
     path = tmp_path / "people.parquet"
     path.write_bytes(written(FRAME.assign(age=[17.0, np.nan, 40, 17]), "parquet"))
     assert counted(read_table(str(path), SCHEMA)) == expected
-    frame = SCHEMA.decode(read_table(people, SCHEMA).places())
+    frame = SCHEMA.decode(read_table(people, SCHEMA).codes())
     path.write_bytes(written(frame, "parquet"))
     dtypes = pd.read_parquet(path).dtypes
     assert [dtypes["age"], dtypes["smoker"], dtypes["born"].kind] == ["Int64", "boolean", "M"]
@@ -380,7 +380,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
         cuts_told: ClassVar = ()
         ordered: ClassVar = False
 
-        def place(self, text):
+        def code(self, text):
             with path.open("a") as file:
                 file.write("0\n")
             return int(text in ("1", "True"))

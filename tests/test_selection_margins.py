@@ -32,7 +32,7 @@ def test_the_first_death_by_its_decision_tree(monkeypatch, rate, end):
     monkeypatch.setattr(coins, "_BITS", 1)
     start, end, cells = Fraction(1), 1 + Fraction(end), 3
 
-    def place(source):
+    def position(source):
         m = drawing._death(start, end, rate, source)
         if m is None:
             return None
@@ -47,7 +47,7 @@ def test_the_first_death_by_its_decision_tree(monkeypatch, rate, end):
         return naive.exp_minus(rate * (end - start) * cell / cells)
 
     law = {cell: alive(cell) - alive(cell + 1) for cell in range(cells)} | {None: alive(cells)}
-    assert obeys(outcomes(place, 11), law, Fraction(3, 5))
+    assert obeys(outcomes(position, 11), law, Fraction(3, 5))
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -92,8 +92,8 @@ def test_heaps_are_drawn_from_by_their_weights(monkeypatch, weights, gone):
     made = Scored([np.array([0, 0, -2, -2])], Fraction(1, 2), weights)
     heaps = ranking.Heaps(made)
     for index in gone:
-        octave, place = next((o, p) for o in made.octaves for p in range(2) if heaps.at(o, p) == index)
-        heaps.remove(octave, place)
+        octave, position = next((o, p) for o in made.octaves for p in range(2) if heaps.at(o, p) == index)
+        heaps.remove(octave, position)
     mass = {i: Fraction((weights or [1] * 4)[i], 1 << (i > 1)) for i in range(4) if i not in gone}
     law = {i: m / sum(mass.values()) for i, m in mass.items()}
     assert obeys(outcomes(lambda source: heaps.at(*heaps.pick(source)), 12), law, Fraction(1, 10))

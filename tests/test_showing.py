@@ -96,7 +96,7 @@ def test_what_is_confidential_is_in_no_repr():
             assert "onfidential" in said
             assert not re.search(r"0\.\d", said.replace("(epsilon=1)", ""))
     real = smalldb.release(FRAME, "conjunctions:1", **settings)
-    copy = smalldb.Release(real.data, real.record, real.plan, real.places)
+    copy = smalldb.Release(real.data, real.record, real.plan, real.codes)
     assert copy._repr_html_() == real._repr_html_()
 
 

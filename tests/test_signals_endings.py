@@ -37,7 +37,7 @@ run()
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def workdir(tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -55,35 +55,35 @@ SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIG
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
-def test_a_signal_leaves_nothing_behind(place, name, code, said):
+def test_a_signal_leaves_nothing_behind(workdir, name, code, said):
     told = f"smalldb: {said}; unfinished files were removed\n"
     assert signalled(name, "pipeline.carried_out") == (code, told)
-    assert os.listdir(place) == ["data.csv"]
+    assert os.listdir(workdir) == ["data.csv"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
-def test_a_signal_after_the_payment_names_the_way_to_go_on(place, name, code, said):
+def test_a_signal_after_the_payment_names_the_way_to_go_on(workdir, name, code, said):
     found, told = signalled(name, "pipeline.carried_out", "--quiet", "--ledger", "l", "--budget", "1")
-    (folder,) = place.glob(".l.*.unfinished")
+    (folder,) = workdir.glob(".l.*.unfinished")
     goes_on = f"the ledger is paid: the same command goes on from {folder}, and pays no second time"
     assert (found, told) == (code, f"smalldb: {said}; unfinished files were removed; {goes_on}\n")
-    assert sorted(os.listdir(place)) == [folder.name, "data.csv", "l"]
+    assert sorted(os.listdir(workdir)) == [folder.name, "data.csv", "l"]
     assert main([*GENERATE, *OUTPUTS, "--ledger", "l"]) == 0
-    assert sorted(os.listdir(place)) == ["data.csv", "l", "out.csv", "out.json"]
+    assert sorted(os.listdir(workdir)) == ["data.csv", "l", "out.csv", "out.json"]
     assert len(Ledger("l").read().records) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [(name, code) for name, code, _ in SIGNALS])
-def test_a_signal_between_two_files_waits_for_both(place, name, code):
+def test_a_signal_between_two_files_waits_for_both(workdir, name, code):
     assert signalled(name, "pathlib.Path.replace")[0] == code
-    assert sorted(os.listdir(place)) == ["data.csv", "out.csv", "out.json"]
+    assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
-def test_what_the_caller_ignores_stays_ignored(place, name):
+def test_what_the_caller_ignores_stays_ignored(workdir, name):
     """As by nohup; the signal of Ctrl-C is what a shell without job control has ignored."""
     code = SIGNALLED.format(name=name, where="pipeline.carried_out").replace(
         "signal.signal(signal.SIGINT, signal.default_int_handler)",
@@ -91,11 +91,11 @@ def test_what_the_caller_ignores_stays_ignored(place, name):
     )
     command = [sys.executable, "-c", code, *GENERATE, *OUTPUTS, "--quiet"]
     assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
-    assert sorted(os.listdir(place)) == ["data.csv", "out.csv", "out.json"]
+    assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
 @pytest.mark.parametrize("ledger", [[], ["--ledger", "l", "--budget", "1"]])
-def test_too_little_memory_is_one_line_that_tells_no_size(place, monkeypatch, capsys, ledger):
+def test_too_little_memory_is_one_line_that_tells_no_size(workdir, monkeypatch, capsys, ledger):
     def short(*_, **__):
         raise MemoryError("Unable to allocate 987654 bytes")
 
@@ -118,14 +118,14 @@ BROKEN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_library_that_cannot_be_loaded_is_named(place, name):
-    (place / name).mkdir()
-    (place / name / "__init__.py").write_text(BROKEN[name])
+def test_a_library_that_cannot_be_loaded_is_named(workdir, name):
+    (workdir / name).mkdir()
+    (workdir / name / "__init__.py").write_text(BROKEN[name])
     command = [sys.executable, "-m", "smalldb", *GENERATE]
     if name == "pandas":  # yes/no files do without it, a schema does not
-        (place / "s.toml").write_text('[columns.a]\nkind = "bool"\n\n[columns.b]\nkind = "bool"\n')
+        (workdir / "s.toml").write_text('[columns.a]\nkind = "bool"\n\n[columns.b]\nkind = "bool"\n')
         command += ["--schema", "s.toml"]
-    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(workdir), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 3, done.stderr
@@ -149,13 +149,13 @@ def test_a_library_that_cannot_be_loaded_is_named(place, name):
     ],
     ids=" ".join,
 )
-def test_input_without_an_end_is_refused(place, monkeypatch, capsys, command):
+def test_input_without_an_end_is_refused(workdir, monkeypatch, capsys, command):
     monkeypatch.setattr(records, "LONGEST", 1 << 16)
     monkeypatch.setattr(records, "LONGEST_HEADER", 1 << 16)
-    (place / "zero.jsonl").symlink_to("/dev/zero")
-    (place / "schema.toml").write_text('columns.a.kind = "bool"\n')
-    (place / "many.csv").write_text('"' + '","\n' * (1 << 15))  # one record of many lines, each short
-    (place / "data-line.csv").write_text("a,b\n0,1\n" + "0" * (1 << 17))
+    (workdir / "zero.jsonl").symlink_to("/dev/zero")
+    (workdir / "schema.toml").write_text('columns.a.kind = "bool"\n')
+    (workdir / "many.csv").write_text('"' + '","\n' * (1 << 15))  # one record of many lines, each short
+    (workdir / "data-line.csv").write_text("a,b\n0,1\n" + "0" * (1 << 17))
     assert main(command) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -179,18 +179,18 @@ def test_a_pipe_without_lines_is_not_copied_without_end(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["x" * 250 + ".csv", "x" * 251 + ".csv", "\u00e9" * 125 + ".csv"])
-def test_a_name_may_be_as_long_as_names_may_be(place, name):
+def test_a_name_may_be_as_long_as_names_may_be(workdir, name):
     assert main([*GENERATE, "-o", name, "--record", "r" * 250 + ".json"]) == 0
-    assert sorted(os.listdir(place)) == sorted([name, "data.csv", "r" * 250 + ".json"])
+    assert sorted(os.listdir(workdir)) == sorted([name, "data.csv", "r" * 250 + ".json"])
 
 
 def test_files_take_their_places_in_order_and_the_folder_is_synced(tmp_path, monkeypatch):
     names, done = ["record", "page", "table"], []
     replace, fsync = Path.replace, os.fsync
 
-    def replacing(self, place):
-        done.append(Path(place).name)
-        return replace(self, place)
+    def replacing(self, workdir):
+        done.append(Path(workdir).name)
+        return replace(self, workdir)
 
     def syncing(handle):
         done.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}")))
@@ -204,7 +204,7 @@ def test_files_take_their_places_in_order_and_the_folder_is_synced(tmp_path, mon
     assert done == [*names, tmp_path.name]
 
 
-def test_the_table_comes_last(place, monkeypatch):
+def test_the_table_comes_last(workdir, monkeypatch):
     placed, replace = [], Path.replace
 
     def replacing(self, target):
@@ -217,7 +217,7 @@ def test_the_table_comes_last(place, monkeypatch):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_names_its_file(place, capsys, monkeypatch):
+def test_a_full_disk_names_its_file(workdir, capsys, monkeypatch):
     assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 2
     assert capsys.readouterr().err == "smalldb: /dev/full: no space left on device\n"
 

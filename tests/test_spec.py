@@ -134,7 +134,7 @@ def test_predicates_mean_what_they_mean_in_python(pair):
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("", 1),
         ("a b", 3),
@@ -149,8 +149,8 @@ def test_predicates_mean_what_they_mean_in_python(pair):
         ("()", 2),
     ],
 )
-def test_errors_say_where(text, place):
-    with pytest.raises(ValueError, match=f"at character {place}$"):
+def test_errors_say_where(text, position):
+    with pytest.raises(ValueError, match=f"at character {position}$"):
         expressions.parse(text)
 
 

@@ -66,13 +66,13 @@ def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
 def test_raised_rounds_stay_within_the_budget():
     # three pairs of equal columns, and five that depend on nothing: most tables tell nothing
     rng = np.random.default_rng(0)
-    places = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
-    places[:, 3], places[:, 5] = places[:, 0], places[:, 1]
+    codes = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
+    codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     for delta in (None, Fraction(1, 10**6)):
         plan = plan_tables(universe, Fraction(1, 2), delta, True, N)
-        made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+        made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
         history = made.history
         parts = (*history.columns, *history.tables, *history.beside, *history.again)
         raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
@@ -85,13 +85,13 @@ def test_raised_rounds_stay_within_the_budget():
 
 def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
     rng = np.random.default_rng(0)
-    places = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
-    places[:, 3], places[:, 5] = places[:, 0], places[:, 1]
+    codes = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
+    codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     plan = plan_tables(universe, Fraction(1, 2), Fraction(1, 10**6), True, N)
     assert plan.law.concentrated
-    made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+    made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
     left, raised = plan.for_rounds, []
     for number, one in enumerate(one for one in made.measurements if one.selecting is not None):
         raised.append(one.selecting / plan.selecting)
@@ -114,12 +114,12 @@ def test_two_measurements_are_weighted_by_precision():
 @pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(2), None), (Fraction(1, 4), Fraction(1, 10**6))])
 def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, delta):
     rng = np.random.default_rng(0)
-    places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
+    codes = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     plan = plan_tables(universe, epsilon, delta, True, N)
     assert isinstance(plan, Adaptive if delta else DependenceTested)
-    rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
+    rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3 if delta else 1))
     assert made.strategy == (plan if delta else plan.adaptive)
     history = made.history
@@ -132,9 +132,9 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
 
 def test_rounds_go_on_where_columns_depend_on_each_other():
     z = np.random.default_rng(0).integers(0, 3, N)
-    places = np.stack([z] * 8, axis=1)
+    codes = np.stack([z] * 8, axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
-    made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
+    made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
     assert plan.rounds and made.history.tables and not made.history.again

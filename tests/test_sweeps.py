@@ -26,9 +26,9 @@ def test_each_element_is_the_number(function, swept, fixed):
     found = function(**swept, **fixed)
     spread = np.broadcast_arrays(*(np.array(value, dtype=object) for value in swept.values()))
     assert found.shape == spread[0].shape
-    for place in np.ndindex(found.shape):
-        one = {name: values[place] for name, values in zip(swept, spread, strict=True)}
-        assert found[place] == function(**one, **fixed)
+    for position in np.ndindex(found.shape):
+        one = {name: values[position] for name, values in zip(swept, spread, strict=True)}
+        assert found[position] == function(**one, **fixed)
 
 
 def test_several_numbers_make_several_arrays():

@@ -82,10 +82,10 @@ def columns(kind, dtypes):
             assert "dtype" in str(error) or "decimal or thousands" in str(error)
 
 
-def places_in(path, schema):
-    """The places of the rows of a file, in its order."""
+def codes_in(path, schema):
+    """The codes of the rows of a file, in its order."""
     read = [
-        [c.places(f) for c, f in zip(schema.columns, fields, strict=True)]
+        [c.codes(f) for c, f in zip(schema.columns, fields, strict=True)]
         for fields, _ in table_pieces(path, schema)
     ]
     return np.concatenate([np.stack(each, axis=1) for each in read])
@@ -120,7 +120,7 @@ def check_table(schema, form, refused, path):
         return
     path = f"{path}.{form}"
     Path(path).write_bytes(written(frame, form, schema))
-    assert (places_in(path, schema) == rows).all()
+    assert (codes_in(path, schema) == rows).all()
     # the cells themselves, not their bins alone: what a frame says is what its file says
     ((again, _),) = table_pieces(path, schema)
     for column, values in zip(schema.columns, again, strict=True):
@@ -210,7 +210,7 @@ def test_line_ends_of_any_kind_are_quoted(separator, tmp_path):
     assert rehearse(schema, "csv", FileFormat(separator)) > 0
     path.write_bytes(written(schema.decode(rows), "csv", schema, file=FileFormat(separator)))
     read = [
-        c.places(f)
+        c.codes(f)
         for c, f in zip(
             schema.columns, next(table_pieces(str(path), schema, file=FileFormat(separator)))[0], strict=True
         )
@@ -250,7 +250,7 @@ def test_without_a_schema_values_are_spelled_by_their_dtypes():
 
 def test_a_value_that_the_schema_does_not_cover_is_not_written():
     schema = Schema((Column("x", Integers(0, 3)),))
-    with pytest.raises(ValueError, match="column 'x' has values that its schema gives no place"):
+    with pytest.raises(ValueError, match="column 'x' has values that its schema does not cover"):
         written(pd.DataFrame({"x": [4]}), "csv", schema)
 
 

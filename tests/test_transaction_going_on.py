@@ -52,7 +52,7 @@ class Deadly:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def workdir(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "data.csv", index=False)
     (tmp_path / "schema.toml").write_text(SCHEMA)
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ def command(name, number, *more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*MECHANISMS, "learned"])
-def test_killed_at_any_moment_it_is_released_for_one_payment(place, monkeypatch, name):
+def test_killed_at_any_moment_it_is_released_for_one_payment(workdir, monkeypatch, name):
     went_on = []
     for number in range(1, 200):
         given = command(name, number, "--ledger", f"l{number}", "--budget", "1")
@@ -107,7 +107,7 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeyp
     given = {"epsilon": 2, "queries": "marginals:2", **MECHANISMS[name]}
     whole = smalldb.release(FRAME, rng=7, **given)
     kept = smalldb.release(FRAME, rng=7, checkpoint=tmp_path / "whole", **given)
-    assert (kept.places == whole.places).all() and kept.record == whole.record
+    assert (kept.codes == whole.codes).all() and kept.record == whole.record
     parts = len(list((tmp_path / "whole").glob("*.shard")))
     for stop in range(parts):
         for rng, folder in ((7, tmp_path / f"seed{stop}"), (None, tmp_path / f"private{stop}")):
@@ -156,7 +156,7 @@ def test_other_data_are_refused(tmp_path, name):
     assert first[1][0] != second[1][0] and first[1][1] != second[1][1]  # salts, and so digests
 
 
-def test_beside_a_ledger_other_data_are_refused_with_what_to_do(place, monkeypatch, capsys):
+def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, monkeypatch, capsys):
     given = command("census", 1, "--ledger", "l", "--budget", "3")
     with monkeypatch.context() as patched, pytest.raises(Killed):
         stop_after(patched, 4)
@@ -231,8 +231,8 @@ def test_queries_made_by_hand_that_share_a_text_are_told_apart(tmp_path):
     from queries import Domain, Query, Workload
 
     domain = Domain(["a", "b", "c"])
-    for places, refused in (((0, 1), False), ((0, 2), True)):
-        asked = Workload.reduced(domain, "mine", [Query("q", places, (0, 1, 1, 0))])
+    for positions, refused in (((0, 1), False), ((0, 2), True)):
+        asked = Workload.reduced(domain, "mine", [Query("q", positions, (0, 1, 1, 0))])
         given = {"epsilon": 1, "rows": 3, "checkpoint": tmp_path / "x", "domain": domain}
         if refused:
             with pytest.raises(ValueError, match="of another run"):
@@ -241,7 +241,7 @@ def test_queries_made_by_hand_that_share_a_text_are_told_apart(tmp_path):
             smalldb.release(FRAME, asked, **given)
 
 
-def test_learned_places_are_learned_once(tmp_path, monkeypatch):
+def test_learned_categories_are_learned_once(tmp_path, monkeypatch):
     data = pd.DataFrame({"town": ["Leeds", "York", "Hull"] * 30})
     schema = 'columns.town = { kind = "categories", values = "learn", share = "1/2", unknown = "other" }\n'
     given = {"schema": schema, "epsilon": 2, "delta": "1e-3", "checkpoint": tmp_path / "x"}

@@ -37,7 +37,7 @@ def universe(*sizes, ordered=False, rules=()):
 
 
 def families(*each):
-    """Make families of places of a parent and the places of each of its children."""
+    """Make families of codes of a parent and the codes of each of its children."""
     widths = next((len(parent), len(c[0])) for parent, c in [*each, ((0, 0), [(0, 0, 0)])] if c)
     parents = np.array([parent for parent, _ in each], dtype=np.int64).reshape(-1, widths[0])
     children = [child for _, own in each for child in own]
@@ -157,7 +157,7 @@ def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memor
     def release(table):
         made = plan.release(families(*table), SeededBits(seed))
         return {
-            "parents": made.parents.places.tobytes(),
+            "parents": made.parents.codes.tobytes(),
             "children": made.children.tobytes(),
             "of": made.of.tobytes(),
             "cap": made.cap,
@@ -257,8 +257,8 @@ def test_rows_of_a_model_given_known_columns_have_its_conditional_law():
     known = np.repeat([[0, 1, 2]], 100_000, axis=0).ravel()[None, :]
     made = model.rows(known.shape[1], 7, known)
     assert (made[0] == known[0]).all()
-    for place in range(3):
-        own, given = made[:, made[0] == place], free[:, free[0] == place]
+    for code in range(3):
+        own, given = made[:, made[0] == code], free[:, free[0] == code]
         for c in (1, 2):
             law = np.bincount(given[c], minlength=sizes[c]) / given.shape[1]
             assert np.abs(np.bincount(own[c], minlength=sizes[c]) / own.shape[1] - law).max() < 0.01
@@ -295,7 +295,7 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
     kept = [(p, [(a, b if allowed[a, b] else 0, c) for a, b, c in own]) for p, own in each]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3, rules=rules), Fraction(2), replaced, 300)
     made = plan.release(families(*kept), SeededBits(9))
-    counts = made.parents.places[:, -1]
+    counts = made.parents.codes[:, -1]
     assert (np.bincount(made.of, minlength=len(counts)) == counts).all()
     assert len(made.children) == counts.sum() and (len(counts) == 300 or not replaced)
     assert allowed[made.children[:, 0], made.children[:, 1]].all()
@@ -313,5 +313,5 @@ def test_the_cap_is_that_of_released_parents(quick):
     each = [((i % 2, i % 3), [(1, 1, 2)] * (1 + i % 3)) for i in range(60)]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(2), False, 60)
     made = plan.release(families(*each), SeededBits(5))
-    assert made.cap == cap_of(made.parents.places[:, -1])
+    assert made.cap == cap_of(made.parents.codes[:, -1])
     assert cap_of(np.array([0, 1, 2, 5, 0])) == 3 and cap_of(np.zeros(3, dtype=int)) == 1

@@ -143,23 +143,23 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
     domain = domain_of(24)
     public = {"n_max": 6_000} if relation == "add-remove" else {}
     made = smalldb.release(
-        Rows.from_places(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
+        Rows.from_codes(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
     )
     assert made.record["mechanism"] == "marginals"
     assert isinstance(made.plan.chosen.strategy, Contrasts)
-    assert pairs_apart(real, made.places) < 0.004  # by columns alone .08, by rounds .017
-    rows = Rows.from_places(domain, made.places)
-    assert len(rows.counts) > 0.9 * len(Rows.from_places(domain, real).counts)
+    assert pairs_apart(real, made.codes) < 0.004  # by columns alone .08, by rounds .017
+    rows = Rows.from_codes(domain, made.codes)
+    assert len(rows.counts) > 0.9 * len(Rows.from_codes(domain, real).counts)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.05
     assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
-    assert relation == "add-remove" or len(made.places) == 6_000
+    assert relation == "add-remove" or len(made.codes) == 6_000
 
 
 def test_what_is_released_follows_from_the_seed_and_the_rows():
     domain, real = domain_of(22), latent(22, 500, 2)
-    rows = Rows.from_places(domain, real)
+    rows = Rows.from_codes(domain, real)
     one, same, other = (
-        smalldb.release(rows, epsilon=2, mechanism="marginals", rng=seed).places for seed in (1, 1, 2)
+        smalldb.release(rows, epsilon=2, mechanism="marginals", rng=seed).codes for seed in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
@@ -169,7 +169,7 @@ def test_what_is_released_follows_from_the_seed_and_the_rows():
 def test_answers_of_three_columns_follow_the_pairs():
     domain, real = domain_of(22), latent(22, 5_000, 3)
     workload = Marginals(3, exactly=True).workload(domain)
-    rows = Rows.from_places(domain, real)
+    rows = Rows.from_codes(domain, real)
     made = smalldb.release(rows, workload, epsilon=20, rows=1_000, rng=1)
     assert max(evaluate(rows, made.rows, workload).errors) < 0.04
     assert made.confidential.max_error <= made.record["bounds"]["released"]
@@ -182,14 +182,14 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = Measured(np.full(sets, noisy, dtype=np.int64))
         monkeypatch.setattr(parities, "measure", lambda *_, released=released: released)
-        rows = Rows.from_places(domain_of(24), latent(24, 50, 1))
+        rows = Rows.from_codes(domain_of(24), latent(24, 50, 1))
         assert plan.release(rows, Journal(SeededBits(1)), 9).total == total
 
 
 @pytest.mark.slow
 def test_fifty_columns():
     real = latent(50, 10_000, 6)
-    rows = Rows.from_places(domain_of(50), real)
+    rows = Rows.from_codes(domain_of(50), real)
     made = smalldb.release(rows, Conjunctions(2), epsilon=20, rng=1)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.02
 
@@ -210,7 +210,7 @@ def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certif
 
 
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
-    rows = Rows.from_places(domain_of(24), latent(24, 300, 1))
+    rows = Rows.from_codes(domain_of(24), latent(24, 300, 1))
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)
     assert not made.plan.chosen.strategy.complete  # pairs would drown: columns alone
     assert made.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
@@ -234,9 +234,9 @@ def test_predicates_of_many_columns_are_moved_to():
 @pytest.mark.parametrize("n", [0, 1])
 def test_tiny_tables_are_released(n):
     domain = domain_of(30)
-    rows = Rows.from_places(domain, np.ones((n, 30), dtype=np.int64))
+    rows = Rows.from_codes(domain, np.ones((n, 30), dtype=np.int64))
     plan = smalldb.plan(domain, epsilon=1, neighbours="add-remove", n_max=5)
     found = plan.chosen.strategy.release(rows, Journal(SeededBits(1)), None)
-    assert len(found.places) == found.total >= 1
-    workload, finished = plan.workload, Rows.from_places(domain, found.places)
+    assert len(found.codes) == found.total >= 1
+    workload, finished = plan.workload, Rows.from_codes(domain, found.codes)
     assert 0 <= found.bound(workload, None, finished, Fraction(1, 20)) <= 1

@@ -182,7 +182,7 @@ def test_released_noise_has_the_deviation_that_is_stated(relation):
     released = np.array([measure(plan, rows, source).values for _ in range(60)], dtype=float)
     factor = 2 if relation == "replace-one" else 1
     for order in (1, 2):
-        columns = [k for k, places in enumerate(part.sets) if len(places) == order]
+        columns = [k for k, positions in enumerate(part.sets) if len(positions) == order]
         spread = released[:, columns].std(axis=0).mean() * factor
         assert abs(spread / part.deviations[order] - 1) < 0.15
 

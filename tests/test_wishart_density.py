@@ -43,7 +43,7 @@ def difference(x, y):
 
 
 def worst(density, moves):
-    """The largest log ratio between two places that one move apart."""
+    """The largest log ratio between two points that one move apart."""
     unit, middle = round(1 / STEP), 2 * HALF
     reach = round(REACH / STEP)
     near = slice(middle - reach - unit, middle + reach + unit + 1)

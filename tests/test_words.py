@@ -21,7 +21,7 @@ TERMS = re.findall(
 # words that plain English has, too: pages link them where they stand for the term
 PLAIN = {
     "level",
-    "place",
+    "category",
     "plan",
     "public",
     "record",
@@ -179,13 +179,11 @@ def test_the_code_of_a_lemma_is_there_and_points_back(page):
     given = list(lemmas(page))
     assert len(given) >= 3
     for label, said in given:
-        places = CODE.get(said) or CODE.get(said.rpartition(".")[2], [])
+        texts = CODE.get(said) or CODE.get(said.rpartition(".")[2], [])
         pointers = [
             numbers
-            for place in places
-            for numbers in re.findall(
-                rf'docs/proofs/{page.name}`?,? (?:lemmas? )?([\d, and]+|"[^"]+")', place
-            )
+            for home in texts
+            for numbers in re.findall(rf'docs/proofs/{page.name}`?,? (?:lemmas? )?([\d, and]+|"[^"]+")', home)
         ]
         assert any(label in re.findall(r'\d+|"[^"]+"', numbers) for numbers in pointers), (label, said)
 
@@ -193,8 +191,8 @@ def test_the_code_of_a_lemma_is_there_and_points_back(page):
 @pytest.mark.parametrize("page", PROOFS, ids=name)
 def test_a_pointer_leads_to_a_lemma(page):
     text = page.read_text(encoding="utf-8")
-    for places in CODE.values():
-        for place in places:
-            for numbers in re.findall(rf"docs/proofs/{page.name}`?, lemmas? ([\d, and]+)", place):
+    for texts in CODE.values():
+        for home in texts:
+            for numbers in re.findall(rf"docs/proofs/{page.name}`?, lemmas? ([\d, and]+)", home):
                 for number in re.findall(r"\d+", numbers):
                     assert re.search(rf"^\*\*{number}\. ", text, re.M), (page.name, number)

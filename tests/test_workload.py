@@ -224,12 +224,12 @@ def test_equal_queries_of_one_denominator_keep_the_first(reverse):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (((1, 0), (0, 0, 0, 1)), "places, ascending"),
-        (((0, 0), (0, 0, 0, 1)), "places, ascending"),
-        (((-1,), (0, 1)), "places, ascending"),
-        (((True,), (0, 1)), "places, ascending"),
-        (((0.0,), (0, 1)), "places, ascending"),
-        (((1, 0), None), "places, ascending"),
+        (((1, 0), (0, 0, 0, 1)), "positions, ascending"),
+        (((0, 0), (0, 0, 0, 1)), "positions, ascending"),
+        (((-1,), (0, 1)), "positions, ascending"),
+        (((True,), (0, 1)), "positions, ascending"),
+        (((0.0,), (0, 1)), "positions, ascending"),
+        (((1, 0), None), "positions, ascending"),
         (((0,), (0, 1), 0), "denominator must be a whole number of at least 1"),
         (((0,), (0, 1), True), "denominator must be a whole number of at least 1"),
         (((0,), (0, 1), 1.0), "denominator must be a whole number of at least 1"),

@@ -144,7 +144,11 @@ COMMANDS = [  # the command, the cause, what to do
         "must ascend, each above the one before (line 3)",
         "(line 7)",
     ),
-    ("generate people.csv --epsilon 1 --schema unruly.toml", "unknown attribute or place 'jobb'", "(line 1)"),
+    (
+        "generate people.csv --epsilon 1 --schema unruly.toml",
+        "unknown attribute or category 'jobb'",
+        "(line 1)",
+    ),
     ("generate people.csv --epsilon 1 --schema other.toml", "no column 'jobs'", "did you mean 'job'?"),
     ("generate people.csv --epsilon 1 --schema fewer.toml", "the schema has no column 'job'", "under ignore"),
     ("generate people.csv --epsilon 1 --schema strict.toml", "column 'job' has values", 'unknown = "other"'),
@@ -219,9 +223,9 @@ CALLS = [
     (lambda: smalldb.plan(Domain(["a"]), "marginals:1", epsilon=1), "n must be a whole", "number of people"),
     (lambda: smalldb.census(FLAGS, "margins:1", rows=2), "unknown query class", "did you mean 'marginals'?"),
     (lambda: evaluate(PEOPLE, PEOPLE, schema=STRICT), "column 'job' has values", "unknown ="),
-    (lambda: Domain({"a": 2}), "takes a list", "Domain([Column(name, places), ...])"),
+    (lambda: Domain({"a": 2}), "takes a list", "Domain([Column(name, categories), ...])"),
     (lambda: Column("age", cuts=[40, 18]), "cuts must ascend", "each above the one before"),
-    (lambda: Domain([Column("job", ["none"])]), "'job'", "at least two places"),
+    (lambda: Domain([Column("job", ["none"])]), "'job'", "at least two categories"),
 ]
 
 

@@ -1,9 +1,9 @@
 """Draw a share given a column, in the data, by a release with its intervals, and by independent columns.
 
-    python docs/pictures/income.py PLACES.csv SIZES.json
+    python docs/pictures/income.py CODES.csv SIZES.json
 
-PLACES.csv holds a row for each person and an integer place for each column, age from 16 years on.
-SIZES.json says how many places each column has. The picture in the docs shows the census table "Adult"
+CODES.csv holds a row for each person and an integer code for each column, age from 16 years on.
+SIZES.json says how many categories each column has. The picture in the docs shows the census table "Adult"
 (Becker and Kohavi 1996, doi 10.24432/C5XW20), which is published: the comparison with such data may be shown.
 """
 
@@ -27,11 +27,11 @@ def figures(frame, sizes):
     """Return by groups of age the share of high incomes in the data, and its answers by a release; and n."""
     groups = [str(cut) for cut in CUTS]
     labels = [f"below {groups[0]}", *(f"from {cut}" for cut in groups)]
-    places = {name: k if name in ORDERED else [str(i) for i in range(k)] for name, k in sizes.items()}
-    domain = Domain([Column(name, labels if name == AGE else places[name]) for name in frame.columns])
+    categories = {name: k if name in ORDERED else [str(i) for i in range(k)] for name, k in sizes.items()}
+    domain = Domain([Column(name, labels if name == AGE else categories[name]) for name in frame.columns])
     grouped = frame.assign(**{AGE: np.searchsorted(CUTS, frame[AGE] + YOUNGEST, side="right")})
     release = smalldb.release(
-        Rows.from_places(domain, grouped.to_numpy()),
+        Rows.from_codes(domain, grouped.to_numpy()),
         "marginals:2",
         epsilon=EPSILON,
         rng=SEED,
@@ -69,9 +69,9 @@ def draw(path, frame, sizes):
 
 
 if __name__ == "__main__":
-    table, places = sys.argv[1:]
+    table, numbers = sys.argv[1:]
     known, told = draw(
-        Path(__file__).with_suffix(".png"), pd.read_csv(table), json.loads(Path(places).read_text())
+        Path(__file__).with_suffix(".png"), pd.read_csv(table), json.loads(Path(numbers).read_text())
     )
     inside = (told[:, 1] <= known) & (known <= told[:, 2])
     print(f"{inside.sum()} of {len(known)} intervals cover")

@@ -46,11 +46,11 @@ def draw(path):
     FigureCanvasSVG(figure)
     bars, steps = figure.subplots(1, 2, width_ratios=[1, 1.15])
 
-    places = np.arange(len(shares))
+    positions = np.arange(len(shares))
     real, synthetic = np.array(list(shares.values())).T
-    bars.barh(places - 0.2, real, height=0.4, color="#0072b2", label="2201 people")
-    bars.barh(places + 0.2, synthetic, height=0.4, color="#e69f00", label=f"{ROWS} synthetic rows")
-    bars.set_yticks(places, [name.replace("_", " ") for name in shares])
+    bars.barh(positions - 0.2, real, height=0.4, color="#0072b2", label="2201 people")
+    bars.barh(positions + 0.2, synthetic, height=0.4, color="#e69f00", label=f"{ROWS} synthetic rows")
+    bars.set_yticks(positions, [name.replace("_", " ") for name in shares])
     bars.invert_yaxis()
     bars.set_xlabel("share of rows")
     bars.set_title(f"One release, epsilon = {SHOWN}", fontsize=11)

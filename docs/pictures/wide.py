@@ -1,10 +1,10 @@
 """Draw the release of a wide table beside its data: one point for each cell of its tables of two columns.
 
-    python docs/pictures/wide.py PLACES.csv SIZES.json
+    python docs/pictures/wide.py CODES.csv SIZES.json
 
-PLACES.csv holds a row for each person and an integer place for each column. SIZES.json says how many
-places each column has. The picture in the docs shows the census table "Adult" (Becker and Kohavi 1996, doi
-10.24432/C5XW20), which is published: the comparison with such data may be shown.
+CODES.csv holds a row for each person and an integer code for each column. SIZES.json says how many
+categories each column has. The picture in the docs shows the census table "Adult" (Becker and Kohavi 1996,
+doi 10.24432/C5XW20), which is published: the comparison with such data may be shown.
 """
 
 import json
@@ -23,21 +23,24 @@ ORDERED = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "ho
 LEAST = 5e-4  # shares below this are not drawn
 
 
-def share(places, pair, sizes):
+def share(codes, pair, sizes):
     """Return the share of rows in each cell of a table of two columns."""
     shape = [sizes[c] for c in pair]
-    cells = np.ravel_multi_index(places[:, pair].T, shape)
-    return np.bincount(cells, minlength=np.prod(shape)) / len(places)
+    cells = np.ravel_multi_index(codes[:, pair].T, shape)
+    return np.bincount(cells, minlength=np.prod(shape)) / len(codes)
 
 
 def figures(frame, sizes):
     """Return shares in the data, in a release and by independent columns, the mean distances, and n."""
-    places = {name: k if name in ORDERED else [str(i) for i in range(k)] for name, k in sizes.items()}
-    domain = Domain([Column(name, places[name]) for name in frame.columns])
+    categories = {name: k if name in ORDERED else [str(i) for i in range(k)] for name, k in sizes.items()}
+    domain = Domain([Column(name, categories[name]) for name in frame.columns])
     real = frame.to_numpy()
-    rows = Rows.from_places(domain, real)
+    rows = Rows.from_codes(domain, real)
     release = smalldb.release(rows, epsilon=EPSILON, rng=SEED, neighbours="add-remove", n_max=10**5)
-    released, counts = np.asarray(release.places).astype(np.int64), [sizes[name] for name in frame.columns]
+    released, counts = (
+        np.asarray(release.categories).astype(np.int64),
+        [sizes[name] for name in frame.columns],
+    )
     singles = [np.bincount(real[:, c], minlength=k) / len(real) for c, k in enumerate(counts)]
     shares, distances = [], []
     for pair in combinations(range(len(counts)), 2):
@@ -86,5 +89,5 @@ def draw(path, frame, sizes):
 
 
 if __name__ == "__main__":
-    table, places = sys.argv[1:]
-    draw(Path(__file__).with_suffix(".png"), pd.read_csv(table), json.loads(Path(places).read_text()))
+    table, numbers = sys.argv[1:]
+    draw(Path(__file__).with_suffix(".png"), pd.read_csv(table), json.loads(Path(numbers).read_text()))

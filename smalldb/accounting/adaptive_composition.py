@@ -32,8 +32,8 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
         P = (1 - e^(t - eps)) / (1 - e^-eps)
 
     (Dong, Durfee and Rogers 2020). Log ratios t on a grid give the first number. In y = e^-t
-    every d_{k-1} is convex, hence below its chords between grid places, and P x chord + (1 - P) x chord has
-    its largest value at an end of a grid cell or at one place inside: the second number.
+    every d_{k-1} is convex, hence below its chords between grid positions, and P x chord + (1 - P) x chord
+    has its largest value at an end of a grid cell or at one position inside: the second number.
 
     Parameters
     ----------
@@ -64,25 +64,25 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
         return 0.0, 0.0
     eps, goal = float_above(each), float(exact)
     unit = eps / steps
-    rounding = k * ROUNDING * max(1.0, 1 / eps)  # a place is off by 2^-53, and losses go up to k eps
-    places = np.arange(-k * steps, k * steps + 1)
-    low = high = -np.expm1(np.minimum(goal + places * unit, 0.0))
+    rounding = k * ROUNDING * max(1.0, 1 / eps)  # a position is off by 2^-53, and losses go up to k eps
+    positions = np.arange(-k * steps, k * steps + 1)
+    low = high = -np.expm1(np.minimum(goal + positions * unit, 0.0))
     for left in reversed(range(k)):
         low, high = (_step(d, eps, steps, left * steps, upper) for d, upper in ((low, False), (high, True)))
     return max(0.0, float(low[0]) * (1 - rounding)), min(1.0, float(high[0]) * (1 + rounding))
 
 
 def _step(d: Floats, eps: float, steps: int, reach: int, upper: bool) -> Floats:
-    """Return d_k at the places -reach..reach from d_{k-1}, given at those up to `steps` further out."""
-    places, unit = 2 * reach + 1, eps / steps
-    best = np.zeros(places)
+    """Return d_k at the positions -reach..reach from d_{k-1}, given at those up to `steps` further out."""
+    positions, unit = 2 * reach + 1, eps / steps
+    best = np.zeros(positions)
 
     def weights(t: Floats | float) -> Floats:
         return np.asarray(np.expm1(np.minimum(t - eps, 0.0)) / np.expm1(-eps))
 
     def values(i: int) -> tuple[Floats, Floats]:
         """d_{k-1} at g - t and at g - t + eps, for t = i unit."""
-        return d[steps - i : steps - i + places], d[2 * steps - i : 2 * steps - i + places]
+        return d[steps - i : steps - i + positions], d[2 * steps - i : 2 * steps - i + positions]
 
     for i in range(steps + 1):
         above, below = values(i)

@@ -72,9 +72,9 @@ def _coarse(releases: int) -> Floats:
     return np.unique(np.linspace(0, releases, COARSE).round())
 
 
-def _stationary(total: float, eps: float, releases: int, places: Floats) -> Floats:
+def _stationary(total: float, eps: float, releases: int, positions: Floats) -> Floats:
     """Return the delta at stationary log ratios, given by their numbers l."""
-    t = (total + (places + 1) * eps) / (releases + 1)
+    t = (total + (positions + 1) * eps) / (releases + 1)
     lost, t = np.zeros(len(t)), np.minimum(t, eps)
     inner = np.flatnonzero(t < eps)
     step = BLOCK // (2 * _width(releases)) + 1

@@ -127,8 +127,8 @@ def _least(implied: Callable[[float], float], least: float) -> float:
     top = max(16.0, log(1 / least) + 5)
     heights = np.linspace(-8, top, round(2 * (top + 8)) + 1).tolist()
     values = [implied(height) for height in heights]
-    place = int(np.argmin(values))
-    low, high = heights[max(place - 1, 0)], heights[min(place + 1, len(heights) - 1)]
+    position = int(np.argmin(values))
+    low, high = heights[max(position - 1, 0)], heights[min(position + 1, len(heights) - 1)]
     golden = (sqrt(5) - 1) / 2
     while high - low > 1e-6:  # the minimum is flat: its square is what is lost
         left, right = high - golden * (high - low), low + golden * (high - low)

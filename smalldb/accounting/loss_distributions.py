@@ -13,14 +13,14 @@ from smalldb.exact.numbers import float_above
 from smalldb.noise.kary_response import KaryResponse
 from smalldb.noise.privacy_loss import BoundedRange, GeometricNoise, LaplaceNoise, LossLaw
 
-PLACES = 1 << 16  # of a grid from no loss to the largest, at least
-PER_STEP = 512  # places for each step, if there are not too many: rounding up adds one to each
+POSITIONS = 1 << 16  # of a grid from no loss to the largest, at least
+PER_STEP = 512  # positions for each step, if there are not too many: rounding up adds one to each
 MOST_STEPS = 1 << 12
-MOST_PLACES = 1 << 18
+MOST_POSITIONS = 1 << 18
 MOST_ATOMS = 1 << 16  # of a law
 SMALLEST, LARGEST = 1e-6, 100.0  # epsilon of a step
 ROUNDED = 1e-11  # relative: what rounding takes from a probability, many times over
-ROUNDED_STEP = 4e-15  # of all mass, for each step: what the transforms may take from a place
+ROUNDED_STEP = 4e-15  # of all mass, for each step: what the transforms may take from a position
 TILTS, COARSE = 64, 2048
 LEAST_TILT, MOST_TILT = 1e-3, 0.1  # the latter of a unit of the grid
 
@@ -54,7 +54,7 @@ class LossDistribution:
         """Compose so many steps of each law, for about that delta."""
         steps = laws.total()
         largest = sum(float_above(law.epsilon) * times for law, times in laws.items())
-        unit = largest / min(MOST_PLACES, max(PLACES, PER_STEP * steps))
+        unit = largest / min(MOST_POSITIONS, max(POSITIONS, PER_STEP * steps))
         every = [(np.log(_on_grid(law, unit)), times) for law, times in laws.items()]
         reach = sum(len(logs) // 2 * times for logs, times in every)
         tilt = _tilt(every, unit, delta)
@@ -90,9 +90,9 @@ def _on_grid(law: LossLaw, unit: float) -> Floats:
     eps = float_above(law.epsilon)
     most = ceil(eps / unit * (1 + ULPS))
     atoms, chances, rising = _shape(law, eps)
-    places = np.ceil(atoms / unit + ULPS * (1 + np.abs(atoms / unit))).astype(np.int64)
+    positions = np.ceil(atoms / unit + ULPS * (1 + np.abs(atoms / unit))).astype(np.int64)
     masses = np.zeros(2 * most + 1)
-    np.add.at(masses, np.minimum(places, most) + most, chances)
+    np.add.at(masses, np.minimum(positions, most) + most, chances)
     # between -epsilon and epsilon, rising e^(-(epsilon - loss) / 2) is what is less likely than a loss
     ends = np.clip(np.arange(-most - 1, most + 1) * unit, -eps, eps)
     masses += rising * np.exp((ends[1:] - eps) / 2) * -np.expm1((ends[:-1] - ends[1:]) / 2)

@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Floats
 from smalldb.accounting.curves import ULPS
 
-GRID = 1 << 15  # places that a loss can have, but for rounding
+GRID = 1 << 15  # positions that a loss can have, but for rounding
 MOST_STEPS = 1_000  # releases: each takes a step over the grid
 LOST = 1e-306  # what underflow can take away in all: far below any delta that is asked for
 

@@ -77,8 +77,8 @@ class Accuracy:
 
     def failure(self, error: Number) -> float:
         """Return delta, rounded up: SmallDB is (error, delta)-useful for every table of n rows."""
-        place = bisect_right(self.errors, as_fraction(error, "error")) - 1
-        return 1.0 if place < 0 else float_above(self.exceedances[place][1])
+        position = bisect_right(self.errors, as_fraction(error, "error")) - 1
+        return 1.0 if position < 0 else float_above(self.exceedances[position][1])
 
     def promised(self, beta: Number = "0.05") -> dict[str, float]:
         """Return what is proved for this instance beside what is true: name to error, of 1 - beta or mean.
@@ -208,8 +208,8 @@ def _accuracy(instance: Instance) -> Accuracy:
     levels = np.unique(tables.scores)
     laws: dict[int, _Tails] = {}
 
-    def exact(place: int) -> _Tails:
-        number = tables.ln_z.law(place)
+    def exact(position: int) -> _Tails:
+        number = tables.ln_z.law(position)
         if number not in laws:
             laws[number] = _Tails.of(tables.ln_z.levels(number), instance.rate, unit)
         return laws[number]
@@ -225,15 +225,15 @@ def _accuracy(instance: Instance) -> Accuracy:
     for first, tails, means in _blocks(tables, levels, float(instance.rate)):
         close_means.update((first + np.flatnonzero(means >= best * (1 - slack))).tolist())
         for level in range(sure, len(levels) - 1):
-            places = np.flatnonzero(tails[:, level] >= top[level] * (1 - slack))
-            close[level].update((first + places).tolist())
+            positions = np.flatnonzero(tails[:, level] >= top[level] * (1 - slack))
+            close[level].update((first + positions).tolist())
     exceedances = [
         (Fraction(1), Fraction(1))
         if level < sure
-        else _largest([exact(place).above(int(levels[level])) for place in sorted(close[level])])
+        else _largest([exact(position).above(int(levels[level])) for position in sorted(close[level])])
         for level in range(len(levels) - 1)
     ]
-    hardest = max(sorted(close_means), key=lambda place: exact(place).mean[1])
+    hardest = max(sorted(close_means), key=lambda position: exact(position).mean[1])
     return Accuracy(
         instance.n,
         workload.domain.size,
@@ -242,7 +242,7 @@ def _accuracy(instance: Instance) -> Accuracy:
         instance.epsilon,
         instance.base,
         Fraction(int(least.max()), unit),
-        _largest([exact(place).mean for place in close_means]),
+        _largest([exact(position).mean for position in close_means]),
         tuple(Fraction(level, unit) for level in levels.tolist()),
         (*exceedances, (Fraction(0), Fraction(0))),
         (tables.databases[int(least.argmax())], tables.databases[hardest]),
@@ -251,7 +251,7 @@ def _accuracy(instance: Instance) -> Accuracy:
 
 
 def _blocks(tables: Tables, levels: Integers, rate: float) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield the first place of each block of tables, P(score > level) by floats, and the mean score."""
+    """Yield the first position of each block of tables, P(score > level) by floats, and the mean score."""
     size = BLOCK // max(len(levels), tables.scores.shape[1]) + 1
     for first in range(0, len(tables.databases), size):
         scores = tables.scores[first : first + size]
@@ -284,8 +284,8 @@ class _Tails:
         return cls(levels, tuple(reversed(tails)), (Fraction(means[0]) / unit, Fraction(means[1]) / unit))
 
     def above(self, level: int) -> Enclosure:
-        place = bisect_right(self.levels, level) - 1
-        return self.tails[place] if place >= 0 else (Fraction(1), Fraction(1))
+        position = bisect_right(self.levels, level) - 1
+        return self.tails[position] if position >= 0 else (Fraction(1), Fraction(1))
 
 
 def _largest(values: list[Enclosure]) -> Enclosure:

@@ -88,7 +88,7 @@ class ByScore:
         found = selection_law(
             [-score for score in scores], epsilon=self.epsilon, sensitivity=half, method=self.law
         )
-        return {y: found[place,] for place, y in enumerate(self.candidates)}
+        return {y: found[position,] for position, y in enumerate(self.candidates)}
 
     def _exponential(self, scores: list[int], rate: Fraction) -> list[tuple[Fraction, Fraction]]:
         best = min(scores)

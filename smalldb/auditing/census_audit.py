@@ -29,8 +29,8 @@ class Found(NamedTuple):
     worst
         The largest loss, by floats.
     near
-        (loss, likely, other, outcome) of those near it: places of the two databases and of the candidate; of
-        those that are exactly equal, the first.
+        (loss, likely, other, outcome) of those near it: positions of the two databases and of the candidate;
+        of those that are exactly equal, the first.
     """
 
     pairs: int
@@ -73,7 +73,7 @@ def _audit(instance: Instance, progress: bool, executor: Executor | None, checkp
         kept = Checkpoint(checkpoint, run, unpack=_unpack)
     look = partial(_look, instance)
     found = dict(shown(finished(look, parts, executor=executor, threads=1, checkpoint=kept), parts, progress))
-    ordered = [found[place] for place in range(len(parts))]
+    ordered = [found[position] for position in range(len(parts))]
 
     worst = max(each.worst for each in ordered)
     firsts: dict[tuple[int, int, int], tuple[int, int, int]] = {}
@@ -131,4 +131,4 @@ def _look(instance: Instance, span: Span) -> Found:
 
 def _unpack(packed: Sequence[Any]) -> Found:
     pairs, widest, worst, near = packed
-    return Found(pairs, widest, worst, [(loss, *places) for loss, *places in near])
+    return Found(pairs, widest, worst, [(loss, *positions) for loss, *positions in near])

@@ -56,7 +56,7 @@ def audit_laws(
     found = dict(
         shown(finished(find, parts, executor=executor, threads=1, checkpoint=checkpoint), parts, progress)
     )
-    laws = dict(zip(tables, (law for place in range(len(parts)) for law in found[place]), strict=True))
+    laws = dict(zip(tables, (law for position in range(len(parts)) for law in found[position]), strict=True))
     loss: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     spread: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     worst: tuple[Counts, Counts, Hashable] | None = None

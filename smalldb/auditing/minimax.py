@@ -38,7 +38,7 @@ class BestMechanism:
     """
 
     outcomes: tuple[Outcome, ...]
-    _place: Mapping[Counts, int]
+    _position: Mapping[Counts, int]
     _weights: list[list[int]]
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class BestMechanism:
 
     def __call__(self, database: Counts) -> dict[Outcome, Fraction]:
         """Return outcome -> probability, exact."""
-        weights = self._weights[self._place[tuple(database)]]
+        weights = self._weights[self._position[tuple(database)]]
         return {
             outcome: Fraction(weight, WHOLE)
             for outcome, weight in zip(self.outcomes, weights, strict=True)
@@ -154,7 +154,7 @@ def minimax(
         known = None if rows is None else whole(rows, "rows")
         costs, unit, outcomes, smalldb = _costs(workload, exact, n, known, limit, relation)
         kept = without_dominated(costs)
-        costs, outcomes = costs[:, kept], tuple(outcomes[place] for place in kept)
+        costs, outcomes = costs[:, kept], tuple(outcomes[position] for position in kept)
         constraints = 2 * count_pairs(domain.size, n, relation) * len(kept)
         if constraints > MOST_CONSTRAINTS:
             raise ValueError(
@@ -162,8 +162,8 @@ def minimax(
                 "use fewer rows or a smaller n"
             )
         tables = list(databases(domain.size, n, relation))
-        place = {x: i for i, x in enumerate(tables)}
-        pairs = _pairs(place, n, relation)
+        position = {x: i for i, x in enumerate(tables)}
+        pairs = _pairs(position, n, relation)
         bar.update()
         bar.set_description(f"{constraints} constraints")
         value, laws, weights, flows = solve(costs, pairs, float(exact), seconds)
@@ -178,7 +178,7 @@ def minimax(
             for law, line in zip(made, costs.tolist(), strict=True)
         )
         bar.update()
-    mechanism = BestMechanism(outcomes, place, made)
+    mechanism = BestMechanism(outcomes, position, made)
     upper, least = Fraction(worst, WHOLE) / unit, max(lower, Fraction(0))
     solved = value / float(unit)
     return Minimax(least, upper, solved, smalldb, len(tables), len(outcomes), mechanism)
@@ -210,7 +210,7 @@ def _costs(
     return costs, unit, outcomes, mean / float(unit)
 
 
-def _pairs(place: Mapping[Counts, int], n: int, relation: Neighbours) -> Integers:
-    """Return the places of neighbours, both ways round, shape (pairs, 2)."""
-    once = [(place[x], place[other]) for x in place for other in neighbours_of(x, n, relation)]
+def _pairs(position: Mapping[Counts, int], n: int, relation: Neighbours) -> Integers:
+    """Return the positions of neighbours, both ways round, shape (pairs, 2)."""
+    once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
     return np.array([pair for a, b in once for pair in ((a, b), (b, a))], dtype=np.int64)

@@ -58,13 +58,13 @@ def answers_with_costs(
 
 
 def without_dominated(costs: Integers) -> list[int]:
-    """Return the places of outcomes, one of those that cost the same, that no other is as cheap as."""
+    """Return the positions of outcomes, one of those that cost the same, that no other is as cheap as."""
     distinct, first = np.unique(costs, axis=1, return_index=True)
     if distinct.size * distinct.shape[1] > MOST_COMPARED:
         raise ValueError("too many outcomes to compare: use fewer queries, fewer rows or a smaller n")
     return sorted(
-        int(first[place])
-        for place in range(distinct.shape[1])
+        int(first[position])
+        for position in range(distinct.shape[1])
         # of distinct outcomes one is cheaper somewhere, so a second one that costs no more dominates
-        if (distinct <= distinct[:, [place]]).all(axis=0).sum() == 1
+        if (distinct <= distinct[:, [position]]).all(axis=0).sum() == 1
     )

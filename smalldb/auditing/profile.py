@@ -56,7 +56,7 @@ class Profile:
     pairs: int
     _instance: Instance
     _tables: Tables
-    _ends: Integers  # shape (laws, 2): places of x and of x'
+    _ends: Integers  # shape (laws, 2): positions of x and of x'
     _masses: Floats  # shape (laws, 2 m D + 1): P(y | x) by the step s(x') - s(x), from -m D on
     _shifts: Floats  # shape (laws,): ln Z(x') - ln Z(x)
     _convolved: dict[int, Floats] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class Profile:
         masses, losses = self._float(releases)
         # the most likely under x' beside x are rejected first: those of least loss
         first = np.cumsum(masses, axis=1)
-        place = np.minimum((first < float(level)).sum(axis=1), masses.shape[1] - 1)
-        slopes = np.exp(-losses[np.arange(len(masses)), place])
+        position = np.minimum((first < float(level)).sum(axis=1), masses.shape[1] - 1)
+        slopes = np.exp(-losses[np.arange(len(masses)), position])
         gains = (masses * np.maximum(np.exp(-losses) - slopes[:, None], 0)).sum(axis=1)
         value = 1 - slopes * float(level) - gains
         near = np.flatnonzero(value <= value.min() + 1e-9)
@@ -167,8 +167,8 @@ class Profile:
                 counted[step, score] += orders
             weights = [Real.of(0, DIGITS)] * self._masses.shape[1]
             for (step, score), count in counted.items():
-                place = step + self._masses.shape[1] // 2
-                weights[place] = weights[place] + count * Real.of(-self._rate * score, DIGITS).exp()
+                position = step + self._masses.shape[1] // 2
+                weights[position] = weights[position] + count * Real.of(-self._rate * score, DIGITS).exp()
             total = tables.ln_z.of_law(tables.ln_z.law(here)).exp()
             shares = [weight / total for weight in weights]
             self._exact[law, 1] = (
@@ -184,8 +184,8 @@ class Profile:
         shift, half = releases * self._shift(law), releases * (self._masses.shape[1] // 2)
         masses = zip(*self._power(law, releases), strict=True)
         return [
-            (low, high, shift + self._rate * (place - half))
-            for place, (low, high) in enumerate(masses)
+            (low, high, shift + self._rate * (position - half))
+            for position, (low, high) in enumerate(masses)
             if high
         ]
 
@@ -285,9 +285,9 @@ def profile(
 
 
 def _profile(instance: Instance, tables: Tables) -> Profile:
-    place = tables.place
+    position = tables.position
     once = [
-        (place[x], place[other])
+        (position[x], position[other])
         for x in tables.databases
         for other in neighbours_of(x, instance.n, instance.relation)
     ]

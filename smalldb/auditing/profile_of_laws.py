@@ -35,7 +35,7 @@ class LawProfile:
     pairs: int
     _laws: list[dict[Hashable, Enclosure]]
     _floats: Floats  # shape (databases, outcomes)
-    _ends: Integers  # shape (2 pairs, 2): places of x and of x'
+    _ends: Integers  # shape (2 pairs, 2): positions of x and of x'
 
     def __repr__(self) -> str:
         return f"<LawProfile of {self.pairs} pairs of neighbours>"
@@ -88,8 +88,8 @@ def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Ne
     """Ask a mechanism for its laws on all databases, and pair the neighbours."""
     check_budget(cells, n, relation, lambda tables, pairs: tables <= MOST_LAWS)
     tables = list(databases(cells, n, relation))
-    place = {x: i for i, x in enumerate(tables)}
-    once = [(place[x], place[other]) for x in tables for other in neighbours_of(x, n, relation)]
+    position = {x: i for i, x in enumerate(tables)}
+    once = [(position[x], position[other]) for x in tables for other in neighbours_of(x, n, relation)]
     laws = [enclosed(mechanism(x)) for x in tables]
     outcomes = {outcome: i for i, outcome in enumerate(dict.fromkeys(o for law in laws for o in law))}
     if 2 * len(once) * len(outcomes) > MOST_RATIOS:

@@ -11,7 +11,7 @@ def class_method(domain: Domain, queries: QueryClass | str | None = None) -> str
 
     Its own where the class is thresholds, intervals, or tables of single columns of a universe without rules
     ("one-way" if each query is of one yes/no attribute; else "intervals", whose constant covers a table of
-    fewer places).
+    fewer categories).
 
     Examples
     --------
@@ -30,5 +30,5 @@ def class_method(domain: Domain, queries: QueryClass | str | None = None) -> str
     if any(len(columns) > 1 for columns in workload.tables):
         return "least"
     if any(not domain.columns[query.columns(domain)[0]].yes_no for query in workload.listed):
-        return "least"  # any set of places
+        return "least"  # any set of categories
     return "intervals" if workload.cells else "one-way"

@@ -77,8 +77,8 @@ def _answers(columns: Floats, rows: int, name: str) -> Floats:
         raise ValueError(f"{name} must be fewer: there are more than 2^20 tables of so many rows")
     chosen = np.array(list(combinations_with_replacement(range(cells), rows)), dtype=np.int64)
     totals = np.zeros((len(chosen), len(columns)))
-    for place in chosen.T:
-        totals += columns[:, place].T
+    for position in chosen.T:
+        totals += columns[:, position].T
     return np.unique(totals, axis=0)
 
 

@@ -93,7 +93,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--schema-out",
         metavar="OUT.toml",
-        help="where a schema that learns places goes with these written out: public, for evaluate and others",
+        help="where a schema that learns categories goes with these written out: public, for evaluate "
+        "and others",
     )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
     command.add_argument(
@@ -155,7 +156,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     files = Files(arguments)
     source = source_of(arguments, learning=True)
     if source.learns is None and arguments.schema_out is not None:
-        raise ValueError('--schema-out is for a schema that learns places (values = "learn"): none does')
+        raise ValueError('--schema-out is for a schema that learns categories (values = "learn"): none does')
     made = carry_out(
         source,
         arguments.queries,

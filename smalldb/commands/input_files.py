@@ -36,7 +36,7 @@ def add_schema(command: Parser) -> None:
 
 
 def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
-    """Find out which table is meant, from names alone; `learning`: its schema may have places to learn.
+    """Find out which table is meant, from names alone; `learning`: its schema may have categories to learn.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     for option, needed in counting.items():
         if isinstance(schema, OpenSchema) and needed:
             raise ValueError(
-                f"{option} is for schemas that state all places: what learns them counts rows itself"
+                f"{option} is for schemas that state all categories: what learns them counts rows itself"
             )
     known = schema.outline if isinstance(schema, OpenSchema) else schema
     table = table_of(arguments, known)

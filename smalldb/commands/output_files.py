@@ -158,17 +158,17 @@ class Files(Destination):
         if self.several is not None:
             self.several.write(release, contents)
             return
-        content = contents(None if release.schema is None else release.data, release.places)
+        content = contents(None if release.schema is None else release.data, release.codes)
         if arguments.output is None:
             self._outputs.then(lambda: put(content))
         else:
             self._outputs.write(arguments.output, content)
 
-    def _contents(self, schema: Schema | None, table: Any, places: Bits) -> bytes:
-        """Write a table of a schema, or the places of yes/no columns, as the content of a file."""
+    def _contents(self, schema: Schema | None, table: Any, codes: Bits) -> bytes:
+        """Write a table of a schema, or the codes of yes/no columns, as the content of a file."""
         guard, file = self._arguments.spreadsheet_safe, self._source.file
         if schema is None:
-            return self._flags(places, self._arguments.spelling, file, guard)
+            return self._flags(codes, self._arguments.spelling, file, guard)
         return written(table, self._form, schema, file=file, guard=guard)
 
     def _flags(

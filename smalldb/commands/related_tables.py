@@ -19,7 +19,7 @@ from smalldb.releasing.related_record import written_related
 from smalldb.releasing.related_release import refuse, related_schema, release_related
 from smalldb.reporting.related_page import related_page
 from smalldb.reporting.words import CONFIDENTIAL, SEEDED, as_json
-from smalldb.schema.linked_rows import check_columns, check_names, linked_keys, placed_rows
+from smalldb.schema.linked_rows import check_columns, check_names, coded_rows, linked_keys
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.rehearsing import rehearse
@@ -159,14 +159,14 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     tables = named([arguments.data, *arguments.more])
     check_names([*tables], schema)
     check_columns(tables, schema)
-    placed = {name: placed_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
-    faults, _ = linked_keys(placed, schema)
+    coded = {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    faults, _ = linked_keys(coded, schema)
     found: dict[str, Any] = {
         name: {
-            "rows": len(placed[name].places),
+            "rows": len(coded[name].codes),
             "keys_twice": faults.twice[name],
             "keys_missing": faults.gaps[name],
-            "wrong": list(placed[name].wrong),
+            "wrong": list(coded[name].wrong),
         }
         for name in schema.tables
     }

@@ -28,7 +28,7 @@ from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 from smalldb.schema.wizard import ask_schema
 
-SHOWN = 24  # places of a column that are listed
+SHOWN = 24  # categories of a column that are listed
 
 
 def add(commands: Commands) -> None:
@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
     init.set_defaults(run=run_init)
     show = actions.add_parser(
         "show",
-        help="check one, and show the places of its columns (reads no data)",
+        help="check one, and show the categories of its columns (reads no data)",
         description="Check a schema, and show what each of its columns can hold. No data is read.",
         epilog="example: smalldb schema show people.toml",
     )
@@ -90,9 +90,9 @@ def add(commands: Commands) -> None:
     sql.set_defaults(run=run_sql)
     check = actions.add_parser(
         "check",
-        help="for the curator: how many fields of a table have no place (confidential)",
-        description="Count, column by column, the fields that are gaps and those that a schema gives no "
-        "place, the values beyond a range and outside the cuts, and the rows that break each of its rules; "
+        help="for the curator: how many fields of a table it does not cover (confidential)",
+        description="Count, column by column, the fields that are gaps and those that a schema does not "
+        "cover, the values beyond a range and outside the cuts, and the rows that break each of its rules; "
         "name the first such rows. Computed from the data: "
         "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
@@ -157,7 +157,7 @@ def _asked(question: str) -> str:
 
 
 def run_check(arguments: argparse.Namespace) -> None:
-    """Count what of a table has no place, or what of two related tables."""
+    """Count what of a table its schema does not cover, or what of two related tables."""
     related = related_of(arguments.schema, [arguments.data, *arguments.more])
     if related is not None:
         return check_related(arguments, related)
@@ -175,7 +175,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     texts = _relations(schema, derived)
     if arguments.json:
         columns: list[dict[str, object]] = [
-            {"column": name, "gaps": gaps, "no_place": unknown, "rows": check.first.get(name, [])}
+            {"column": name, "gaps": gaps, "not_covered": unknown, "rows": check.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, check.gaps, check.unknown, strict=True)
         ]
         for said, beyond, outer in zip(columns, check.beyond, check.outer, strict=True):
@@ -208,12 +208,12 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     lines = [
         CONFIDENTIAL,
         f"{check.rows:,} rows",
-        f"{'column':{width}}{'gaps':>12}{'no place':>12}",
+        f"{'column':{width}}{'gaps':>12}{'not covered':>12}",
     ]
     counts = zip(check.gaps, check.unknown, check.beyond, check.outer, strict=True)
     for name, column, (gaps, unknown, beyond, outer) in zip(names, columns, counts, strict=True):
         refused = gaps and not column.missing
-        note = "  missing = true gives gaps a place" if refused else ""
+        note = "  missing = true gives gaps a category" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
         if beyond is not None and any(beyond):
             note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
@@ -265,12 +265,14 @@ def schema_account(schema: Schema) -> str:
         lines.append(f"{visible(each.column.name):{width}}  computed: {visible(each.text)}")
     lines += [f"{visible(column.name):{width}}  fresh numbers" for column in schema.ids]
     size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
-    lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
+    lines.append(
+        f"{len(domain.columns)} columns, {sum(domain.sizes)} categories, {size} cells that can exist"
+    )
     if schema.queries is not None:
         lines.append(f"queries: {visible(schema.queries)}")
     return "\n".join(lines)
 
 
 def _shown(labels: Sequence[str]) -> Sequence[str]:
-    """Return the labels of a column's places, or the first and the last of many."""
+    """Return the labels of a column's categories, or the first and the last of many."""
     return labels if len(labels) <= SHOWN else [*labels[: SHOWN - 2], "...", labels[-1]]

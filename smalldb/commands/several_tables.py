@@ -27,7 +27,7 @@ from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 
 Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
-"""What a file holds, from a table (None: of yes/no columns) and its places."""
+"""What a file holds, from a table (None: of yes/no columns) and its codes."""
 
 
 class SeveralTables:
@@ -61,7 +61,7 @@ class SeveralTables:
         arguments = self._arguments
         whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
         table = None if release.schema is None else release.data
-        self._folder.write(f"synthetic.{self._form}", contents(table, release.places))
+        self._folder.write(f"synthetic.{self._form}", contents(table, release.codes))
         self._folder.write("record.json", written_record(release.record) + "\n")
         self._folder.write("measurements.json", written_record(whole) + "\n")
         shown = sys.stderr.isatty() and not arguments.quiet
@@ -71,7 +71,7 @@ class SeveralTables:
             stream = streamed(
                 release.measurements,
                 release.plan.n,
-                release.places,
+                release.codes,
                 count=arguments.tables,
                 rows=None if rows is None or rows >= total else rows,
                 rng=bit_source(arguments.seed),
@@ -87,9 +87,9 @@ class SeveralTables:
             return
         spelling = Spelling(release.plan.workload.domain, release.schema, table)
         bar = tqdm(stream.draws, total=arguments.tables, unit=" tables", disable=not shown)
-        for name, (places, seed) in zip(self._names, bar, strict=True):
-            one = None if table is None else spelling.table(places, seed)
-            self._folder.write(name, contents(one, places))
+        for name, (codes, seed) in zip(self._names, bar, strict=True):
+            one = None if table is None else spelling.table(codes, seed)
+            self._folder.write(name, contents(one, codes))
         made_by = stream.made_by
         self.told = f"tables:    {arguments.tables} in {arguments.output}, {told_how(made_by)}"
         summary = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total)}

@@ -204,7 +204,7 @@ class _Ends(NamedTuple):
         Shape (pairs,): that rise, from `likely` to `other`.
     widest
         The largest difference of two rises of a pair.
-    places
+    positions
         A database of each law.
     """
 
@@ -214,7 +214,7 @@ class _Ends(NamedTuple):
     other: Integers
     up: Integers
     widest: int
-    places: Integers
+    positions: Integers
 
     @classmethod
     def of(cls, instance: Instance, tables: Tables) -> "_Ends":
@@ -223,7 +223,7 @@ class _Ends(NamedTuple):
         if (int(tables.scores.max()) + 1) * width >= MAX_SCORE:
             raise ValueError("queries: their common denominator is too large for a calibration")
         keys = np.sort(tables.scores * width + kinds, axis=1)
-        _, places, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        _, positions, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         pairs, widest = list[Integers](), 0
         for here, there, highest, lowest in _extremes(tables, instance):
             widest = max(widest, int((highest - lowest).max()))
@@ -231,7 +231,7 @@ class _Ends(NamedTuple):
             back = np.stack([law[there], law[here], -lowest], axis=1)
             pairs.append(np.unique(np.concatenate([up, back]), axis=0))
         likely, other, up = np.unique(np.concatenate(pairs), axis=0).T
-        return cls(tables.scores[places], tables.orders, likely, other, up, widest, places)
+        return cls(tables.scores[positions], tables.orders, likely, other, up, widest, positions)
 
     def losses(self, instance: Instance, times: float) -> tuple[Floats, float]:
         """Return each pair's loss at so many times epsilon, by floats, and far more than they are off."""
@@ -248,7 +248,7 @@ class _Ends(NamedTuple):
         losses, near = self.losses(instance, float(internal / instance.epsilon))
         rate = instance.rate * internal / instance.epsilon
         ln_z = Partitions(tables.scores, tables.orders, rate)
-        numbers = [ln_z.law(place) for place in self.places.tolist()]
+        numbers = [ln_z.law(position) for position in self.positions.tolist()]
         exact = [
             rate * Real.of(int(self.up[i]), DIGITS)
             + ln_z.of_law(numbers[self.other[i]])
@@ -259,7 +259,7 @@ class _Ends(NamedTuple):
 
 
 def _extremes(tables: Tables, instance: Instance) -> Iterator[tuple[Integers, Integers, Integers, Integers]]:
-    """Yield the places of neighbours, and the largest and the least rise of a score between them."""
+    """Yield the positions of neighbours, and the largest and the least rise of a score between them."""
     for here, there in blocks(tables, instance, (0, len(tables.databases))):
         rises = tables.scores[there] - tables.scores[here]
         yield here, there, rises.max(axis=1), rises.min(axis=1)

@@ -118,7 +118,7 @@ class Law:
         wanted = as_fraction(probability, "probability")
         if not 0 < wanted <= 1:
             raise ValueError("probability must lie in (0, 1]")
-        return float(Fraction(int(self.levels[self._place(wanted)]), self.unit))
+        return float(Fraction(int(self.levels[self._position(wanted)]), self.unit))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each level, confidential as the law is.
@@ -144,8 +144,8 @@ class Law:
             found.append(self._nearest(partial(_sum_to, end)) if doubt else ends[0])
         return np.array(found)
 
-    def _place(self, wanted: Fraction) -> int:
-        """Return the first place at which the distribution function is at least `wanted`.
+    def _position(self, wanted: Fraction) -> int:
+        """Return the first position at which the distribution function is at least `wanted`.
 
         Below the last level the function is irrational, so some precision decides; but none is needed where
         all of the probability is wanted.

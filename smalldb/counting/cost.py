@@ -203,11 +203,15 @@ def rehearse(workload: Workload, candidates: Candidates) -> Rehearsal:
 
 def made_up(workload: Workload) -> Iterator[Integers]:
     """Yield tables of about `N` rows, as counts over the cells: flat, scattered, and concentrated."""
-    place = np.arange(workload.domain.size, dtype=np.int64)
-    scattered = (place * 40_503 + 12_345) % 65_536  # multiplicative hashing: the same on every machine
+    position = np.arange(workload.domain.size, dtype=np.int64)
+    scattered = (position * 40_503 + 12_345) % 65_536  # multiplicative hashing: the same on every machine
     ones = workload.domain.table().sum(axis=1, dtype=np.int64)
-    for weights in (np.ones_like(place), scattered * scattered // 65_536 + 1, 4 ** np.maximum(10 - ones, 0)):
-        yield weights * N // weights.sum() + (place == 0)
+    for weights in (
+        np.ones_like(position),
+        scattered * scattered // 65_536 + 1,
+        4 ** np.maximum(10 - ones, 0),
+    ):
+        yield weights * N // weights.sum() + (position == 0)
 
 
 def posed(matrix: Integers, histogram: Integers, rows: int) -> Scores:

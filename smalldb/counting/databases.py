@@ -12,7 +12,7 @@ from smalldb.mechanisms import Neighbours
 R = TypeVar("R")
 Counts: TypeAlias = tuple[int, ...]
 Span: TypeAlias = tuple[int, int]
-"""Databases by their place: the first, and the one after the last."""
+"""Databases by their position: the first, and the one after the last."""
 
 SPANS = 64  # parts of an audit
 MOST_DEEP = 64  # n or cells: where both pass it, there are more than 10^38 databases
@@ -93,7 +93,7 @@ def check_budget(cells: int, n: int, relation: Neighbours, fits: Callable[[int, 
 
 
 def spans(size: int) -> list[Span]:
-    """Cut the places of databases into about `SPANS` spans."""
+    """Cut the positions of databases into about `SPANS` spans."""
     step = -(-size // SPANS)
     return [(first, min(first + step, size)) for first in range(0, size, step)]
 
@@ -106,6 +106,6 @@ def shown(results: Iterable[tuple[int, R]], parts: Sequence[Span], progress: boo
     from tqdm import tqdm
 
     with tqdm(total=parts[-1][1], unit=" databases") as bar:
-        for place, result in results:
-            yield place, result
-            bar.update(parts[place][1] - parts[place][0])
+        for position, result in results:
+            yield position, result
+            bar.update(parts[position][1] - parts[position][0])

@@ -118,7 +118,7 @@ def enumerate_scores(
     # by the number of ranks, which is public, not by that of levels, which is not
     most = max(1, min(MAX_SHARDS, TALLIES // max(1, len(scores.ranks))))
     shard = max(min(shard, -(-total // shards)), -(-total // most))
-    starts = [leaf_start(walk, cells, place) for place in range(0, total, shard)]
+    starts = [leaf_start(walk, cells, position) for position in range(0, total, shard)]
     bounds = np.unique([*starts, total])
     parts = list(pairwise(bounds.tolist()))
     tallies = np.empty((len(parts), levels), dtype=np.int64)
@@ -166,15 +166,17 @@ def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -
     return tally
 
 
-def head_counts(walk: "Walk", cells: int, place: int) -> Integers:
-    """Return the counts on the head of the candidate at a place."""
-    counts = multisets.unrank(place, cells, walk.rows)
+def head_counts(walk: "Walk", cells: int, position: int) -> Integers:
+    """Return the counts on the head of the candidate at a position."""
+    counts = multisets.unrank(position, cells, walk.rows)
     return np.array(counts[: len(walk.touch_starts) - 1], dtype=np.int64)
 
 
-def leaf_start(walk: "Walk", cells: int, place: int) -> int:
-    """Return the place of the first candidate in the leaf of the candidate at a place."""
-    return place - multisets.rank(multisets.unrank(place, cells, walk.rows)[len(walk.touch_starts) - 1 :])
+def leaf_start(walk: "Walk", cells: int, position: int) -> int:
+    """Return the position of the first candidate in the leaf of the candidate at a position."""
+    return position - multisets.rank(
+        multisets.unrank(position, cells, walk.rows)[len(walk.touch_starts) - 1 :]
+    )
 
 
 def prepare(scores: Scores, tail: int | None = None) -> "Walk":
@@ -187,9 +189,9 @@ def prepare(scores: Scores, tail: int | None = None) -> "Walk":
     if tail is None:
         tail = tail_cells(weights, settled, rows, ranks.itemsize)
     head = len(weights) - tail
-    place = np.arange(head)[:, None]
-    touch_starts, touch_cells, touch_queries = entries((weights[:head] > 0) & (settled > place))
-    settle_starts, _, settle_queries = entries(settled == place + 1)
+    position = np.arange(head)[:, None]
+    touch_starts, touch_cells, touch_queries = entries((weights[:head] > 0) & (settled > position))
+    settle_starts, _, settle_queries = entries(settled == position + 1)
     floor = int(ranks[origins[settled == 0]].max(initial=0))
 
     live = np.flatnonzero(settled > head)
@@ -254,7 +256,7 @@ def tail_cells(weights: Integers, settled: Integers, rows: int, itemsize: int) -
         size = int(live.sum()) * comb(rows + tail - 1, rows)
         if size * itemsize > TABLE_BYTES:
             break
-        if head:  # sum over the rows left of (places of all live queries) * ways
+        if head:  # sum over the rows left of (positions of all live queries) * ways
             spread = int(spreads[head - 1, live].sum())
             size = int(live.sum()) * comb(rows + tail, tail) + spread * comb(rows + tail, tail + 1)
         work = LEAF_COST * comb(head + rows, rows) + size

@@ -37,14 +37,14 @@ KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, 
 
 
 class Engine(Protocol):
-    """What counts candidates by rank of their score, and finds the one at a place."""
+    """What counts candidates by rank of their score, and finds the one at a position."""
 
     @property
     def counts(self) -> tuple[int, ...]:
         """How many candidates have each rank, zeros included."""
 
     def candidate(self, rank: int, index: int) -> Integers:
-        """Return the candidate at a place among those of a rank, as counts over the domain's cells."""
+        """Return the candidate at a position among those of a rank, as counts over the domain's cells."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -202,10 +202,10 @@ class Census:
         return Fraction(int(level), max(1, self.n * self.rows * self.workload.denominator))
 
     def candidate(self, level: int, rank: int) -> Integers:
-        """Return the small database at a place among those of a level, as counts over the cells.
+        """Return the small database at a position among those of a level, as counts over the cells.
 
         Multisets: a fixed bijection between ``0 .. count - 1`` and the candidates of that level. Tuples:
-        each small database stands at as many places as it has arrangements.
+        each small database stands at as many positions as it has arrangements.
         Cost: a second pass over a part of the candidates, unless layers were kept.
 
         Raises
@@ -213,12 +213,12 @@ class Census:
         IndexError
             No candidate has this level, or the rank is not below its count.
         """
-        place = int(np.searchsorted(self.levels, level))
-        if place == len(self.levels) or self.levels[place] != level:
+        position = int(np.searchsorted(self.levels, level))
+        if position == len(self.levels) or self.levels[position] != level:
             raise IndexError("no candidate stands at this level")
-        if not 0 <= rank < self.counts[place]:
+        if not 0 <= rank < self.counts[position]:
             raise IndexError("rank must be at least 0 and below the count of its level")
-        return self._engine.candidate(int(self._ranks[place]), rank)
+        return self._engine.candidate(int(self._ranks[position]), rank)
 
 
 def census(

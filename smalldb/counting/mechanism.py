@@ -161,15 +161,15 @@ class ByCensus:
         counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
         level = draw_level(counts, self.small.rate, source)
         drawn = census.candidate(level, uniform_below(counts[level], source))
-        places = np.repeat(np.arange(len(drawn)), drawn)
+        cells = np.repeat(np.arange(len(drawn)), drawn)
         if self.candidates == "tuples":
-            places = arranged(places, source)
-        return Drawn(workload.domain.table()[places], confidential={"census": census})
+            cells = arranged(cells, source)
+        return Drawn(workload.domain.table()[cells], confidential={"census": census})
 
 
-def arranged(places: Integers, source: BitSource) -> Integers:
+def arranged(cells: Integers, source: BitSource) -> Integers:
     """Put rows in a uniformly drawn order, exactly (Fisher and Yates)."""
-    order = places.copy()
+    order = cells.copy()
     for last in range(len(order) - 1, 0, -1):
         other = uniform_below(last + 1, source)
         order[last], order[other] = order[other], order[last]

@@ -99,13 +99,13 @@ class Recursion:
                 f"the dynamic program would need keys of {bits} bits, more than {MAX_KEY_BITS}: "
                 "use fewer queries or rows, or the enumeration"
             )
-        places, _ = _layout(scores)
+        positions, _ = _layout(scores)
         born, settled = _lifetimes(weights)
         words = -(-bits // 64)
         deltas = np.zeros((cells, words), dtype=np.uint64)
-        for j, place in enumerate(places):
+        for j, position in enumerate(positions):
             live = slice(born[j], settled[j] + 1)
-            deltas[live, place // 64] += weights[live, j].astype(np.uint64) << np.uint64(place % 64)
+            deltas[live, position // 64] += weights[live, j].astype(np.uint64) << np.uint64(position % 64)
         program = Program(
             ranks=scores.ranks.astype(np.uint32),
             offsets=scores.offsets.copy(),
@@ -116,7 +116,7 @@ class Recursion:
             opening=weights[0].copy(),
             born=born,
             settled=settled,
-            places=np.array(places, dtype=np.int64),
+            positions=np.array(positions, dtype=np.int64),
             widths=np.array([_field_bits(scores, j) for j in range(queries)], dtype=np.int64),
             words=words,
             rank_bits=_rank_bits(scores),
@@ -273,9 +273,9 @@ class Recursion:
                     break
                 index -= number
             index //= ways
-            place = bisect_right(ends, index)
-            index -= ends[place - 1] if place else 0
-            target = keys[found[place]]
+            position = bisect_right(ends, index)
+            index -= ends[position - 1] if position else 0
+            target = keys[found[position]]
             placed[cell] = copies
             used -= copies
         candidate = np.empty_like(placed)
@@ -315,17 +315,17 @@ def _layout(scores: Scores) -> tuple[list[int], int]:
     where the query's weights start to differ to the cell after which they no longer do.
     """
     born, settled = _lifetimes(scores.weights)
-    places = [0] * len(born)
+    positions = [0] * len(born)
     bits = rank_bits = _rank_bits(scores)
     taken: dict[int, tuple[int, int]] = {}
     for cell in range(len(scores.cells)):
         taken = {j: span for j, span in taken.items() if settled[j] >= cell}
         for j in np.flatnonzero((born == cell) & (settled >= cell)).tolist():
             width = _field_bits(scores, j)
-            places[j] = _gap([(0, rank_bits), *taken.values()], width)
-            taken[j] = places[j], places[j] + width
-            bits = max(bits, places[j] + width)
-    return places, bits
+            positions[j] = _gap([(0, rank_bits), *taken.values()], width)
+            taken[j] = positions[j], positions[j] + width
+            bits = max(bits, positions[j] + width)
+    return positions, bits
 
 
 def _rank_bits(scores: Scores) -> int:
@@ -338,14 +338,14 @@ def _field_bits(scores: Scores, query: int) -> int:
 
 def _gap(taken: list[tuple[int, int]], width: int) -> int:
     """Return the first bit of the first free gap of ``width`` bits within a word."""
-    place = 0
+    position = 0
     for start, end in [*sorted(taken), (1 << 62, 1 << 62)]:
-        if place // 64 != (place + width - 1) // 64:
-            place = (place // 64 + 1) * 64
-        if place + width <= start:
+        if position // 64 != (position + width - 1) // 64:
+            position = (position // 64 + 1) * 64
+        if position + width <= start:
             break
-        place = max(place, end)
-    return place
+        position = max(position, end)
+    return position
 
 
 def _lifetimes(weights: Integers) -> tuple[Integers, Integers]:

@@ -37,14 +37,14 @@ class Scores:
     rows
         m, the number of rows of a small database.
     cells
-        Shape (N,): which cell of the domain stands at each place of the processing order.
+        Shape (N,): which cell of the domain stands at each position of the processing order.
     weights
-        Shape (N, k), int64, >= 0: what one row in the cell at that place adds to each answer.
+        Shape (N, k), int64, >= 0: what one row in the cell at that position adds to each answer.
     offsets
         Shape (k + 1,), int64: the ranks of query j are ``ranks[offsets[j]:offsets[j + 1]]``,
         one for each answer ``0 .. m * max_i weights[i, j]``.
     ranks
-        uint16 or uint32: the place of ``|m b_j - n (A y)_j|`` among ``levels``.
+        uint16 or uint32: the position of ``|m b_j - n (A y)_j|`` among ``levels``.
     levels
         Shape (number of levels,), int64, ascending: every value that some query can take, so not
         each need be the score of a candidate.
@@ -197,8 +197,8 @@ def rank_lengths(weights: Integers, rows: int) -> list[int]:
 def settling_order(matrix: Integers) -> Integers:
     """Order the cells so that few queries are live at a time (public values only).
 
-    From the last place to the first, take the cell that leaves the fewest queries with different weights on
-    the cells taken so far, among those the one of least total weight. Equal columns are side by side.
+    From the last position to the first, take the cell that leaves the fewest queries with different weights
+    on the cells taken so far, among those the one of least total weight. Equal columns are side by side.
     Beyond k N^2 = `MAX_ORDERING` simply by descending total weight.
 
     Parameters
@@ -213,11 +213,11 @@ def settling_order(matrix: Integers) -> Integers:
     columns, group = np.unique(matrix, axis=1, return_inverse=True)
     left = np.argsort(columns.sum(axis=0), kind="stable")
     least = most = columns[:, left[:1]]
-    place = np.empty(len(left), dtype=np.int64)
+    position = np.empty(len(left), dtype=np.int64)
     for last in range(len(left) - 1, -1, -1):
         lows, highs = np.minimum(least, columns[:, left]), np.maximum(most, columns[:, left])
         chosen = int(np.argmin((lows != highs).sum(axis=0)))
         least, most = lows[:, [chosen]], highs[:, [chosen]]
-        place[left[chosen]] = last
+        position[left[chosen]] = last
         left = np.delete(left, chosen)
-    return np.argsort(place[group.ravel()], kind="stable")
+    return np.argsort(position[group.ravel()], kind="stable")

@@ -83,7 +83,7 @@ class Tables(NamedTuple):
     """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
 
     databases: list[Counts]
-    place: dict[Counts, int]
+    position: dict[Counts, int]
     small: Integers  # shape (candidates, cells)
     scores: Integers  # shape (databases, candidates)
     least: Integers  # shape (databases,): the least score, set apart as an integer, or 0
@@ -121,21 +121,21 @@ def tabulated(instance: Instance) -> Tables:
         ]
     )
     near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(instance.epsilon) if most > 1 else most)
-    place = {x: i for i, x in enumerate(tables)}
+    position = {x: i for i, x in enumerate(tables)}
     ln_z = Partitions(scores, orders, rate)
     total = sum(orders)
     shares = np.array([weight / total for weight in orders])
-    return Tables(tables, place, small, scores, least, floats, near, ln_z, orders, shares)
+    return Tables(tables, position, small, scores, least, floats, near, ln_z, orders, shares)
 
 
 def blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the places of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
-    place, size = tables.place, BLOCK // len(tables.small) + 1
+    """Yield the positions of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
+    position, size = tables.position, BLOCK // len(tables.small) + 1
     here, there = list[int](), list[int]()
     for x in tables.databases[slice(*span)]:
         others = neighbours_of(x, instance.n, instance.relation)
-        here += [place[x]] * len(others)
-        there += [place[other] for other in others]
+        here += [position[x]] * len(others)
+        there += [position[other] for other in others]
         if len(here) >= size:
             yield np.array(here), np.array(there)
             here, there = [], []
@@ -166,24 +166,24 @@ class Partitions:
         self._scores, self._weights, self._rate = scores, weights, rate
         self._lock = Lock()
         self._exps: dict[int, Real] = {}
-        self._places: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
         self._numbers: dict[tuple[tuple[int, int], ...], int] = {}
         self._laws: list[tuple[tuple[int, int], ...]] = []
         self._known: dict[int, Real] = {}
 
-    def law(self, place: int) -> int:
+    def law(self, position: int) -> int:
         """Return the number of the law that a database has."""
-        if place not in self._places:
+        if position not in self._positions:
             census: Counter[int] = Counter()
-            for score, weight in zip(self._scores[place].tolist(), self._weights, strict=True):
+            for score, weight in zip(self._scores[position].tolist(), self._weights, strict=True):
                 census[score] += weight
             law = tuple(sorted(census.items()))
             with self._lock:
                 if law not in self._numbers:
                     self._numbers[law] = len(self._laws)
                     self._laws.append(law)
-                self._places[place] = self._numbers[law]
-        return self._places[place]
+                self._positions[position] = self._numbers[law]
+        return self._positions[position]
 
     def levels(self, number: int) -> tuple[tuple[int, int], ...]:
         """Return the scores of a law, ascending, and how many candidates stand at each."""

@@ -140,10 +140,10 @@ def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[
     source
         Where random bits come from.
     """
-    heads, pending, place = np.zeros(count, dtype=bool), np.arange(count), 0
+    heads, pending, position = np.zeros(count, dtype=bool), np.arange(count), 0
     while len(pending):
-        place += 1
-        digit = _expansion(probability, place)
+        position += 1
+        digit = _expansion(probability, position)
         drawn = _fields(DIGIT, len(pending), source)
         heads[pending] = drawn < digit
         pending = pending[drawn == digit]
@@ -162,9 +162,9 @@ def _fields(width: int, count: int, source: BitSource) -> Integers:
 
 
 # Proof: docs/proofs/draw.md, lemmas 5 and 9.
-def _expansion(probability: Enclosure, place: int) -> int:
+def _expansion(probability: Enclosure, position: int) -> int:
     """Return a digit of a number in [0, 1) to the base 2^DIGIT, counted from 1 behind the point."""
-    precision = wanted = place * DIGIT
+    precision = wanted = position * DIGIT
     while True:
         precision += 32
         low, high = (end >> (precision - wanted) for end in probability(precision))

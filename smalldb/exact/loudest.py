@@ -63,11 +63,11 @@ def _loudness(drawn: int, bits: int, count: int, depth: Fraction) -> _Ends:
     )
 
 
-def _noise(place: int, bits: int, count: int, digits: int, depth: Fraction, least: bool) -> Decimal:
-    """Bound -ln(1 - U^(1/count)) - depth at U = place 2^-bits."""
-    if place == 1 << bits:
+def _noise(numerator: int, bits: int, count: int, digits: int, depth: Fraction, least: bool) -> Decimal:
+    """Bound -ln(1 - U^(1/count)) - depth at U = numerator 2^-bits."""
+    if numerator == 1 << bits:
         return Decimal("Infinity")
-    rest = 1 - (Real.of(Fraction(place, 1 << bits), digits).ln() / count).exp()
+    rest = 1 - (Real.of(Fraction(numerator, 1 << bits), digits).ln() / count).exp()
     if rest.low <= 0:
         return Decimal("-Infinity") if least else Decimal("Infinity")
     found = -1 * rest.ln() - depth

@@ -121,12 +121,12 @@ class Checkpoint(Generic[R]):
         )
 
     def saved(self) -> list[int]:
-        """Return the places of the finished parts."""
+        """Return the indices of the finished parts."""
         return sorted(
             int(name.removesuffix(".shard")) for name in os.listdir(self.folder) if name.endswith(".shard")
         )
 
-    def load(self, place: int) -> R:
+    def load(self, index: int) -> R:
         """Read a finished part.
 
         Raises
@@ -134,13 +134,13 @@ class Checkpoint(Generic[R]):
         ValueError
             The file is damaged, of another run, or no regular file.
         """
-        path = self._path(place, "shard")
+        path = self._path(index, "shard")
         damaged = ValueError(f"checkpoint: {path} is damaged: {self.remedy}")
         with open(path, "rb", opener=_private) as file:
             *lines, last = file.read().split(b"\n")
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
             raise damaged
-        if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
+        if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % index]:
             raise self.another()
         try:
             packed = json.loads(lines[3])
@@ -148,25 +148,25 @@ class Checkpoint(Generic[R]):
             raise damaged from None
         return self.unpack(packed)
 
-    def save(self, place: int, result: R) -> None:
+    def save(self, index: int, result: R) -> None:
         """Write a finished part: beside its place, to the disk, and then there."""
         packed = json.dumps(self.pack(result), allow_nan=False)
-        lines = [MARK.encode(), self.run.encode(), b"%d" % place, packed.encode()]
-        begun = self._path(place, "part")
+        lines = [MARK.encode(), self.run.encode(), b"%d" % index, packed.encode()]
+        begun = self._path(index, "part")
         begun.unlink(missing_ok=True)  # of a run that was killed; whatever it is, it is not written to
         try:
             with named(os.fspath(begun)), open(begun, "xb", opener=_private) as file:
                 file.write(b"\n".join([*lines, _checksum(lines), b""]))
                 file.flush()
                 os.fsync(file.fileno())
-            begun.replace(self._path(place, "shard"))
+            begun.replace(self._path(index, "shard"))
         except OSError:
             begun.unlink(missing_ok=True)
             raise
         sync_folder(self.folder)
 
-    def _path(self, place: int, suffix: str) -> Path:
-        return Path(self.folder, f"{place:06}.{suffix}")
+    def _path(self, index: int, suffix: str) -> Path:
+        return Path(self.folder, f"{index:06}.{suffix}")
 
 
 def check_running(executor: object, checkpoint: object) -> None:
@@ -198,7 +198,7 @@ def finished(
     threads: int | None = None,
     checkpoint: Checkpoint[R] | None = None,
 ) -> Iterator[tuple[int, R]]:
-    """Yield the place and the result of each part, each exactly once, in any order.
+    """Yield the index and the result of each part, each exactly once, in any order.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ def finished(
         return
     with checkpoint.opened():
         known = checkpoint.saved()
-        for place in known:
-            yield place, checkpoint.load(place)
-        left = [(place, parts[place]) for place in sorted({*range(len(parts))}.difference(known))]
-        for place, result in _run(function, left, executor, threads):
-            checkpoint.save(place, result)
-            yield place, result
+        for index in known:
+            yield index, checkpoint.load(index)
+        left = [(index, parts[index]) for index in sorted({*range(len(parts))}.difference(known))]
+        for index, result in _run(function, left, executor, threads):
+            checkpoint.save(index, result)
+            yield index, result
 
 
 def _run(
@@ -261,7 +261,7 @@ def _run(
                     raise
                 lost, reason = [*lost, *batch], type(error).__name__
                 continue
-            yield from zip((place for place, _ in batch), results, strict=True)
+            yield from zip((index for index, _ in batch), results, strict=True)
     finally:
         for future in waiting:
             future.cancel()

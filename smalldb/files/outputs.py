@@ -60,8 +60,8 @@ class Outputs:
                 if path in self._begun:
                     raise ValueError(f"two outputs cannot go to one place, {path!r}")
                 self._begun[path] = _begin(path, confidential=path in confidential)
-            places = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
-            if len(set(places)) < len(places):
+            targets = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
+            if len(set(targets)) < len(targets):
                 raise ValueError("two outputs cannot go to one file")
         except BaseException:
             self._remove()
@@ -176,9 +176,9 @@ def beside(path: str, ending: str) -> Path:
     >>> len(beside("/data/" + "x" * 255, "part").name)
     197
     """
-    place = Path(os.path.realpath(path))
-    shown = os.fsencode(place.name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
-    return place.with_name(f".{shown}.{ending}")
+    target = Path(os.path.realpath(path))
+    shown = os.fsencode(target.name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
+    return target.with_name(f".{shown}.{ending}")
 
 
 def all_beside(path: str, endings: str) -> list[Path]:
@@ -212,7 +212,7 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
     """Make an empty file beside the place; None where the place is no regular file."""
     if not path:
         raise ValueError("an output needs a file name")
-    place = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(21, "is a directory", path)
     if os.path.exists(path):
@@ -223,7 +223,7 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
             return None
     with named(path):
         try:
-            mode = place.stat().st_mode & 0o777
+            mode = target.stat().st_mode & 0o777
         except FileNotFoundError:
             mode = 0o666 & ~_umask()
         sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)

@@ -324,11 +324,11 @@ class _Asking:
 
     def _assumed(self, rows: Rows) -> float | None:
         """Return the answer of the synthetic table; None: no row of it meets a condition."""
-        places, values = rows.places(), []
+        codes, values = rows.codes(), []
         for term in self.question.terms:
             if term.counted:
                 return None
-            at = tuple(places[:, c] for c in term.columns)
+            at = tuple(codes[:, c] for c in term.columns)
             below = float(rows.counts @ term.rows[at])
             if below == 0:
                 return None

@@ -97,7 +97,7 @@ class Told:
         Which of its tables or contrasts, by number.
     noise
         Of its values.
-    places
+    membership
         Of each value the sum that it belongs to; -1: to none.
     sums
         The released sums.
@@ -108,7 +108,7 @@ class Told:
     number: int
     parts: tuple[int, ...]
     noise: Noise
-    places: Integers
+    membership: Integers
     sums: Floats
     cells: Floats
 
@@ -116,12 +116,15 @@ class Told:
     def covariance(self) -> Floats:
         """The covariance of the noise of the sums, positive definite."""
         count = len(self.sums)
-        if isinstance(self.noise, REPEATING) or (np.bincount(self.places[self.places >= 0]) == 1).all():
-            rows = np.vstack([np.eye(count), np.zeros(count)])[self.places]
+        if (
+            isinstance(self.noise, REPEATING)
+            or (np.bincount(self.membership[self.membership >= 0]) == 1).all()
+        ):
+            rows = np.vstack([np.eye(count), np.zeros(count)])[self.membership]
             found = self.noise.covariance(rows)
         else:  # of independent values
             found = np.diag(
-                self.noise.variance() * np.bincount(self.places[self.places >= 0], minlength=count)
+                self.noise.variance() * np.bincount(self.membership[self.membership >= 0], minlength=count)
             )
         least: Floats = found + 1e-6 * np.eye(count)
         return least
@@ -156,17 +159,17 @@ def _told(measurements: Measurements, number: int, each: Measurement, asked: Ask
         pieces = _without_repetition(pieces)
     if not pieces:
         return None
-    places, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()
+    membership, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()
     count = 0
     for piece in pieces:
-        own = piece.places >= 0
-        places[piece.start : piece.start + len(own)][own] = piece.places[own] + count
-        summed = np.bincount(piece.places[own], piece.values[own], piece.cells.shape[1])
+        own = piece.membership >= 0
+        membership[piece.start : piece.start + len(own)][own] = piece.membership[own] + count
+        summed = np.bincount(piece.membership[own], piece.values[own], piece.cells.shape[1])
         sums.append(summed.astype(np.float64))
         cells.append(piece.cells)
         count += piece.cells.shape[1]
     parts = tuple(piece.number for piece in pieces)
-    return Told(number, parts, each.noise, places, np.concatenate(sums), np.concatenate(cells, axis=1))
+    return Told(number, parts, each.noise, membership, np.concatenate(sums), np.concatenate(cells, axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +179,7 @@ class _Piece:
     number: int
     start: int
     values: Floats
-    places: Integers
+    membership: Integers
     cells: Floats
 
 
@@ -205,9 +208,9 @@ def _of_table(domain: Domain, part: Marginal, asked: AskedCells) -> tuple[Intege
         blocks.append(of_class)
         of_values.append(of_group)
     lengths = [int(own.max()) + 1 for own in of_values]
-    places = np.zeros((1,) * len(part.columns), dtype=np.int64)
+    membership = np.zeros((1,) * len(part.columns), dtype=np.int64)
     for axis, (own, length) in enumerate(zip(of_values, lengths, strict=True)):
-        places = places * length + own.reshape([-1 if i == axis else 1 for i in range(len(lengths))])
+        membership = membership * length + own.reshape([-1 if i == axis else 1 for i in range(len(lengths))])
     at = np.zeros((1,) * len(asked.columns), dtype=np.int64)
     by_column = dict(zip([c for c in part.columns if c in asked.columns], blocks, strict=True))
     for axis, (c, length) in enumerate(zip(asked.columns, asked.shape, strict=True)):
@@ -219,11 +222,11 @@ def _of_table(domain: Domain, part: Marginal, asked: AskedCells) -> tuple[Intege
     kept = np.full(prod(lengths), -1, dtype=np.int64)
     there = np.unique(of_cells)
     kept[there] = np.arange(len(there))
-    places = kept[np.broadcast_to(places, part.shape)]
+    membership = kept[np.broadcast_to(membership, part.shape)]
     if domain.valid is not None:
-        places = np.where(possible_cells(domain, part), places, -1)
+        membership = np.where(possible_cells(domain, part), membership, -1)
     cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
-    return places.ravel(), cells
+    return membership.ravel(), cells
 
 
 def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers]:

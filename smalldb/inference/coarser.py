@@ -92,13 +92,13 @@ def _groups(measurements: Measurements, column: int, groups: Sequence[int]) -> l
     own = measurements.domain.columns[column]
     found, rest = [], []
     for group in dict.fromkeys(groups):  # by their first category
-        places = [place for place, one in enumerate(groups) if one == group]
-        if len(places) > 3 and 2 * len(places) > len(groups):
+        codes = [code for code, one in enumerate(groups) if one == group]
+        if len(codes) > 3 and 2 * len(codes) > len(groups):
             rest.append("all others")
-        elif own.ordered and len(places) > 2 and places == list(range(places[0], places[-1] + 1)):
-            found.append(f"{own.labels[places[0]]} ... {own.labels[places[-1]]}")
+        elif own.ordered and len(codes) > 2 and codes == list(range(codes[0], codes[-1] + 1)):
+            found.append(f"{own.labels[codes[0]]} ... {own.labels[codes[-1]]}")
         else:
-            found.append(" or ".join(own.labels[place] for place in places))
+            found.append(" or ".join(own.labels[code] for code in codes))
     found += rest
     more = len(found) - MOST_GROUPS
     return found if more <= 0 else [*found[:MOST_GROUPS], f"{more} more"]
@@ -129,13 +129,13 @@ def _offer(measurements: Measurements, term: Term, part: Marginal) -> str | None
 
 def _condition(column: Column, held: Booleans) -> str:
     """Write a condition on one column: a range in its order, or its categories."""
-    places, cuts = np.flatnonzero(held), [str(cut) for cut in column.cuts]
-    first, last = int(places[0]), int(places[-1])
-    starts = cuts or ([*column.labels[1:]] if column.ordered else [])  # of all places but the first
-    if starts and last - first + 1 == len(places) and last <= len(starts):
+    codes, cuts = np.flatnonzero(held), [str(cut) for cut in column.cuts]
+    first, last = int(codes[0]), int(codes[-1])
+    starts = cuts or ([*column.labels[1:]] if column.ordered else [])  # of all categories but the first
+    if starts and last - first + 1 == len(codes) and last <= len(starts):
         ends = [f"{column.name}>={starts[first - 1]}"] if first else []
         ends += [f"{column.name}<{starts[last]}"] if last < len(starts) else []
         if ends:
             return " & ".join(end if quote(column.name) == column.name else f"`{end}`" for end in ends)
-    labels = ", ".join(column.labels[place] for place in places)
+    labels = ", ".join(column.labels[code] for code in codes)
     return f"{quote(column.name)} in ({labels})"

@@ -42,10 +42,10 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
         return (None,) * size
     noise, values = sums.noise(), sums.values.tolist()
     found = []
-    for place in range(size):
+    for code in range(size):
         made = None
-        if sums.known[place] and sums.known[-1]:
-            made = _share((values[place], values[-1]), (noise[:, place], noise[:, -1]), level)
+        if sums.known[code] and sums.known[-1]:
+            made = _share((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
         found.append(made if made is None else Interval(*(min(max(end, 0.0), 1.0) for end in made)))
     return tuple(found)
 

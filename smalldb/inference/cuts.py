@@ -204,6 +204,6 @@ def _cut(columns: Sequence[int], model: ColumnModel, observed: Observed, alone: 
     )
 
 
-def _stacked(found: Sequence[Sequence[Integers]], place: int, parts: Sequence[_Part]) -> Integers:
+def _stacked(found: Sequence[Sequence[Integers]], position: int, parts: Sequence[_Part]) -> Integers:
     """Return those of one part, one a row."""
-    return np.array([both[place] for both in found], dtype=np.int64).reshape(-1, parts[place].size)
+    return np.array([both[position] for both in found], dtype=np.int64).reshape(-1, parts[position].size)

@@ -42,7 +42,7 @@ class Sums:
         return _simulated(
             len(self.values),
             tuple(
-                (one.noise, weights.tobytes(), one.places.tobytes())
+                (one.noise, weights.tobytes(), one.membership.tobytes())
                 for one, weights in zip(self.told, self.weights, strict=True)
                 if np.abs(weights).max(initial=0.0) > 0
             ),
@@ -60,11 +60,11 @@ class Sums:
 
 @lru_cache(maxsize=16)
 def _simulated(count: int, parts: tuple[tuple[Noise, bytes, bytes], ...]) -> Floats:
-    """Return the noise of `count` sums, simulated, from the weights and places of each noise."""
+    """Return the noise of `count` sums, simulated, from the weights and kinds of each noise."""
     uniforms, found = Uniforms.fixed(), np.zeros((DRAWS, count))
-    for noise, weights, places in parts:
+    for noise, weights, kinds in parts:
         rows = np.frombuffer(weights, dtype=np.float64).reshape(-1, count)
-        found += noise.simulated(rows, np.frombuffer(places, dtype=np.int64), uniforms)
+        found += noise.simulated(rows, np.frombuffer(kinds, dtype=np.int64), uniforms)
     found.setflags(write=False)
     return found
 

@@ -156,12 +156,12 @@ def _counted(
     blocks: Blocks,
 ) -> Counted:
     count = len(blocks.columns)
-    where, places = list[Integers](), list[dict[int, int]]()
+    where, positions = list[Integers](), list[dict[int, int]]()
     end = 0
     for table in tables:
-        places.append({})
+        positions.append({})
         for b, codes in table.items():
-            places[-1][b] = end
+            positions[-1][b] = end
             where.append(codes)
             end += len(codes)
     first, members = ragged([list(table) for table in tables])
@@ -179,10 +179,10 @@ def _counted(
         codes=np.concatenate([none, *where]),
         first_member=first,
         members=members,
-        member_codes=ragged([list(place.values()) for place in places])[1],
+        member_codes=ragged([list(position.values()) for position in positions])[1],
         first_table=first_table,
         tables=table_of,
-        own_codes=ragged([[places[t][b] for t in some] for b, some in enumerate(own)])[1],
+        own_codes=ragged([[positions[t][b] for t in some] for b, some in enumerate(own)])[1],
     )
 
 

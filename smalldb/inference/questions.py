@@ -211,15 +211,15 @@ def _mean(
     used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
     name = domain.names[column]
     ends = np.zeros((2, len(own)))
-    for place in used.tolist():
-        low, high = own[place] or (0.0, 0.0)
+    for code in used.tolist():
+        low, high = own[code] or (0.0, 0.0)
         if low is None or high is None:
             raise ValueError(
                 f"question {shorten(text)!r}: the outer bins of {name!r} have no end, so there is no mean: "
                 f"ask a share such as '{name}>={domain.columns[column].cuts[-1]}', or release with a schema "
                 "that states a range"
             )
-        ends[:, place] = low, high
+        ends[:, code] = low, high
     lows, highs = (part.reshape(along) * rows for part in ends)
     middles = (lows + highs) / 2
     bounds = float(ends[0, used].min()), float(ends[1, used].max())
@@ -230,7 +230,7 @@ def _mean(
 
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
-    """Parse a predicate, and note at which places of which column its names hold."""
+    """Parse a predicate, and note in which categories of which column its names hold."""
     expression = parse(_rewritten(text))
     for name in expression.names:
         truths[name] = _found(name, domain, ranges)
@@ -316,12 +316,12 @@ def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | Non
     except ValueError:
         return None
     found = np.zeros(len(numbers), dtype=bool)
-    for place, each in enumerate(numbers):
+    for code, each in enumerate(numbers):
         if each is not None:
             if each[0] is None or each[0] != each[1]:
                 return None
             own = each[0]
-            found[place] = {
+            found[code] = {
                 "=": own == number,
                 "<": own < number,
                 "<=": own <= number,

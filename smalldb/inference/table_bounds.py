@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from queries import Rows
-from queries.arrays import Booleans, Floats, Integers, Places
+from queries.arrays import Booleans, Codes, Floats, Integers
 from smalldb.inference.cells_asked import possible_cells
 from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements
@@ -86,10 +86,10 @@ def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: i
         totals = [float(table.values[table.summed].sum()) for table in tables]
         fewest = max(total - reach for total, (_, reach) in zip(totals, margins, strict=True))
         most_rows = min(total + reach for total, (_, reach) in zip(totals, margins, strict=True))
-    places = rows.places()
+    codes = rows.codes()
     found = []
     for table, (margin, _) in zip(tables, margins, strict=True):
-        shares = _counts(table.part, places, rows.counts) / rows.n
+        shares = _counts(table.part, codes, rows.counts) / rows.n
         worst = 1.0
         if 0 < fewest <= most_rows:
             values = table.values.astype(np.float64)
@@ -136,10 +136,10 @@ def _tables(measurements: Measurements) -> list[_Table]:
     ]
 
 
-def _counts(part: Marginal, places: Places, counts: Integers) -> Floats:
+def _counts(part: Marginal, codes: Codes, counts: Integers) -> Floats:
     """Return the counts of a table at its groups, shaped by them."""
-    codes = np.zeros(len(places), dtype=np.int64)
+    cells = np.zeros(len(codes), dtype=np.int64)
     for c, groups, size in zip(part.columns, part.groups, part.shape, strict=True):
-        codes = codes * size + np.asarray(groups, dtype=np.int64)[places[:, c]]
-    found = np.bincount(codes, counts, minlength=int(np.prod(part.shape)))
+        cells = cells * size + np.asarray(groups, dtype=np.int64)[codes[:, c]]
+    found = np.bincount(cells, counts, minlength=int(np.prod(part.shape)))
     return np.asarray(found, dtype=np.float64).reshape(part.shape)

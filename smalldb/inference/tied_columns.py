@@ -52,11 +52,11 @@ class Blocks:
         """The number of categories of each block."""
         return np.array([len(cells) for cells in self.cells], dtype=np.int64)
 
-    def merged(self, places: Bits) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
+    def merged(self, codes: Bits) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
         """Return rows of categories, shape (rows, C), as rows of blocks."""
-        found = np.empty((len(places), len(self.columns)), dtype=np.int16)
+        found = np.empty((len(codes), len(self.columns)), dtype=np.int16)
         for b, (columns, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
-            own = np.array(places[:, columns], dtype=np.int64)  # and cells ascend, so they keep their numbers
+            own = np.array(codes[:, columns], dtype=np.int64)  # and cells ascend, so they keep their numbers
             both, number = np.unique(np.concatenate((cells, own)), axis=0, return_inverse=True)
             if len(both) > len(cells):
                 raise ValueError("a row is outside the cells that can exist")
@@ -75,11 +75,11 @@ def _cells(domain: Domain, block: tuple[int, ...], rules: Sequence[Rule]) -> Int
     """Return what the rules let exist in some columns, ascending."""
     sizes = tuple(domain.sizes[c] for c in block)
     own = [Rule(tuple(block.index(c) for c in rule.columns), rule.allowed) for rule in rules]
-    codes = listed(own, sizes)
-    if codes is None or len(codes) > MOST:
+    cells = listed(own, sizes)
+    if cells is None or len(cells) > MOST:
         names = ", ".join(domain.names[c] for c in block)
         raise ValueError(
             f"the rules tie columns ({names}) into more than {MOST} cells: several tables cannot be "
             f"drawn; {INSTEAD}"
         )
-    return np.stack(np.unravel_index(codes, sizes), axis=1).astype(np.int64)
+    return np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int64)

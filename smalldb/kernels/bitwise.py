@@ -57,14 +57,14 @@ def unpack(first: np.uint64, second: np.uint64, h: Integers) -> None:
 
 
 @inlined
-def first_above(sums: npt.NDArray[Any], first: np.uint64, last: np.uint64, place: Any) -> np.uint64:
-    """Return the index of the first running sum above `place`; the caller makes sure that there is one.
+def first_above(sums: npt.NDArray[Any], first: np.uint64, last: np.uint64, position: Any) -> np.uint64:
+    """Return the index of the first running sum above `position`; the caller makes sure that there is one.
 
     Indices are unsigned: Numba checks a signed one for being negative.
     """
     left = last - first
     while left > ONE:  # without a branch in it that the processor would have to guess
         half = left >> ONE
-        first += half * np.uint64(sums[first + half - ONE] <= place)
+        first += half * np.uint64(sums[first + half - ONE] <= position)
         left -= half
     return first

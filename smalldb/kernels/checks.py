@@ -19,9 +19,9 @@ class Queries(NamedTuple):
     kinds
         Shape (k,): `CONJUNCTION` counts the rows on which all literals hold, `PARITY` those with an odd
         number of ones, `TABLE` adds the weight of each row's setting.
-    place_start
+    position_start
         Shape (k + 1,): where a query's attributes start, in
-    places
+    positions
         shape (literals,), ascending; and
     flips
         shape (literals,), all bits set where the literal is negated.
@@ -34,8 +34,8 @@ class Queries(NamedTuple):
     """
 
     kinds: Integers
-    place_start: Integers
-    places: Integers
+    position_start: Integers
+    positions: Integers
     flips: Words
     weight_start: Integers
     weights: Integers
@@ -65,16 +65,16 @@ class Checks(NamedTuple):
 @inlined
 def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int:
     """Return the answer of query j on the columns."""
-    first, last = queries.place_start[j], queries.place_start[j + 1]
+    first, last = queries.position_start[j], queries.position_start[j + 1]
     if queries.kinds[j] == CONJUNCTION:
         chosen = everyone
         for literal in range(first, last):
-            chosen &= columns[queries.places[literal]] ^ queries.flips[literal]
+            chosen &= columns[queries.positions[literal]] ^ queries.flips[literal]
         return int(queries.offsets[j] + queries.factors[j] * np.int64(ones(chosen)))
     if queries.kinds[j] == PARITY:
         chosen = np.uint64(0)
         for literal in range(first, last):
-            chosen ^= columns[queries.places[literal]]
+            chosen ^= columns[queries.positions[literal]]
         return int(queries.offsets[j] + queries.factors[j] * np.int64(ones(chosen)))
     total = queries.offsets[j]
     row = everyone
@@ -82,7 +82,7 @@ def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int
     while row:
         setting = np.uint64(0)
         for literal in range(first, last):
-            setting = setting << ONE | (columns[queries.places[literal]] >> shift) & ONE
+            setting = setting << ONE | (columns[queries.positions[literal]] >> shift) & ONE
         total += queries.weights[queries.weight_start[j] + np.int64(setting)]
         row >>= ONE
         shift += ONE

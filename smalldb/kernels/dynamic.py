@@ -31,13 +31,13 @@ class Program(NamedTuple):
     ranks, offsets
         As in `smalldb.counting.scores.Scores`.
     best
-        Shape (k,): the place in ``ranks`` of the least rank of each query.
+        Shape (k,): the position in ``ranks`` of the least rank of each query.
     opening
         Shape (k,): the weight of each query on the first cell.
     born, settled
         Shape (k,): the first cell with another weight than the first one, and the cell after which all
         weights are the same (N and -1 for a constant query).
-    places, widths
+    positions, widths
         Shape (k,): the first bit of the query's field in the key, which lies in one word, and its bits.
     words
         uint64 words of a key.
@@ -51,7 +51,7 @@ class Program(NamedTuple):
     opening: Integers
     born: Integers
     settled: Integers
-    places: Integers
+    positions: Integers
     widths: Integers
     words: int
     rank_bits: int
@@ -149,18 +149,18 @@ def add_multiple(
     """
     words, digits = keys.shape[1], 2 * counts.shape[1]
     product = np.empty(digits, np.uint64)
-    place = 0
+    position = 0
     for t in range(len(part_keys)):
         word = 0
         while word < words:
-            if keys[place, word] == part_keys[t, word] + delta[word]:
+            if keys[position, word] == part_keys[t, word] + delta[word]:
                 word += 1
             else:
-                place += 1
+                position += 1
                 word = 0
         for limb in range(counts.shape[1]):
-            product[2 * limb] = counts[place, limb] & LOW_HALF
-            product[2 * limb + 1] = counts[place, limb] >> HALF
+            product[2 * limb] = counts[position, limb] & LOW_HALF
+            product[2 * limb + 1] = counts[position, limb] >> HALF
         for i in range(digits):
             term = part_counts[t, i // 2]
             term = term >> HALF if i % 2 else term & LOW_HALF
@@ -174,7 +174,7 @@ def add_multiple(
                 product[i + j] = value & LOW_HALF
                 carry = value >> HALF
         for limb in range(counts.shape[1]):
-            counts[place, limb] = product[2 * limb] | product[2 * limb + 1] << HALF
+            counts[position, limb] = product[2 * limb] | product[2 * limb + 1] << HALF
 
 
 @kernel
@@ -198,7 +198,7 @@ def plan_step(
     for j in range(len(program.best)):
         if program.settled[j] < cell:
             continue
-        word, shift = program.places[j] // 64, np.uint64(program.places[j] % 64)
+        word, shift = program.positions[j] // 64, np.uint64(program.positions[j] % 64)
         low, high, best = offsets[j] + left * least[j], offsets[j] + left * most[j], program.best[j]
         known = program.born[j] > cell
         answer = used * program.opening[j]
@@ -273,7 +273,7 @@ def join(keys: Words, counts: Words) -> tuple[Words, Words]:
     bits = 4
     while 1 << bits < 2 * len(keys):
         bits += 1
-    slots = np.full(1 << bits, -1, np.int64)  # open addressing: places of distinct keys
+    slots = np.full(1 << bits, -1, np.int64)  # open addressing: positions of distinct keys
     last = len(slots) - 1
     unused = np.uint64(64 - bits)
     size = 0
@@ -284,17 +284,17 @@ def join(keys: Words, counts: Words) -> tuple[Words, Words]:
             mixed = (mixed ^ keys[i, word]) * SPREAD
             mixed ^= mixed >> HALF
         slot = np.int64((mixed * SPREAD) >> unused)
-        place = slots[slot]
-        while place >= 0:
+        position = slots[slot]
+        while position >= 0:
             word = 0
-            while word < words and keys[place, word] == keys[i, word]:
+            while word < words and keys[position, word] == keys[i, word]:
                 word += 1
             if word == words:
                 break
             slot = (slot + 1) & last
-            place = slots[slot]
-        if place >= 0:
-            add_row(sums, place, counts, i)
+            position = slots[slot]
+        if position >= 0:
+            add_row(sums, position, counts, i)
             continue
         slots[slot] = size
         for word in range(words):
@@ -320,9 +320,9 @@ def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words,
 
 
 @kernel
-def raised(keys: Words, places: Integers, delta: Words) -> Words:
-    """Return the keys at some places, raised by ``delta``."""
-    copy = taken(keys, places)
+def raised(keys: Words, positions: Integers, delta: Words) -> Words:
+    """Return the keys at some positions, raised by ``delta``."""
+    copy = taken(keys, positions)
     for i in range(len(copy)):
         for word in range(len(delta)):
             copy[i, word] += delta[word]
@@ -361,9 +361,9 @@ def ascending_order(keys: Words) -> Integers:
                 count = starts[digit]
                 starts[digit] = total
                 total += count
-            for place in order:
-                bucket = np.int64((keys[place, word] >> shift) & DIGIT_MASK)
-                other[starts[bucket]] = place
+            for position in order:
+                bucket = np.int64((keys[position, word] >> shift) & DIGIT_MASK)
+                other[starts[bucket]] = position
                 starts[bucket] += 1
             order, other = other, order
             shift += DIGIT
@@ -374,15 +374,15 @@ def ascending_order(keys: Words) -> Integers:
 
 @kernel
 def predecessors(keys: Words, delta: Words, target: Words, step: Step) -> Integers:
-    """Return the places of the keys that become ``target`` once raised by ``delta`` and settled."""
+    """Return the positions of the keys that become ``target`` once raised by ``delta`` and settled."""
     rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE
-    places = np.empty(len(keys), np.int64)
+    positions = np.empty(len(keys), np.int64)
     size = 0
     for i in range(len(keys)):
         if keys[i, 0] & rank_mask <= target[0] & rank_mask:  # the running maximum never falls
-            places[size] = i
+            positions[size] = i
             size += 1
-    standard = raised(keys, places[:size], delta)
+    standard = raised(keys, positions[:size], delta)
     standardise(standard, step)
     end = 0
     for i in range(size):
@@ -390,6 +390,6 @@ def predecessors(keys: Words, delta: Words, target: Words, step: Step) -> Intege
         while word < len(target) and standard[i, word] == target[word]:
             word += 1
         if word == len(target):
-            places[end] = places[i]
+            positions[end] = positions[i]
             end += 1
-    return places[:end].copy()
+    return positions[:end].copy()

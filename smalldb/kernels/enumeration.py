@@ -19,7 +19,7 @@ Ranks = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 class Walk(NamedTuple):
     """What a walk reads: m rows over N cells, of which D are the head; k queries, of which n are live.
 
-    Answers are kept as places in ``ranks``. A query is settled once all cells that follow give it the
+    Answers are kept as positions in ``ranks``. A query is settled once all cells that follow give it the
     same weight; it is live if that happens in the tail only.
 
     Attributes
@@ -29,7 +29,7 @@ class Walk(NamedTuple):
     floor
         The largest rank of the queries that are settled from the start.
     origins
-        Shape (k,): the place of answer 0 of each query.
+        Shape (k,): the position of answer 0 of each query.
     touch_starts, touch_queries, touch_weights
         ``touch_starts[i]:touch_starts[i + 1]`` are the entries of head cell i: the unsettled queries
         that a row there adds to, and what it adds.
@@ -42,7 +42,7 @@ class Walk(NamedTuple):
     ways
         Shape (m + 1,): in how many ways a number of rows can be spread over the tail.
     starts
-        Shape (m + 1, n): with r rows left and live query q at place a, the table row begins at
+        Shape (m + 1, n): with r rows left and live query q at position a, the table row begins at
         ``starts[r, q] + a * ways[r]``.
     table
         The table rows: the rank of one query for each of ``ways[r]`` tails.
@@ -79,7 +79,7 @@ def fill(
 ) -> None:
     """Write the table rows, given the weights (T, n) of the live queries on the tail.
 
-    ``lows`` to ``highs`` (m + 1, n) are the places that each live query can be at when the tail begins.
+    ``lows`` to ``highs`` (m + 1, n) are the positions that each live query can be at when the tail begins.
     """
     last, live = len(tail) - 1, tail.shape[1]
     counts = np.empty(len(tail), np.int64)
@@ -106,49 +106,51 @@ def fill(
                 for q in range(live):
                     sums[q] += (moved + 1) * tail[cell + 1, q] - tail[cell, q] - moved * tail[last, q]
         for q in range(live):
-            for place in range(lows[rows, q], highs[rows, q] + 1):
-                start = starts[rows, q] + place * ways[rows]
-                reached = ranks[place:]
+            for position in range(lows[rows, q], highs[rows, q] + 1):
+                start = starts[rows, q] + position * ways[rows]
+                reached = ranks[position:]
                 for way in range(ways[rows]):
                     table[start + way] = reached[added[q, way]]
 
 
 # A call that takes the tuple counts references to each of its arrays, hence the inlining.
 @inlined
-def put(walk: Walk, cell: int, rows: int, counts: Integers, places: Integers) -> None:
+def put(walk: Walk, cell: int, rows: int, counts: Integers, positions: Integers) -> None:
     """Put rows into a head cell (or take them out)."""
     counts[cell] += rows
     for t in range(walk.touch_starts[cell], walk.touch_starts[cell + 1]):
-        places[walk.touch_queries[t]] += rows * walk.touch_weights[t]
+        positions[walk.touch_queries[t]] += rows * walk.touch_weights[t]
 
 
 @inlined
-def settle(walk: Walk, cell: int, counts: Integers, places: Integers, left: Integers, tops: Integers) -> None:
+def settle(
+    walk: Walk, cell: int, counts: Integers, positions: Integers, left: Integers, tops: Integers
+) -> None:
     """Update the rows left and the running maximum before each cell, from a head cell on."""
     for i in range(cell, len(counts)):
         rows = left[i] - counts[i]
         top = tops[i]
         for s in range(walk.settle_starts[i], walk.settle_starts[i + 1]):
-            place = places[walk.settle_queries[s]] + rows * walk.settle_weights[s]
-            top = max(top, np.int64(walk.ranks[place]))
+            position = positions[walk.settle_queries[s]] + rows * walk.settle_weights[s]
+            top = max(top, np.int64(walk.ranks[position]))
         left[i + 1] = rows
         tops[i + 1] = top
 
 
 @inlined
-def advance(walk: Walk, counts: Integers, places: Integers, left: Integers, tops: Integers) -> None:
+def advance(walk: Walk, counts: Integers, positions: Integers, left: Integers, tops: Integers) -> None:
     """Move to the next leaf, which must exist."""
     cell = len(counts) - 1
     while counts[cell] == 0:
         cell -= 1
-    put(walk, cell, -1, counts, places)
+    put(walk, cell, -1, counts, positions)
     if cell + 1 < len(counts):
-        put(walk, cell + 1, left[cell + 1] + 1, counts, places)
-    settle(walk, cell, counts, places, left, tops)
+        put(walk, cell + 1, left[cell + 1] + 1, counts, positions)
+    settle(walk, cell, counts, positions, left, tops)
 
 
 @inlined
-def score(walk: Walk, places: Integers, rows: int, top: int, out: Ranks) -> None:
+def score(walk: Walk, positions: Integers, rows: int, top: int, out: Ranks) -> None:
     """Write the ranks of a leaf's candidates, given at least one live query."""
     ways = walk.ways[rows]
     least = out.dtype.type(top)
@@ -157,11 +159,11 @@ def score(walk: Walk, places: Integers, rows: int, top: int, out: Ranks) -> None
     last = len(walk.live) - 1
     for q in range(0, last + 1, 3):  # three rows at a time: short rows cost mostly their loops
         r, s = min(q + 1, last), min(q + 2, last)
-        start = walk.starts[rows, q] + places[walk.live[q]] * ways
+        start = walk.starts[rows, q] + positions[walk.live[q]] * ways
         first = walk.table[start : start + ways]
-        start = walk.starts[rows, r] + places[walk.live[r]] * ways
+        start = walk.starts[rows, r] + positions[walk.live[r]] * ways
         second = walk.table[start : start + ways]
-        start = walk.starts[rows, s] + places[walk.live[s]] * ways
+        start = walk.starts[rows, s] + positions[walk.live[s]] * ways
         third = walk.table[start : start + ways]
         for p in range(ways):
             out[p] = max(max(out[p], first[p]), max(second[p], third[p]))
@@ -176,12 +178,12 @@ def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: I
     caller adds up. Otherwise stop at the index-th candidate of that rank. Return the candidates passed.
     """
     counts = np.zeros(len(head), np.int64)
-    places = walk.origins.copy()
+    positions = walk.origins.copy()
     left = np.full(len(head) + 1, walk.rows)
     tops = np.full(len(head) + 1, walk.floor)
     for cell in range(len(head)):
-        put(walk, cell, head[cell], counts, places)
-    settle(walk, 0, counts, places, left, tops)
+        put(walk, cell, head[cell], counts, positions)
+    settle(walk, 0, counts, positions, left, tops)
     live = len(walk.live) > 0
     found = np.empty(walk.ways.max() if live else 0, walk.table.dtype)
     # four banks: an increment waits for the one before it if both are of the same entry
@@ -190,7 +192,7 @@ def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: I
     while True:
         ways, top = int(walk.ways[left[-1]]), tops[-1]
         if live:
-            score(walk, places, left[-1], top, found)
+            score(walk, positions, left[-1], top, found)
         if rank < 0:
             if live:
                 for p in range(0, ways - 3, 4):
@@ -215,4 +217,4 @@ def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: I
         passed += ways
         if passed >= goal:
             return passed
-        advance(walk, counts, places, left, tops)
+        advance(walk, counts, positions, left, tops)

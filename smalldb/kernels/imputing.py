@@ -237,8 +237,8 @@ def sweep(
                 for m in range(cliques.first_member[k], cliques.first_member[k + 1]):
                     other = cliques.members[m]
                     if other != b:
-                        place = cliques.starts[other] + rows[row, other]
-                        origin += cliques.strides[m] * cliques.groups[place]
+                        position = cliques.starts[other] + rows[row, other]
+                        origin += cliques.strides[m] * cliques.groups[position]
                 for g in range(most + 1):
                     weights[g] *= cliques.probabilities[origin + stride * g]
             total = 0.0

@@ -22,9 +22,9 @@ from smalldb.kernels.nodes import (
 from smalldb.kernels.states import States
 
 MOST_ROWS_OF_LEAVES = 52  # of broad leaves: doubles count their columns exactly
-MOST_PLACES = 1 << 18  # that the columns of one state are counted in: 2 MB
+MOST_POSITIONS = 1 << 18  # that the columns of one state are counted in: 2 MB
 WHOLE = np.int64((1 << 63) - 1)
-PLACES, LINES = 8, 16  # of counts of columns, that are added to in a step, and steps in the time of a way
+POSITIONS, LINES = 8, 16  # of counts of columns, that are added to in a step, and steps in the time of a way
 
 
 class Columns(NamedTuple):
@@ -35,9 +35,10 @@ class Columns(NamedTuple):
     size
         Shape (forms,): only values below are counted.
     stride
-        Shape (forms + 1,): the places from one value of a form to the next, and the number of all places.
+        Shape (forms + 1,): the positions from one value of a form to the next, and the number of all
+        positions.
     extent, top, at
-        Shape (forms,): values so far are below; the last place of those looked at, and the present one.
+        Shape (forms,): values so far are below; the last position of those looked at, and the present one.
     """
 
     size: Integers
@@ -75,34 +76,34 @@ def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: 
             shift += nodes.forms[first_row + r, x] * stride[r]
         for _ in range(h[x]):
             inside = True
-            for r in range(rows):  # places that move beyond a size are no box's
+            for r in range(rows):  # positions that move beyond a size are no box's
                 top[r] = extent[r] - 1
                 if nodes.forms[first_row + r, x]:
                     top[r] = min(top[r], size[r] - 2)
                     extent[r] = min(extent[r] + 1, size[r])
                 at[r] = top[r]
                 inside = inside and top[r] >= 0
-            place = np.int64(0)
+            position = np.int64(0)
             for r in range(1, rows):
-                place += top[r] * stride[r]
-            while inside:  # from the last place down: none is read after it was added to
+                position += top[r] * stride[r]
+            while inside:  # from the last position down: none is read after it was added to
                 if shift:  # to another line, so that the processor adds several at once
-                    line = counts[place : place + top[0] + 1]
-                    other = counts[place + shift + step : place + shift + step + top[0] + 1]
+                    line = counts[position : position + top[0] + 1]
+                    other = counts[position + shift + step : position + shift + step + top[0] + 1]
                     for v in range(len(line)):
                         other[v] += line[v]
                 else:
                     for v in range(top[0], -1, -1):
-                        counts[place + v + step] += counts[place + v]
-                cost += 1 + top[0] // PLACES
+                        counts[position + v + step] += counts[position + v]
+                cost += 1 + top[0] // POSITIONS
                 inside = False
                 for r in range(1, rows):
                     if at[r] > 0:
                         at[r] -= 1
-                        place -= stride[r]
+                        position -= stride[r]
                         inside = True
                         break
-                    place += top[r] * stride[r]
+                    position += top[r] * stride[r]
                     at[r] = top[r]
     return cost
 
@@ -120,12 +121,12 @@ def add_within(
         at[r] = lows[r]
     inside = True
     while inside:
-        place, level = np.int64(0), np.int64(0)
+        position, level = np.int64(0), np.int64(0)
         for r in range(1, rows):
-            place += at[r] * space.stride[r]
+            position += at[r] * space.stride[r]
             level = max(level, levels[r, at[r] - lows[r]])
         for v in range(lows[0], highs[0] + 1):
-            value[max(level, levels[0, v - lows[0]])] += counts[place + v]
+            value[max(level, levels[0, v - lows[0]])] += counts[position + v]
         cost += 1
         inside = False
         for r in range(1, rows):
@@ -164,7 +165,7 @@ def weigh_leaves(
     Returns
     -------
     int
-        The cost; -1: some state needs more than `MOST_PLACES` places.
+        The cost; -1: some state needs more than `MOST_POSITIONS` positions.
     """
     own, last = leaves[0], len(thresholds)
     rows = nodes.row_start[own + 1] - nodes.row_start[own]
@@ -183,12 +184,12 @@ def weigh_leaves(
                 lows[k, r], highs[k, r] = values_within(nodes, nodes.row_start[leaves[k]] + r, leaves[k], h)
                 size[r] = max(size[r], highs[k, r] + 1)
                 inside = inside and lows[k, r] <= highs[k, r]
-            stride[r + 1] = min(stride[r] * size[r], MOST_PLACES + 1)  # many forms would pass 2^63
+            stride[r + 1] = min(stride[r] * size[r], MOST_POSITIONS + 1)  # many forms would pass 2^63
         first[state] = last
         if not inside:
             cost += len(leaves) * rows
             continue
-        if stride[rows] > MOST_PLACES:
+        if stride[rows] > MOST_POSITIONS:
             return -1
         if stride[rows] > len(counts):
             counts = np.empty(stride[rows], np.float64)
@@ -239,14 +240,14 @@ def gap_of(nodes: Nodes, row: int, cells: int, h: Integers, value: int) -> np.in
 
 # Proof: docs/proofs/rejection.md, lemma 10.
 @kernel
-def among(nodes: Nodes, i: int, scan: Scan, place: np.int64) -> tuple[np.int64, np.int64]:
+def among(nodes: Nodes, i: int, scan: Scan, position: np.int64) -> tuple[np.int64, np.int64]:
     """
-    Go to the way of a leaf that holds a place among all columns: write ``scan.u``.
+    Go to the way of a leaf that holds a position among all columns: write ``scan.u``.
 
     Returns
     -------
     total, within
-        The columns of the ways visited, and the place within its way; -1 where there are not so many.
+        The columns of the ways visited, and the position within its way; -1 where there are not so many.
     """
     total = np.int64(0)
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
@@ -254,9 +255,9 @@ def among(nodes: Nodes, i: int, scan: Scan, place: np.int64) -> tuple[np.int64, 
         columns = columns_above(nodes, i, scan)
         for u in range(scan.u[0], scan.top[0] + 1):
             part = columns * BINOMIALS[scan.h[0], u]
-            if place - total < part:
+            if position - total < part:
                 scan.u[0] = u
-                return total + part, place - total
+                return total + part, position - total
             total += part
         going = advance(nodes, i, scan, False)
     return total, np.int64(-1)
@@ -277,8 +278,8 @@ def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
         if lows[r] > highs[r]:
             return np.int64(0)
         space.size[r] = highs[r] + 1
-        space.stride[r + 1] = min(space.stride[r] * space.size[r], MOST_PLACES + 1)
-    if not plain or space.stride[rows] > MOST_PLACES:
+        space.stride[r + 1] = min(space.stride[r] * space.size[r], MOST_POSITIONS + 1)
+    if not plain or space.stride[rows] > MOST_POSITIONS:
         total, _ = among(nodes, leaf, scan, WHOLE)
         return total
     counts, value = np.empty(space.stride[rows], np.float64), np.zeros(1, np.float64)
@@ -294,6 +295,6 @@ def fitting_each(nodes: Nodes, first: int, h: Integers) -> Integers:
     for x in range(len(h)):
         scan.h[x] = h[x]
     found = np.empty(len(nodes.cells) - first, np.int64)
-    for place in range(len(found)):
-        found[place] = fitting(nodes, first + place, scan)
+    for position in range(len(found)):
+        found[position] = fitting(nodes, first + position, scan)
     return found

@@ -212,9 +212,9 @@ def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: I
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets
     for i in range(len(rows)):
         b = second[i]
-        place, a = below(rest[b], state), 0
-        while place >= left[a, b]:
-            place -= left[a, b]
+        position, a = below(rest[b], state), 0
+        while position >= left[a, b]:
+            position -= left[a, b]
             a += 1
         left[a, b] -= 1
         rest[b] -= 1
@@ -238,9 +238,9 @@ def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: I
             parts[i, m] = rows[i, cut.columns[m]]
     for i in range(len(rows)):
         a = to[i]
-        place = starts[a] + below(there[a], state)
+        position = starts[a] + below(there[a], state)
         there[a] -= 1
-        taken = having[place]
-        having[place] = having[starts[a] + there[a]]
+        taken = having[position]
+        having[position] = having[starts[a] + there[a]]
         for m in range(len(cut.columns)):
             rows[i, cut.columns[m]] = parts[taken, m]

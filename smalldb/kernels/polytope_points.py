@@ -62,14 +62,14 @@ def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats
         rises = draw_subset(positive, up[i], state)
         falls = draw_subset(free - positive, down[i] + free - positive, state)
         rise, fall, total_of_row = 0, 0, 0
-        for place in range(free):
-            if rise < positive and signs[rise] == place + 1:
+        for position in range(free):
+            if rise < positive and signs[rise] == position + 1:
                 value = rises[rise] - (rises[rise - 1] if rise else 0)
                 rise += 1
             else:
                 value = 1 - falls[fall] + (falls[fall - 1] if fall else 0)
                 fall += 1
-            found[i, place] = value
+            found[i, position] = value
             total_of_row += value
         found[i, free] = up[i] - down[i] - total_of_row
     return found

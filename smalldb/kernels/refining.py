@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from queries.arrays import Floats, Integers, Places, Words
+from queries.arrays import Codes, Floats, Integers, Words
 from smalldb.kernels.compiling import kernel
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
 @kernel
 def refine(
-    context: Places, group: Places, table: Floats, starts: Integers, words: Words, offsets: Floats
+    context: Codes, group: Codes, table: Floats, starts: Integers, words: Words, offsets: Floats
 ) -> None:
     """
     Replace each row's coarse group by a finer one inside it: counts are met to within one row.

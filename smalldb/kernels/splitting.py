@@ -75,13 +75,13 @@ def split(
             return -1
         slot = slots[column]
         if slot >= 0:
-            place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+            position = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
             length = at - start
             while True:
-                known = seen[slot, place]
+                known = seen[slot, position]
                 if known < 0:
                     known = distinct[slot]
-                    seen[slot, place] = known
+                    seen[slot, position] = known
                     starts[slot, known] = start
                     ends[slot, known] = at
                     distinct[slot] += 1
@@ -96,7 +96,7 @@ def split(
                             break
                     if same:
                         break
-                place = (place + 1) & mask
+                position = (position + 1) & mask
             codes[slot, lines] = known
         column += 1
         start = at + 1

@@ -74,7 +74,7 @@ class Star(NamedTuple):
 # Proof: docs/proofs/rejection.md, lemma 11.
 @inlined
 def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
-    """Return a column of those that a leaf's are drawn from, by its place among them."""
+    """Return a column of those that a leaf's are drawn from, by its position among them."""
     first, last = star.leaves[leaf, WAYS], star.leaves[leaf, WAYS_END]
     way = first_above(star.way_sums, first, last, rank)
     if way > first:
@@ -148,11 +148,11 @@ def star_trials(
             continue
         if start == len(words):
             return OUT_OF_WORDS, turn, start, steps // STEPS, np.int64(0)
-        place, here = words[start] >> ONE, start + 1
+        position, here = words[start] >> ONE, start + 1
         later, waiting = np.uint64(0), False  # the second half of a word
-        alive = place < star.sums[-1]  # or else it is the slack of the shares
+        alive = position < star.sums[-1]  # or else it is the slack of the shares
         if alive:
-            state = first_above(star.sums, np.uint64(0), np.uint64(len(star.sums)), place)
+            state = first_above(star.sums, np.uint64(0), np.uint64(len(star.sums)), position)
             for hub in range(len(star.hubs)):
                 columns[star.hubs[hub]] = star.hub_columns[state, hub]
             for leaf in range(len(star.leaves)):

@@ -1,12 +1,12 @@
-"""Local search on the rows of a wide table: two rows exchange their places of a column where that helps."""
+"""Local search on the rows of a wide table: two rows exchange categories of a column where that helps."""
 
-from queries.arrays import Floats, Integers, Places
+from queries.arrays import Codes, Floats, Integers
 from smalldb.kernels.compiling import kernel
 
 
 @kernel
 def swap(
-    rows: Places,
+    rows: Codes,
     column: int,
     others: Integers,
     origins: Integers,
@@ -16,16 +16,16 @@ def swap(
     partners: Integers,
 ) -> int:
     """
-    Offer each row an exchange of its place of a column with another row's; return how many were made.
+    Offer each row an exchange of its category of a column with another row's; return how many were made.
 
     An exchange is made where it lowers the sum over the cells of all tables of weight times (count - target)
-    squared. The table of the column, at place p, and another one, at place q, has its cell at
+    squared. The table of the column, at code p, and another one, at code q, has its cell at
     ``origin + p stride_p + q stride_q``. Cost: rows times tables of the column.
 
     Parameters
     ----------
     rows
-        Places, int32, shape (C, rows); written.
+        Codes, int32, shape (C, rows); written.
     others
         Of each table of the column, its other column.
     origins, strides

@@ -28,7 +28,7 @@ OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 CERTAIN = np.uint64(1 << 63)  # the share of what is certain
 COLUMN_COST = 1  # of a column of a trial, so that a unit of work takes as long as one of counting
 
-# SUBSETS[size, taken, rank]: the places, as bits, that the subset of this rank takes (see `subset`)
+# SUBSETS[size, taken, rank]: the positions, as bits, that the subset of this rank takes (see `subset`)
 FEW = 8
 SUBSETS = np.zeros((FEW + 1, FEW + 1, int(BINOMIALS[FEW].max())), dtype=np.uint64)
 for _n in range(1, FEW + 1):
@@ -64,7 +64,7 @@ class Leaves(NamedTuple):
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def usable(words: Words, here: int, modulus: np.uint64) -> int:
-    """Return the place of the next word whose residue is uniform, or the end."""
+    """Return the position of the next word whose residue is uniform, or the end."""
     if here < len(words) and words[here] < modulus:
         excess = (~modulus + ONE) % modulus  # 2^64 modulo the modulus: as many words are refused
         while here < len(words) and words[here] < excess:
@@ -75,15 +75,15 @@ def usable(words: Words, here: int, modulus: np.uint64) -> int:
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
-    """Return the subset at a place among those of `taken` of the `size` given rows."""
+    """Return the subset at a position among those of `taken` of the `size` given rows."""
     chosen = np.uint64(0)
     if size <= FEW:
-        places = SUBSETS[size, taken, rank]
+        positions = SUBSETS[size, taken, rank]
         for _ in range(FEW):
             lowest = rows & (~rows + ONE)
             rows ^= lowest
-            chosen |= lowest & (~(places & ONE) + ONE)
-            places >>= ONE
+            chosen |= lowest & (~(positions & ONE) + ONE)
+            positions >>= ONE
         return chosen
     while taken:
         lowest = rows & (~rows + ONE)
@@ -120,7 +120,7 @@ def split(
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def spread(masks: Words, h: Integers, u: Integers, cells: int, rank: np.uint64) -> np.uint64:
-    """Return the column at a place among those with u ones among the h rows of each cell."""
+    """Return the column at a position among those with u ones among the h rows of each cell."""
     column = np.uint64(0)
     for x in range(cells):
         if u[x] == h[x]:
@@ -231,13 +231,13 @@ def tree_trials(
                     here = usable(words, here, np.uint64(total))
                     if here == len(words):
                         return OUT_OF_WORDS, turn, start, cost
-                    place = np.int64(words[here] % np.uint64(total))
+                    drawn = np.int64(words[here] % np.uint64(total))
                     here += 1
                     if table:
-                        entry, part, within = looked_up(table, leaves.tables.sums, place)
+                        entry, part, within = looked_up(table, leaves.tables.sums, drawn)
                         unpack(leaves.tables.ways[entry, 0], leaves.tables.ways[entry, 1], scan.u)
                     else:
-                        _, within = among(leaves.nodes, i, scan, place)
+                        _, within = among(leaves.nodes, i, scan, drawn)
                     columns[nodes.attributes[i]] = spread(masks, scan.h, scan.u, cells, np.uint64(within))
                     cost += 1 + COLUMN_COST
                     fits = True
@@ -258,12 +258,12 @@ def tree_trials(
                 table = tables.slots[slot, 3]
                 if here == len(words):
                     return OUT_OF_WORDS, turn, start, cost
-                place = np.int64(words[here] >> ONE)
+                drawn = np.int64(words[here] >> ONE)
                 here += 1
                 if table == 0:
-                    part, within, work = choose(nodes, i, slot, states, scan, found, tables, place)
+                    part, within, work = choose(nodes, i, slot, states, scan, found, tables, drawn)
                 else:
-                    entry, part, within = looked_up(table, tables.sums, place)
+                    entry, part, within = looked_up(table, tables.sums, drawn)
                     work = 1
                     first, second = tables.ways[entry, 0], tables.ways[entry, 1]
                     for x in range(min(cells, 8)):

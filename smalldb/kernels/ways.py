@@ -1,4 +1,4 @@
-"""The shares of the ways of a state out of 2^63, their tables, and the way whose share holds a place."""
+"""The shares of the ways of a state out of 2^63, their tables, and the way whose share holds a position."""
 
 from typing import NamedTuple
 
@@ -22,9 +22,9 @@ class ShareTables(NamedTuple):
     Attributes
     ----------
     slots
-        Shape (slots, 4), a row for each slot of `States`: the packed state (0, 0: no state), its place among
-        all states, and its table: the entry after its last one, shifted by 32, plus the number of entries.
-        0: no table.
+        Shape (slots, 4), a row for each slot of `States`: the packed state (0, 0: no state), its position
+        among all states, and its table: the entry after its last one, shifted by 32, plus the number of
+        entries. 0: no table.
     sums
         Shape (capacity,): running sums of the integer shares.
     ways
@@ -114,15 +114,15 @@ def tabulate(
 
 
 @inlined
-def looked_up(table: np.uint64, sums: Integers, place: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Return the entry of a table whose share holds `place`, its share (0: none) and the place within."""
+def looked_up(table: np.uint64, sums: Integers, position: np.int64) -> tuple[np.int64, np.int64, np.int64]:
+    """Return the entry of a table whose share holds `position`, its share (0: none), the position in it."""
     end = table >> HALF
     first = end - (table & LOW_HALF)
-    if first == end or place >= sums[end - ONE]:
+    if first == end or position >= sums[end - ONE]:
         return np.int64(0), np.int64(0), np.int64(0)
-    entry = first_above(sums, first, end, place)
+    entry = first_above(sums, first, end, position)
     before = sums[entry - ONE] if entry > first else np.int64(0)
-    return np.int64(entry), sums[entry] - before, place - before
+    return np.int64(entry), sums[entry] - before, position - before
 
 
 # Proof: docs/proofs/rejection.md, lemma 5.
@@ -135,16 +135,16 @@ def choose(
     scan: Scan,
     found: Floats,
     tables: ShareTables,
-    place: np.int64,
+    position: np.int64,
 ) -> tuple[np.int64, np.int64, int]:
     """
-    Choose the way whose share holds `place`: write ``scan.u``.
+    Choose the way whose share holds `position`: write ``scan.u``.
 
     Returns
     -------
     share, within
-        Of the way chosen, and the place within it; 0 where no share holds the place; -1 where shares pass
-        2^63.
+        Of the way chosen, and the position within it; 0 where no share holds the position; -1 where shares
+        pass 2^63.
     cost
         Ways visited.
     """
@@ -154,7 +154,7 @@ def choose(
         if cost == 0:
             return np.int64(-1), np.int64(0), 1
     if tables.slots[slot, 3]:
-        entry, part, within = looked_up(tables.slots[slot, 3], tables.sums, place)
+        entry, part, within = looked_up(tables.slots[slot, 3], tables.sums, position)
         if part:
             unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
         return part, within, cost
@@ -169,9 +169,9 @@ def choose(
                 total += part
                 if total < 0:
                     return np.int64(-1), np.int64(0), cost
-                if total > place:
+                if total > position:
                     scan.u[0] += a
-                    return part, place - (total - part), cost
+                    return part, position - (total - part), cost
         cost += size
         going = advance(nodes, i, scan, False)
     return np.int64(0), np.int64(0), cost

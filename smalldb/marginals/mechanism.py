@@ -263,7 +263,7 @@ class ByMarginals:
         """Draw a release, or go on with one: what was drawn before is read."""
         request, workload = self.request, self.request.workload
         made = self.strategy.release(table, journal, request.rows, running)
-        finished, bound, followed = Rows.from_places(table.domain, made.places), None, made.strategy
+        finished, bound, followed = Rows.from_codes(table.domain, made.codes), None, made.strategy
         if followed.certifying:
             certificate = certified(
                 workload, table, finished, made.total, followed.law, followed.certifying, journal
@@ -272,7 +272,7 @@ class ByMarginals:
         elif followed.measures_all(workload):
             bound = made.bound(workload, request.n, finished, request.beta)
         covers = self._covers(followed)
-        return Drawn(made.places, bound=bound, covers=covers, measurements=made.measurements)
+        return Drawn(made.codes, bound=bound, covers=covers, measurements=made.measurements)
 
     def _covers(self, strategy: Contrasts | TableStrategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""

@@ -88,7 +88,7 @@ def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float
         On every cell.
     """
     domain, each = workload.domain, beta / (workload.size + 1)
-    every = Rows.from_places(domain, domain.table())
+    every = Rows.from_codes(domain, domain.table())
     most = int(workload.answers(every).max(initial=0))
     return (
         noise_quantile(noise.rate, -(-most // workload.denominator), each),
@@ -106,13 +106,13 @@ def sums_of_cells(
     Parameters
     ----------
     counts
-        The released counts of all cells, shaped by the columns' places.
+        The released counts of all cells, shaped by the columns' categories.
     n
         The rows of the data where they are public, else None.
     """
     domain, scale = workload.domain, workload.denominator
-    places = domain.table()
-    released = counts[tuple(places.T)]
+    codes = domain.table()
+    released = counts[tuple(codes.T)]
     sums = np.zeros(workload.size)
     if int(np.abs(released.astype(np.float64)).sum()) * scale >= MAX_TOTAL // 2:
         return Sums.within(sums, 0.0, (0, 0))  # nothing is known
@@ -120,7 +120,7 @@ def sums_of_cells(
     for sign in (1, -1):
         some = np.maximum(sign * released, 0)
         present = some > 0
-        sums += sign * workload.answers(Rows.from_places(domain, places[present], some[present])) / scale
+        sums += sign * workload.answers(Rows.from_codes(domain, codes[present], some[present])) / scale
     return Sums.within(sums, of_query, _rows(released, of_rows, n))
 
 
@@ -132,7 +132,7 @@ def sums_of_columns(workload: Workload, measured: Sequence[Measured], n: int | N
     Parameters
     ----------
     measured
-        Every column, in order, at all its places.
+        Every column, in order, with all its categories.
     """
     each, columns = beta / (workload.size + 1), workload.domain.columns
     sums, reach = list[Floats](), list[Floats]()
@@ -160,18 +160,18 @@ def margins_at_once(workload: Workload, noise: ConeDifference, beta: Fraction) -
     sizes, each = noise.sizes, beta / (workload.size + 1)
     found = []
     for block in workload.cells:
-        places = sorted(sizes[c] for c in block.columns)
-        found.append(np.full(block.size, float(quantile(sizes, noise.rate, tuple(places), each))))
+        shape = sorted(sizes[c] for c in block.columns)
+        found.append(np.full(block.size, float(quantile(sizes, noise.rate, tuple(shape), each))))
     return np.concatenate(found), _of_rows_at_once(noise, each)
 
 
 def _of_rows_at_once(noise: ConeDifference, failure: Fraction) -> float:
-    """Return the margin of the number of rows: a sum of rounded counts of the first column's places."""
+    """Return the margin of the number of rows: a sum of rounded counts of the first column's categories."""
     return quantile(noise.sizes, noise.rate, (), failure) + noise.sizes[0] / 2
 
 
 def loudest(workload: Workload, noise: ConeDifference, beta: Fraction) -> float:
-    """Return about the largest of these margins: that of n, or of columns with the fewest places."""
+    """Return about the largest of these margins: that of n, or of columns with the fewest categories."""
     each, fewest = beta / (workload.size + 1), sorted(noise.sizes)[:2]
     of_cells = (quantile(noise.sizes, noise.rate, tuple(fewest[:width]), each) for width in (1, 2))
     return max(_of_rows_at_once(noise, each), *of_cells)

@@ -1,4 +1,4 @@
-"""Tables of private rows, counted on demand: over places, or over groups of places."""
+"""Tables of private rows, counted on demand: over categories, or over groups of categories."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Places
+from queries.arrays import Codes
 from queries.domain import Integers
 from smalldb.files.checkpoints import finished
 
@@ -19,22 +19,22 @@ PIECES = 16  # at most: each may bring tables of some 100 MB
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateRows:
     """
-    Rows as places, with how often each is there.
+    Rows as codes, with how often each is there.
 
     Attributes
     ----------
-    places
-        Shape (r, C), integers: the place of each column.
+    codes
+        Shape (r, C), integers: the code of each column.
     counts
         Shape (r,), int64, at least 0; the sum is below 2^53.
     """
 
-    places: Places
+    codes: Codes
     counts: Integers
 
     def __post_init__(self) -> None:
-        if self.places.ndim != 2 or self.counts.shape != self.places.shape[:1]:
-            raise ValueError("places must have shape (r, C), and counts shape (r,)")
+        if self.codes.ndim != 2 or self.counts.shape != self.codes.shape[:1]:
+            raise ValueError("codes must have shape (r, C), and counts shape (r,)")
         if self.counts.dtype != np.int64:
             raise TypeError("counts must be int64")
 
@@ -45,40 +45,40 @@ class PrivateRows:
 
         Between neighbours under add-remove one cell moves by 1; under replace-one two do, or none.
         """
-        codes = np.zeros(len(self.places), dtype=np.int64)
+        cells = np.zeros(len(self.codes), dtype=np.int64)
         for column, size in zip(columns, sizes, strict=True):
-            codes *= size
-            codes += self.places[:, column]
-        return self._sums(codes, prod(sizes)).reshape(tuple(sizes))
+            cells *= size
+            cells += self.codes[:, column]
+        return self._sums(cells, prod(sizes)).reshape(tuple(sizes))
 
     # Proof: docs/proofs/rounds.md, lemma 1.
     def table_of_groups(self, columns: Sequence[int], groups: Sequence[Integers]) -> Integers:
-        """Count the rows in each cell of a table of groups; each column has the group of each place."""
-        codes = np.zeros(len(self.places), dtype=np.int64)
+        """Count the rows in each cell of a table of groups; each column has the group of each category."""
+        cells = np.zeros(len(self.codes), dtype=np.int64)
         sizes = tuple(int(own.max()) + 1 for own in groups)
         for column, own, size in zip(columns, groups, sizes, strict=True):
-            codes *= size
-            codes += own[self.places[:, column]]
-        return self._sums(codes, prod(sizes)).reshape(sizes)
+            cells *= size
+            cells += own[self.codes[:, column]]
+        return self._sums(cells, prod(sizes)).reshape(sizes)
 
     def pieces(self) -> "list[PrivateRows]":
         """Return the same rows in parts of at least `PIECE` distinct rows, at most `PIECES` of them."""
         size = max(1, PIECE, -(-len(self.counts) // PIECES))
         starts = range(0, max(1, len(self.counts)), size)
-        return [PrivateRows(self.places[s : s + size], self.counts[s : s + size]) for s in starts]
+        return [PrivateRows(self.codes[s : s + size], self.counts[s : s + size]) for s in starts]
 
     def grouped(self, groups: Sequence[Integers]) -> "PrivateRows":
-        """Return the same rows with each place replaced by its group, one array for each column."""
-        found = np.empty(self.places.shape, dtype=np.int64, order="F")
+        """Return the same rows with each category replaced by its group, one array for each column."""
+        found = np.empty(self.codes.shape, dtype=np.int64, order="F")
         for column, group in enumerate(groups):
-            found[:, column] = group[self.places[:, column]]
+            found[:, column] = group[self.codes[:, column]]
         return PrivateRows(found, self.counts)
 
-    def _sums(self, codes: Integers, size: int) -> Integers:
+    def _sums(self, cells: Integers, size: int) -> Integers:
         if (self.counts == 1).all():
-            return np.bincount(codes, minlength=size)
+            return np.bincount(cells, minlength=size)
         # float sums of integers are exact below 2^53
-        return np.bincount(codes, weights=self.counts, minlength=size).astype(np.int64)
+        return np.bincount(cells, weights=self.counts, minlength=size).astype(np.int64)
 
 
 def counted(
@@ -103,13 +103,13 @@ def counted(
     return found or []
 
 
-def checked(places: Places, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
+def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
     """Return rows that lie in the universe and can be counted exactly; no message shows a value."""
-    rows = PrivateRows(np.asfortranarray(places), np.ascontiguousarray(counts))
-    if places.shape[1] != len(sizes):
-        raise ValueError("places must have one column for each column of the universe")
-    if (places < 0).any() or (places >= np.array(sizes)).any():
-        raise ValueError("a place lies outside of its column")
+    rows = PrivateRows(np.asfortranarray(codes), np.ascontiguousarray(counts))
+    if codes.shape[1] != len(sizes):
+        raise ValueError("codes must have one column for each column of the universe")
+    if (codes < 0).any() or (codes >= np.array(sizes)).any():
+        raise ValueError("a code lies outside of its column")
     if (counts < 0).any() or sum(int(part.sum()) for part in np.array_split(counts, 64)) >= MOST:
         raise ValueError("counts must be at least 0, and less than 2^53 in all")
     return rows

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from queries import Domain
-from queries.arrays import Floats, Integers, Places
+from queries.arrays import Codes, Floats, Integers
 from smalldb.exact.bits import bit_source
 from smalldb.marginals.estimate.belief_propagation import Tree, build
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, without_margins
@@ -169,7 +169,7 @@ class Refits:
         while True:
             values = [_noisier(each, each.noise.draw(len(each.values), coins)) for each in self.measurements]
             model = self._fitted(values, first.coefficients, SWEEPS)
-            rows: Places = model.rows(self.total, coins.bits(64))
+            rows: Codes = model.rows(self.total, coins.bits(64))
             yield rows.T.astype(np.int64)
 
     def rare(self) -> tuple[tuple[int, ...], ...]:

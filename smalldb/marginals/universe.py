@@ -9,22 +9,22 @@ from operator import ge
 import numpy as np
 import numpy.typing as npt
 
-Rule = tuple[tuple[int, ...], npt.NDArray[np.bool_]]  # columns, and which of their joint places are possible
+Rule = tuple[tuple[int, ...], npt.NDArray[np.bool_]]  # columns, and which of their cells are possible
 
-MOST_PLACES = 1 << 20  # of a column
+MOST_CATEGORIES = 1 << 20  # of a column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Universe:
     """
-    The product of columns of so many places, less what rules forbid, and the tables of a workload.
+    The product of columns of so many categories, less what rules forbid, and the tables of a workload.
 
     Attributes
     ----------
     sizes
-        The number of places of each column, at least 2; shape (C,).
+        The number of categories of each column, at least 2; shape (C,).
     ordered
-        Of each column, whether places beside each other are alike; shape (C,).
+        Of each column, whether categories beside each other are alike; shape (C,).
     tables
         The tables of the workload: distinct sets of columns, each ascending and without repeats.
     weights
@@ -47,8 +47,8 @@ class Universe:
     named: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.sizes or any(not 2 <= size <= MOST_PLACES for size in self.sizes):
-            raise ValueError(f"every column needs 2 to {MOST_PLACES} places")
+        if not self.sizes or any(not 2 <= size <= MOST_CATEGORIES for size in self.sizes):
+            raise ValueError(f"every column needs 2 to {MOST_CATEGORIES} categories")
         if len(self.ordered) != len(self.sizes):
             raise ValueError("ordered must say yes or no for every column")
         if not self.tables or len(set(self.tables)) != len(self.tables):
@@ -67,7 +67,7 @@ class Universe:
             raise ValueError("named tables must be distinct, each of at least two columns")
         for columns, allowed in self.rules:
             if allowed.dtype != np.bool_ or allowed.shape != tuple(self.sizes[c] for c in columns):
-                raise ValueError("a rule needs a boolean array of the shape of its columns' places")
+                raise ValueError("a rule needs a boolean array of the shape of its columns' categories")
             if not allowed.any():
                 raise ValueError("a rule forbids everything")
 

@@ -36,9 +36,9 @@ class Families:
     Attributes
     ----------
     parents
-        Places of their columns, shape (n, P).
+        Codes of their columns, shape (n, P).
     children
-        Places, shape (m, C).
+        Codes, shape (m, C).
     of
         The parent of each child, a number from 0 to n - 1, shape (m,).
     """
@@ -54,15 +54,15 @@ class Families:
 
     # Proof: docs/proofs/related.md, lemma 4.
     def with_counts(self, most: int) -> Integers:
-        """Return the places of parents with one column more: their numbers of children, `most` or more."""
+        """Return the codes of parents with one column more: their numbers of children, `most` or more."""
         return np.column_stack([self.parents, np.minimum(self.counts(), most)])
 
     # Proof: docs/proofs/related.md, lemma 1.
     def walks(self, most: int, cap: int) -> PrivateRows:
         """Return the walks: columns of a parent, its number of children, a child's columns; with weights."""
         weights = weights_of(self.counts(), cap)[self.of]
-        places = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
-        return PrivateRows(np.asfortranarray(places), weights)
+        codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
+        return PrivateRows(np.asfortranarray(codes), weights)
 
 
 # Proof: docs/proofs/related.md, lemma 1.
@@ -88,7 +88,7 @@ class Walks:
     children
         The rounds for the walks, whose first columns are those of parents.
     most
-        The last place of the number of children: so many or more.
+        The last category of the number of children: so many or more.
     cap
         Children weigh 1 / max(their number, cap); None: read from the released parents.
     """
@@ -116,8 +116,8 @@ class Walks:
             universe.sizes,
         )
         parents = release_tables(self.parents, private, journal, executor=executor)
-        places = parents.places.astype(np.int64)
-        times = places[:, -1]
+        codes = parents.codes.astype(np.int64)
+        times = codes[:, -1]
         cap = cap_of(times) if self.cap is None else self.cap
         width = len(universe.sizes)
         made, count = np.zeros((0, len(sizes) - width), dtype=np.int64), int(times.sum())
@@ -126,7 +126,7 @@ class Walks:
             count = int(times.sum())
         if not count:
             return Related(parents, made, np.zeros(0, dtype=np.int64), cap, ())
-        known = known_columns(places, times, weights_of(times, cap), universe.sizes, PREDICTING)
+        known = known_columns(codes, times, weights_of(times, cap), universe.sizes, PREDICTING)
         walks = families.walks(self.most, cap)
         fitted = self.children.fit(walks, journal, None, executor, known)
         rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64))).astype(np.int64)
@@ -145,7 +145,7 @@ class Related:
     parents
         Their release; the last column is the number of children.
     children
-        Places, shape (m, C), in uniformly random order.
+        Codes, shape (m, C), in uniformly random order.
     of
         The parent of each child, shape (m,).
     cap

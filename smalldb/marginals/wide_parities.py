@@ -56,9 +56,9 @@ def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Sig
     rows, d = start.shape
     targets, weights = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
     precisions = np.maximum(found.deviations, _CERTAIN) ** -2.0 + sizes_of(plan, found) ** -2
-    for places, value, precision in zip(plan.spectrum.sets, near, precisions, strict=True):
-        if len(places) <= 2:
-            a, b = (0, places[0] + 1) if len(places) == 1 else (places[0] + 1, places[1] + 1)
+    for positions, value, precision in zip(plan.spectrum.sets, near, precisions, strict=True):
+        if len(positions) <= 2:
+            a, b = (0, positions[0] + 1) if len(positions) == 1 else (positions[0] + 1, positions[1] + 1)
             targets[a, b] = targets[b, a] = rows * value
             weights[a, b] = weights[b, a] = precision
     signs = np.ones((rows, d + 1), dtype=np.int8)

@@ -47,7 +47,7 @@ class Journal:
     """
 
     def __init__(self, source: BitSource, checkpoint: Checkpoint[Any] | None = None) -> None:
-        self._checkpoint, self._place = checkpoint, 0
+        self._checkpoint, self._position = checkpoint, 0
         self._known = 0 if checkpoint is None else len(saved := checkpoint.saved())
         if self._known and saved[-1] != self._known - 1:
             raise ValueError(f"checkpoint: a part is missing: {LOST}")
@@ -56,7 +56,7 @@ class Journal:
     @property
     def begun(self) -> bool:
         """Whether the next step was drawn before."""
-        return self._place < self._known
+        return self._position < self._known
 
     # Proof: docs/proofs/rounds.md, lemma 11.
     def step(
@@ -75,18 +75,18 @@ class Journal:
         pack, unpack
             Turn it into what JSON can hold, and back, exactly.
         """
-        place, self._place = self._place, self._place + 1
+        position, self._position = self._position, self._position + 1
         if self._checkpoint is None:
             return draw(self.source)
-        if place < self._known:
-            taken, packed = self._checkpoint.load(place)
+        if position < self._known:
+            taken, packed = self._checkpoint.load(position)
             if not self.source.private:
                 self.source.bits(taken)
             return unpack(packed)
         before = self.source.drawn
         found = draw(self.source)
         taken = 0 if self.source.private else self.source.drawn - before
-        self._checkpoint.save(place, [taken, pack(found)])
+        self._checkpoint.save(position, [taken, pack(found)])
         return found
 
     def postprocessing_bits(self) -> BitSource:

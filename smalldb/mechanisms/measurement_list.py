@@ -61,8 +61,8 @@ class Measurements(Sequence[Measurement]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._items[place]
+    def __getitem__(self, key: Any) -> Any:
+        return self._items[key]
 
     @classmethod
     def read(cls, path: str) -> Measurements:
@@ -163,10 +163,10 @@ class Measurements(Sequence[Measurement]):
     def labels(self, column: int, groups: Sequence[int]) -> list[str]:
         """Return what stands in each group of a column: its categories."""
         found: list[list[int]] = [[] for _ in range(max(groups) + 1)]
-        for place, group in enumerate(groups):
-            found[group].append(place)
+        for code, group in enumerate(groups):
+            found[group].append(code)
         own = self.domain.columns[column].labels
-        return [" or ".join(own[place] for place in some) for some in found]
+        return [" or ".join(own[code] for code in some) for some in found]
 
     def _told(self, part: Measured) -> dict[str, Any]:
         names = [self.domain.names[c] for c in part.columns]
@@ -185,7 +185,7 @@ class Measurements(Sequence[Measurement]):
             if part.categories:
                 columns = [self.domain.columns[c] for c in part.columns]
                 held = zip(columns, part.categories, strict=True)
-                yes = " and ".join(f"{column.name}={column.labels[place]}" for column, place in held)
+                yes = " and ".join(f"{column.name}={column.labels[code]}" for column, code in held)
             if not part.signed:
                 return [f"rows with an odd number of {yes}"]
             return [f"sum of signs: -1 for an odd number of {yes}" if part.columns else "rows"]
@@ -220,13 +220,13 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> Measured:
     """Return what was measured, from how it was written."""
     at = {name: c for c, name in enumerate(domain.names)}
     if "parity" in told:
-        places, categories = tuple(at[name] for name in told["parity"]), told.get("categories")
+        positions, categories = tuple(at[name] for name in told["parity"]), told.get("categories")
         if categories is None:
-            return Parity(places, bool(told["signed"]))
+            return Parity(positions, bool(told["signed"]))
         yes = tuple(int(category) for category in categories)
-        if any(not 0 <= category < domain.sizes[c] for c, category in zip(places, yes, strict=True)):
+        if any(not 0 <= category < domain.sizes[c] for c, category in zip(positions, yes, strict=True)):
             raise ValueError("a parity needs a category of each of its columns")
-        return Parity(places, bool(told["signed"]), yes)
+        return Parity(positions, bool(told["signed"]), yes)
     if "dependence" in told:
         pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
         return Dependence(pairs, tuple(int(top) for top in told["tops"]))

@@ -72,7 +72,7 @@ class Drawn:
 
     Attributes
     ----------
-    places
+    codes
         The synthetic rows, shape (m, d), in the order in which they are released.
     bound
         The error that is not exceeded with probability 1 - beta, where it is known only with the release;
@@ -85,7 +85,7 @@ class Drawn:
         The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
     """
 
-    places: Bits
+    codes: Bits
     bound: float | None = None
     covers: tuple[str, ...] = ()
     confidential: Mapping[str, Any] = field(default_factory=dict)

@@ -72,7 +72,7 @@ def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
     rest = free - positive
     rises = iter(_gaps(_subset(positive, up, source)))
     falls = iter(_gaps(_subset(rest, down + rest, source)))
-    found = [next(rises) if place in signs else 1 - next(falls) for place in range(1, free + 1)]
+    found = [next(rises) if position in signs else 1 - next(falls) for position in range(1, free + 1)]
     return [*found, up - down - sum(found)]
 
 

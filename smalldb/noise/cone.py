@@ -1,7 +1,7 @@
 """
 Noise for all tables of one and two columns at once: a cone, two draws, one subtraction.
 
-A row adds u u^T to a matrix, where u is 1 at its place of each column and 0 elsewhere. The entries of the
+A row adds u u^T to a matrix, where u is 1 at its category of each column and 0 elsewhere. The entries of the
 sum are the counts of all tables of one and two columns. It lies in the cone of semidefinite matrices that are
 made like such tables: those of one column on the diagonal, those of two beside it, with one total a, and the
 same margins in all of them. The noise is the difference of two matrices drawn from that cone with density
@@ -131,11 +131,11 @@ class ConeDifference(Noise):
         return sqrt(2 * shape) / float(self.rate) * np.concatenate(parts)
 
     # Proof: docs/proofs/pairs.md, lemma 4.
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations of the rounded entries, simulated, from the columns they look at."""
         scopes = [*((c,) for c in range(len(self.sizes))), *self.pairs]
         counts = [prod(self.sizes[c] for c in scope) for scope in scopes]
-        parts = np.split(places, np.cumsum(counts)[:-1])
+        parts = np.split(kinds, np.cumsum(counts)[:-1])
         used = {scope: part for scope, part in zip(scopes, parts, strict=True) if (part >= 0).any()}
         columns = sorted({c for scope in used for c in scope})
         entries = sum(self.sizes[c] for c in columns) ** 2
@@ -209,14 +209,14 @@ def dimensions(sizes: Sequence[int]) -> int:
 
 # Proof: docs/proofs/pairs.md, lemma 4.
 def squares(sizes: Sequence[int], size: int) -> int:
-    """Return of how many squares the share of a place is, in a column of `size` places."""
+    """Return of how many squares the share of a category is, in a column of `size` categories."""
     return width(sizes) - size + 2
 
 
 # Proof: docs/proofs/pairs.md, lemma 7.
 def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[float], list[float]]:
     """
-    Return the variance of the noise: of a place's count for each column, and of a cell for each pair.
+    Return the variance of the noise: of a category's count for each column, and of a cell for each pair.
 
     That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
     its margins.
@@ -224,11 +224,11 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
     Parameters
     ----------
     sizes
-        How many places each column has.
+        How many categories each column has.
     rate
         Of the noise.
     pairs
-        Columns whose table is measured, by their places in `sizes`.
+        Columns whose table is measured, by their positions in `sizes`.
     """
     # of two totals: each is a gamma number of shape d
     second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)
@@ -248,7 +248,7 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
 
 # Proof: docs/proofs/pairs.md, lemma 8.
 @lru_cache(maxsize=1024)
-def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], failure: Fraction) -> int:
+def quantile(sizes: tuple[int, ...], rate: Fraction, shape: tuple[int, ...], failure: Fraction) -> int:
     """
     Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
 
@@ -256,28 +256,28 @@ def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], fa
 
     Parameters
     ----------
-    places
+    shape
         The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
     """
     near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
     tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
-    at_rate_1 = _even_moments(sizes, places, tried)
+    at_rate_1 = _even_moments(sizes, shape, tried)
     return moment_quantile({m: moment / rate ** (2 * m) for m, moment in at_rate_1.items()}, failure)
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-def _even_moments(sizes: Sequence[int], places: Sequence[int], wanted: Sequence[int]) -> dict[int, Fraction]:
+def _even_moments(sizes: Sequence[int], shape: Sequence[int], wanted: Sequence[int]) -> dict[int, Fraction]:
     """Return E V^2m of each m, at rate 1: V is the difference of two independent entries of A."""
     count = 2 * max(wanted) + 1
     totals = _rising(2 * dimensions(sizes), count)
-    columns = [(squares(sizes, size), size) for size in places]
+    columns = [(squares(sizes, size), size) for size in shape]
     shares = [(_rising(h, count), _rising((size - 1) * h, count)) for h, size in columns]
     wholes = [_rising(size * h, count) for h, size in columns]
     odd, beside = _rising(1, count), _rising(width(sizes), count)
 
     def moment(j: int) -> Fraction:
         """E A^j: of the part z^2 z'^2 some power, and of y . y' an even one."""
-        last = j // 2 if len(places) == 2 else 0
+        last = j // 2 if len(shape) == 2 else 0
         found = 0
         for i in range(last + 1):
             part = comb(j, 2 * i) * odd[i] * (beside[last] // beside[i])

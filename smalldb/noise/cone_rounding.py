@@ -12,7 +12,7 @@ from queries.domain import Integers
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal
 
-_BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
+_BITS = 64  # of each normal number that are looked at first, and two more for each category of a column
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -26,7 +26,7 @@ class Drawn(NamedTuple):
     frames
         For each column its k rows of `width` numbers.
     shares
-        For each column and place those whose squares, summed, share the total among the places.
+        For each column and category those whose squares, summed, share the total among the categories.
     total
         Those whose squares give the total.
     """
@@ -158,7 +158,7 @@ def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) ->
     """
     Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
 
-    With a q for each place, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
+    With a q for each category, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
     """
     roots = np.array([isqrt(max(0, int(low)) << bits) for low in shares - margins], dtype=object)
     tops = np.array([isqrt(int(high) << bits) + 1 for high in shares + margins], dtype=object)

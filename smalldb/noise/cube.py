@@ -82,7 +82,7 @@ class Cube(Noise):
         found: Floats = odds / odds.sum()
         return found
 
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: a radius, and given it independent values."""
         odds = self._odds
         if odds is None:
@@ -90,7 +90,7 @@ class Cube(Noise):
         else:
             radii = np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers()).astype(np.float64)
         found = np.zeros((DRAWS, weights.shape[1]))
-        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+        for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
             if not times or not row.any():
                 continue
             if times <= _SUMMED:

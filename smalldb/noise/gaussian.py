@@ -82,10 +82,10 @@ class DiscreteGaussian(Noise):
         odds = np.exp(-(values**2) / (2 * max(float(self.scale), 1e-3)))
         return values, odds / odds.sum()
 
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: wide values, and sums of many, are taken for normal ones."""
         found = np.zeros((DRAWS, weights.shape[1]))
-        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+        for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
             if not times or not row.any():
                 continue
             if self.scale < _NORMAL and times <= _NORMAL:

@@ -49,10 +49,10 @@ class Geometric(Noise):
         rate = float(self.rate)
         return -2 * exp(-rate) / expm1(-2 * rate) if rate < 500 else 0.0
 
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: values of the same weights are summed first."""
         found = np.zeros((DRAWS, weights.shape[1]))
-        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+        for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
             if times and row.any():
                 found += uniforms.geometric_sums(float(self.rate), times)[:, None] * row
         return found

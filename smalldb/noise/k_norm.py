@@ -129,13 +129,13 @@ class KNorm(Noise):
         covariance: Floats = found[0] + common * np.outer(means, means)
         return covariance
 
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: radii, and given these a point for each column."""
         from smalldb.kernels.polytope_points import draw_points
 
         up, down = self._simulated_radii(uniforms)
         found = np.zeros((len(up), weights.shape[1]))
-        each = np.vstack([weights, np.zeros(weights.shape[1])])[places]
+        each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
         for size, own in self._by_column(each):
             if (own == own[0]).all():
                 found += (up - down)[:, None] * own[0]

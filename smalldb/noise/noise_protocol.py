@@ -61,7 +61,7 @@ class Noise(ABC):
         found: Floats = self.variance() * (weights.T @ weights)
         return found
 
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """
         Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
 
@@ -71,11 +71,11 @@ class Noise(ABC):
         ----------
         weights
             Shape (kinds, k).
-        places
-            Of each value, the row of its weights; -1: it does not count.
+        kinds
+            Of each value its kind, the row of its weights; -1: it does not count.
         """
-        each = np.vstack([weights, np.zeros(weights.shape[1])])[places]
-        drawn = [self.draw(len(places), uniforms.bits) for _ in range(DRAWS)]
+        each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
+        drawn = [self.draw(len(kinds), uniforms.bits) for _ in range(DRAWS)]
         found: Floats = np.array(drawn, dtype=np.float64) @ each
         return found
 
@@ -130,9 +130,9 @@ def sum_of_squares(weights: Weights) -> float:
     return 1.0 if weights is None else float(np.square(np.asarray(weights, dtype=np.float64)).sum())
 
 
-def times_of(weights: Floats, places: Integers) -> Integers:
+def times_of(weights: Floats, kinds: Integers) -> Integers:
     """Return how many values have each row of weights."""
-    return np.bincount(places[places >= 0], minlength=len(weights))
+    return np.bincount(kinds[kinds >= 0], minlength=len(weights))
 
 
 def check_count(there: int, count: int) -> None:

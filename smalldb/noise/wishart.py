@@ -104,16 +104,16 @@ class WishartDifference(Noise):
         return found
 
     # Proof: docs/proofs/wishart.md, lemma 5.
-    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+    def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations of the rounded entries, simulated, from the rows that they look at."""
-        used = [(entry, place) for entry, place in enumerate(places.tolist()) if place >= 0]
+        used = [(entry, kind) for entry, kind in enumerate(kinds.tolist()) if kind >= 0]
         rows = sorted({row for entry, _ in used for row in self.pairs[entry]})
         at = {row: rank for rank, row in enumerate(rows)}
         one, other = (self._of_rows(rows, uniforms) for _ in range(2))
         found = np.zeros((DRAWS, weights.shape[1]))
-        for entry, place in used:
+        for entry, kind in used:
             i, j = (at[row] for row in self.pairs[entry])
-            found += np.rint(one(i, j) - other(i, j))[:, None] * weights[place]
+            found += np.rint(one(i, j) - other(i, j))[:, None] * weights[kind]
         return found
 
     def _of_rows(self, rows: Sequence[int], uniforms: Uniforms) -> Callable[[int, int], Floats]:

@@ -18,7 +18,7 @@ from smalldb.schema.finer_bins import FinerCost
 from smalldb.schema.learned import Learned
 from smalldb.showing import in_notebook
 
-USELESS = 1 / 2  # noise on the share of a place above which a table is empty of information
+USELESS = 1 / 2  # noise on the share of a category above which a table is empty of information
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,8 +42,8 @@ class Plan:
     persons_stated
         Whether somebody said so; otherwise rows are protected, and nothing is said of people.
     learned
-        The columns whose places were learned from the data before, and what that cost. The mechanism gets the
-        rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
+        The columns whose categories were learned from the data before, and what that cost. The mechanism gets
+        the rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
     finer
         The finer bins that are measured beside what the mechanism measures, and what they cost; likewise.
     """
@@ -143,8 +143,8 @@ class Plan:
     def privacy(self) -> Fraction:
         """The exact epsilon of the guarantee: that asked for, or less.
 
-        Where places are learned it is all of epsilon: it is paid before they are known, and a mechanism that
-        states less for the places foreseen might not for those that are learned.
+        Where categories are learned it is all of epsilon: it is paid before they are known, and a mechanism
+        that states less for the categories foreseen might not for those that are learned.
         """
         of_row = self.chosen.guarantee.epsilon + self.for_finer
         return self.epsilon if self.learned else of_row * self.rows_per_person
@@ -197,7 +197,7 @@ class Plan:
 
     @property
     def column_noise(self) -> float | None:
-        """About how far noise moves the share of a place, if all of the budget went to the columns alone.
+        """About how far noise moves the share of a category, if all of the budget went to the columns alone.
 
         A standard deviation: Laplace noise on the counts of each column, with an equal part of epsilon, or
         Gaussian noise where a delta is allowed and less is needed. None: the rows are not known.

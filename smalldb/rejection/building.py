@@ -83,22 +83,22 @@ class Builder:
         end = self.spent + budget
         while self.spent < end and not self.done:
             tick()
-            places = self._next()
-            if not places:
+            positions = self._next()
+            if not positions:
                 self._choose((end - self.spent) // SEARCH)
-            elif not self._count(places, budget, end):
+            elif not self._count(positions, budget, end):
                 return
         self.again = self.spent
 
-    def _count(self, places: list[int], budget: int, end: int) -> bool:
+    def _count(self, positions: list[int], budget: int, end: int) -> bool:
         """Count some layers; of a star, where that costs too much, the lower ones that hold half of the mass.
 
         If all that is put off, return False: `again` is then the work from which on the first of it pays.
         """
         later: list[int] = []
-        while places and self.spent < end:
-            thresholds = [self._layers[place].threshold for place in places]
-            share = self._share(places) if self._starred else 1.0
+        while positions and self.spent < end:
+            thresholds = [self._layers[position].threshold for position in positions]
+            share = self._share(positions) if self._starred else 1.0
             if later and share < LEAST_SHARE:
                 break
             allowed = min(end - self.spent, LAYER, int(share * budget))
@@ -106,33 +106,33 @@ class Builder:
             if not isinstance(found, TooCostly):
                 self.spent += found.cost
                 self._refined.update(thresholds)
-                self._replace(places, found)
+                self._replace(positions, found)
                 self._cover()
                 return True
             self.spent += found.spent
             if found.needed >= LAYER:  # never: the lower ones may do
                 self._refined.update(thresholds[len(thresholds) // 2 :])
-                places = places[: len(places) // 2]
+                positions = positions[: len(positions) // 2]
                 continue
             later.append(int(found.needed / share))
-            places = self._lower(places) if self._starred else []
+            positions = self._lower(positions) if self._starred else []
         self.again = max(self.spent, min(later, default=0))
         return not later and self.spent < end
 
-    def _lower(self, places: list[int]) -> list[int]:
+    def _lower(self, positions: list[int]) -> list[int]:
         """Return the lowest of some layers, ascending, that hold nearly half of their mass."""
         masses = self._masses()
-        held = np.cumsum(np.exp([masses[place] - masses[places[0]] for place in places]))
-        return places[: int(np.searchsorted(held, held[-1] / 2))]
+        held = np.cumsum(np.exp([masses[position] - masses[positions[0]] for position in positions]))
+        return positions[: int(np.searchsorted(held, held[-1] / 2))]
 
-    def _replace(self, places: list[int], found: Counts) -> None:
+    def _replace(self, positions: list[int], found: Counts) -> None:
         """Put what was counted in the place of layers that are larger; drop layers that are empty."""
-        for place, size in enumerate(found.log_sizes):
-            old = self._layers[places[place]]
+        for position, size in enumerate(found.log_sizes):
+            old = self._layers[positions[position]]
             if size < old.log_size:
-                new = found.relaxation(place)
+                new = found.relaxation(position)
                 if self._states() - old.state_count + new.state_count <= MOST_STATES:
-                    self._layers[places[place]] = new
+                    self._layers[positions[position]] = new
         empty = [i for i, layer in enumerate(self._layers) if layer.log_size == -inf]
         if empty:
             self._lowest = self._layers[empty[-1]].threshold + 1
@@ -226,7 +226,7 @@ class Builder:
         return masses
 
     def _mode(self) -> int:
-        """Return the place of the layer of most mass."""
+        """Return the position of the layer of most mass."""
         return int(np.argmax(self._masses()))
 
     def _total(self) -> float:
@@ -241,10 +241,10 @@ class Builder:
         everything = log(2) * self._target.attributes * self._target.rows
         return float(everything - beyond - np.logaddexp.reduce(self._masses()))
 
-    def _share(self, places: list[int]) -> float:
+    def _share(self, positions: list[int]) -> float:
         """Return the mass of some layers over that of all."""
         masses = self._masses()
-        return exp(np.logaddexp.reduce([masses[i] for i in places]) - np.logaddexp.reduce(masses))
+        return exp(np.logaddexp.reduce([masses[i] for i in positions]) - np.logaddexp.reduce(masses))
 
     def _states(self) -> int:
         return sum(layer.state_count for layer in self._layers)

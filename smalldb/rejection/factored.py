@@ -43,20 +43,20 @@ class Factored:
         score = draw_level(self._levels, self._rate, source)
         return self.candidate(score, uniform_below(self._levels[score], source)), score
 
-    def candidate(self, score: int, place: int) -> Bits:
-        """Return the candidate at a place among those of a score, as rows: shape (m, d)."""
+    def candidate(self, score: int, position: int) -> Bits:
+        """Return the candidate at a position among those of a score, as rows: shape (m, d)."""
         below = [_counts(scores, score - 1, self._rows) for scores in self._scores]
         upto = [_counts(scores, score, self._rows) for scores in self._scores]
         # candidates of this score, by the first column that has it
         totals = [(sum(some.values()), sum(more.values())) for some, more in zip(below, upto, strict=True)]
         after = [*accumulate((more for _, more in totals[:0:-1]), mul, initial=1)][::-1]
         first, before = 0, 1
-        while place >= (here := before * (totals[first][1] - totals[first][0]) * after[first]):
-            place, before, first = place - here, before * totals[first][0], first + 1
+        while position >= (here := before * (totals[first][1] - totals[first][0]) * after[first]):
+            position, before, first = position - here, before * totals[first][0], first + 1
         exactly = {c: ways for c, ways in upto[first].items() if c not in below[first]}
         columns = []
         for choices in (*below[:first], exactly, *upto[first + 1 :]):
-            place, index = divmod(place, sum(choices.values()))
+            position, index = divmod(position, sum(choices.values()))
             columns.append(_column(choices, index, self._rows))
         return np.array(columns, dtype=np.uint8).T
 
@@ -81,13 +81,13 @@ def _levels(scores: list[list[int]], rows: int) -> dict[int, int]:
     )
     columns, missing, before = [0] * len(scores), len(scores), 0
     product, levels = 1, {}
-    for place, (score, a, ways) in enumerate(steps):
+    for position, (score, a, ways) in enumerate(steps):
         if columns[a]:
             product = product // columns[a] * (columns[a] + ways)
         else:
             product, missing = product * ways, missing - 1
         columns[a] += ways
-        if not missing and (place + 1 == len(steps) or steps[place + 1][0] > score):
+        if not missing and (position + 1 == len(steps) or steps[position + 1][0] > score):
             levels[score], before = product - before, product
     return levels
 
@@ -98,11 +98,11 @@ def _counts(scores: list[int], most: int, rows: int) -> dict[int, int]:
 
 
 def _column(choices: dict[int, int], index: int, rows: int) -> list[int]:
-    """Return the column at a place among those with the given numbers of ones."""
+    """Return the column at a position among those with the given numbers of ones."""
     ends = list(accumulate(choices.values()))
-    place = bisect_right(ends, index)
-    ones = list(choices)[place]
-    index -= ends[place] - choices[ones]
+    position = bisect_right(ends, index)
+    ones = list(choices)[position]
+    index -= ends[position] - choices[ones]
     column = []
     for left in range(rows - 1, -1, -1):
         without = comb(left, ones)

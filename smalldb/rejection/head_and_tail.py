@@ -221,22 +221,23 @@ def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
 
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
-def multisets_of(places: Integers, cells: int, rows: int) -> Integers:
+def multisets_of(positions: Integers, cells: int, rows: int) -> Integers:
     """Map tuples of numbers to multisets of `rows` rows, as counts over the cells, equally many to each.
 
-    A multiset is a choice of the places of its rows among cells + rows - 1, the others being bars between
+    A multiset is a choice of the positions of its rows among cells + rows - 1, the others being bars between
     the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method (Bentley and Floyd
-    1987) from ``places``, shape (k, trials): row i holds numbers below ``cells + rows - k + i``, and one that
-    is taken is replaced by the largest.
+    1987) from ``positions``, shape (k, trials): row i holds numbers below ``cells + rows - k + i``, and one
+    that is taken is replaced by the largest.
     """
-    (chosen, trials), places_each = places.shape, cells + rows - 1
-    taken = np.zeros(trials * places_each, dtype=np.bool_)
-    starts = np.arange(trials) * places_each
+    (chosen, trials), positions_each = positions.shape, cells + rows - 1
+    taken = np.zeros(trials * positions_each, dtype=np.bool_)
+    starts = np.arange(trials) * positions_each
     for i in range(chosen):
-        wanted = starts + places[i]
-        taken[np.where(taken[wanted], starts + places_each - chosen + i, wanted)] = True
+        wanted = starts + positions[i]
+        taken[np.where(taken[wanted], starts + positions_each - chosen + i, wanted)] = True
     stars = np.flatnonzero(taken if chosen == rows else ~taken).reshape(trials, rows)
-    # a row with so many places before it in its trial, rows among them, stands in the cell of the difference
+    # a row with so many positions before it in its trial, rows among them, stands in the cell of the
+    # difference
     stars -= (np.arange(trials) * (rows - 1))[:, None] + np.arange(rows)
     return np.bincount(stars.ravel(), minlength=trials * cells).reshape(trials, cells)
 

@@ -84,7 +84,7 @@ class Lane:
         ]
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """The trial whose turn it is."""
         return int(self.order[self.turn])
 
@@ -95,7 +95,7 @@ class Lane:
     @property
     def star(self) -> StarRelaxation | None:
         """The star of the trial whose turn it is, if it is one of a star."""
-        return self.mixture.stars.get(int(self.layers[self.place]))
+        return self.mixture.stars.get(int(self.layers[self.position]))
 
     def chosen(self) -> tuple[list[int], list[int]]:
         """Return the shares of the survivor, whose turn it is, and how many columns have them."""
@@ -105,7 +105,7 @@ class Lane:
     # Proof: docs/proofs/rejection.md, lemma 7.
     def go_on(self, end: int) -> None:
         """Make trials below `end` until a candidate survives, words run out, or it was a batch's work."""
-        if self.status == OUT_OF_WORDS and self.place >= end:  # no trial reads what another has looked at
+        if self.status == OUT_OF_WORDS and self.position >= end:  # no trial reads what another has looked at
             self.start = len(self.words)
         self.status, self.work = PAUSED, 0
         while self.status == PAUSED and self.turn < len(self.order) and self.work <= BATCH:

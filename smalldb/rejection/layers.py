@@ -100,7 +100,7 @@ class Mixture:
     nodes, states, checks
         Of all layers but the last, one after the other; those of stars have no states.
     stars
-        The layers that are stars with trials of their own, by their place.
+        The layers that are stars with trials of their own, by their position.
     rooms
         Their tables and leaves, once for each lane: with the same slots, and a part of the room to write to.
     """
@@ -212,7 +212,7 @@ def _divided(tables: ShareTables) -> list[ShareTables]:
 
 
 def _joined(parts: Sequence[_T], nodes: int) -> _T:
-    """Put what belongs to several layers of so many nodes one after the other; places count on."""
+    """Put what belongs to several layers of so many nodes one after the other; positions count on."""
     fields: dict[str, Any] = {}
     for name in parts[0]._fields:
         arrays = [getattr(part, name) for part in parts]

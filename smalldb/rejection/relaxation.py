@@ -123,32 +123,32 @@ class Counts:
     starred: bool
 
     # Proof: docs/proofs/rejection.md, lemmas 3 and 11.
-    def relaxation(self, place: int) -> Layer:
+    def relaxation(self, position: int) -> Layer:
         """Return one of the relaxations, with its own boxes: if it can be and is quick, that of a star."""
-        if self.starred and -inf < self.log_sizes[place] < inf:
+        if self.starred and -inf < self.log_sizes[position] < inf:
             found = slice(*self.states.start[len(self.tree.hubs) :][:2])
-            counted = self._boxes(place), self.states.keys[found], self.values[found, place]
-            star = StarRelaxation.build(self.target, self.tree, self.thresholds[place], *counted)
+            counted = self._boxes(position), self.states.keys[found], self.values[found, position]
+            star = StarRelaxation.build(self.target, self.tree, self.thresholds[position], *counted)
             if star.quick:
                 return star
-        return self._walked(place)
+        return self._walked(position)
 
     # Proof: docs/proofs/rejection.md, lemma 3.
-    def _walked(self, place: int) -> Relaxation:
+    def _walked(self, position: int) -> Relaxation:
         """Return one of the relaxations with the states of each node that have a value in it."""
-        held, start = self.values[:, place] > 0, self.states.start
+        held, start = self.values[:, position] > 0, self.states.start
         held[start[list(self.tree.roots)]] = True
         nodes = range(len(self.tree.order))
         keys = [self.states.keys[start[i] : start[i + 1]][held[start[i] : start[i + 1]]] for i in nodes]
         slots = [slots_for(found, max(64, 2 << len(found).bit_length())) for found in keys]
-        values = self.values[held, place]
+        values = self.values[held, position]
         states = States(_starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots))
-        threshold, size = self.thresholds[place], float(self.log_sizes[place])
-        narrow = None if self.narrow is None else self.narrow._walked(place)
-        return Relaxation(self.tree, threshold, self._boxes(place), states, size, narrow)
+        threshold, size = self.thresholds[position], float(self.log_sizes[position])
+        narrow = None if self.narrow is None else self.narrow._walked(position)
+        return Relaxation(self.tree, threshold, self._boxes(position), states, size, narrow)
 
-    def _boxes(self, place: int) -> Nodes:
-        lows, highs = self.target.bounds(self.thresholds[place])
+    def _boxes(self, position: int) -> Nodes:
+        lows, highs = self.target.bounds(self.thresholds[position])
         return self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
 
 
@@ -275,8 +275,8 @@ class Relaxer:
         children = [(node, child) for node, found in enumerate(children_of) for child in found]
         bases = np.zeros((len(children), MOST_CELLS, 2), dtype=np.uint64)
         steps = np.zeros_like(bases)
-        for place, (node, child) in enumerate(children):
-            bases[place], steps[place] = _projection(tree, node, child)
+        for position, (node, child) in enumerate(children):
+            bases[position], steps[position] = _projection(tree, node, child)
         return Nodes(
             np.array(tree.order, dtype=np.int64),
             parents,
@@ -303,11 +303,11 @@ class Relaxer:
         if (tree, within) not in self._checks:
             held = self._held(tree)
             wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
-            place = {attribute: node for node, attribute in enumerate(tree.order)}
+            position = {attribute: node for node, attribute in enumerate(tree.order)}
             found: list[list[int]] = [[] for _ in tree.order]
             for j, table in enumerate(self.target.tables):
                 if j in wanted and j not in held:
-                    found[max(place[a] for a in table.attributes)].append(j)
+                    found[max(position[a] for a in table.attributes)].append(j)
             listed = np.array(list(chain.from_iterable(found)), dtype=np.int64)
             self._checks[tree, within] = _starts(found), listed
         starts, queries = self._checks[tree, within]

@@ -90,8 +90,8 @@ class Sampler:
                 if lane.status == OUT_OF_WORDS:
                     lane.add(source)
                 if lane.status == SURVIVED:
-                    if lane.place < end and (found := self._tossed(lane, source)):
-                        kept, end = found, lane.place
+                    if lane.position < end and (found := self._tossed(lane, source)):
+                        kept, end = found, lane.position
                     lane.turn += 1
             lanes = [lane for lane in lanes if lane.left(end)]
         self.trials += trials if kept is None else end + 1
@@ -101,7 +101,7 @@ class Sampler:
     def _tossed(self, lane: Lane, source: BitSource) -> tuple[Bits, int] | None:
         """Toss the coin of a lane's survivor; return the candidate if it is kept."""
         score = self._target.score(lane.columns)
-        factor = self._mixture.factor(lane.layers[lane.place], score, *lane.chosen())
+        factor = self._mixture.factor(lane.layers[lane.position], score, *lane.chosen())
         if not bernoulli_exp(self._rate * (score - self._mixture.envelope.lowest), source, factor):
             return None
         bits = self._target.bits(lane.columns)

@@ -87,8 +87,8 @@ class StarRelaxation:
             leaves, each times `nodes.shrink`.
         """
         lows, highs = target.bounds(threshold)
-        places = np.arange(1 << len(tree.hubs), dtype=np.uint64)
-        states = (keys[:, places // 8] >> places % 8 * 8 & CELL_MASK).astype(np.int64)
+        positions = np.arange(1 << len(tree.hubs), dtype=np.uint64)
+        states = (keys[:, positions // 8] >> positions % 8 * 8 & CELL_MASK).astype(np.int64)
         held = values > 0
         hubs = [tree.order[hub] for hub in tree.hubs]
         for j, table in enumerate(target.tables):
@@ -129,8 +129,8 @@ class StarRelaxation:
     def quick(self) -> bool:
         """Whether columns of leaves fit soon: after `MOST_DRAWS` in the mean over some states, by weight."""
         sums, drawn = self.star.sums, self.star.leaves[:, SIZE].astype(np.int64)
-        places = [int(sums[-1]) * (2 * stratum + 1) // (2 * STRATA) for stratum in range(STRATA)]
-        states = np.searchsorted(sums, np.array(places, dtype=np.uint64), side="right")
+        positions = [int(sums[-1]) * (2 * stratum + 1) // (2 * STRATA) for stratum in range(STRATA)]
+        states = np.searchsorted(sums, np.array(positions, dtype=np.uint64), side="right")
         means = np.mean([drawn / self.fitting(int(state)) for state in states], axis=0)
         return bool(means.max() <= MOST_DRAWS)
 
@@ -193,14 +193,14 @@ def _arrays(
                 size += (end - start) * (high_starts[high + 1] - high_starts[high])
                 ways.append((end - start, start, high_starts[high]))
                 way_sums.append(size)
-        places = []
+        positions = []
         for some in (fits, checks):
-            places.append(len(conjunctions))
+            positions.append(len(conjunctions))
             for j in some:
                 row, others = _conjunction(target, j, leaf, bounds)
                 conjunctions.append([*row, len(literals), len(literals) + len(others)])
                 literals += others
-        leaves.append([leaf, size, (1 << 32) % size, first, len(ways), *places, len(conjunctions)])
+        leaves.append([leaf, size, (1 << 32) % size, first, len(ways), *positions, len(conjunctions)])
     return Star(
         sums,
         np.array([tree.order[hub] for hub in tree.hubs], dtype=np.uint64),
@@ -218,11 +218,11 @@ def _arrays(
 
 def _by_leaf(target: Target, tree: Tree) -> dict[int, tuple[list[int], list[int], list[int]]]:
     """Return the queries that end with each leaf: on it alone, with hubs, and with leaves before it."""
-    place = {attribute: node for node, attribute in enumerate(tree.order)}
+    position = {attribute: node for node, attribute in enumerate(tree.order)}
     first = len(tree.hubs)
     found: dict[int, tuple[list[int], list[int], list[int]]] = {a: ([], [], []) for a in tree.order[first:]}
     for j, table in enumerate(target.tables):
-        *others, last = sorted(place[a] for a in table.attributes) or [-1]  # a constant looks at none
+        *others, last = sorted(position[a] for a in table.attributes) or [-1]  # a constant looks at none
         if last >= first:
             found[tree.order[last]][0 if not others else 1 if others[-1] < first else 2].append(j)
     return found
@@ -240,8 +240,8 @@ def _conjunction(
     least, most = max(0, -(-low // factor)), min(target.rows, high // factor)
     if least > most:  # no number of rows is within the threshold, so that none is allowed
         least = most = target.rows + 1
-    places = range(queries.place_start[j], queries.place_start[j + 1])
-    flips = {int(queries.places[place]): int(queries.flips[place]) for place in places}
+    positions = range(queries.position_start[j], queries.position_start[j + 1])
+    flips = {int(queries.positions[position]): int(queries.flips[position]) for position in positions}
     own = flips.pop(leaf)
     (other, flip), *others = flips.items()
     return [own, other, flip, least, most - least], others

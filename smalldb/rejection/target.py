@@ -141,8 +141,8 @@ class Target:
 
     def bits(self, columns: Words) -> Bits:
         """Read the rows off the columns: 0/1, shape (m, d)."""
-        places = np.arange(self.rows, dtype=np.uint64)[:, None]
-        return (columns[None, :] >> places & np.uint64(1)).astype(np.uint8)
+        positions = np.arange(self.rows, dtype=np.uint64)[:, None]
+        return (columns[None, :] >> positions & np.uint64(1)).astype(np.uint8)
 
 
 def uniform_words(source: BitSource, count: int) -> Words:
@@ -163,12 +163,12 @@ def _table(query: Query, unit: int) -> Table:
 def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> Queries:
     """Write the queries as the kernels read them."""
     kinds: list[int] = []
-    places: list[int] = []
+    positions: list[int] = []
     flips: list[int] = []
     weights: list[int] = []
     offsets: list[int] = []
     factors: list[int] = []
-    place_start, weight_start = [0], [0]
+    position_start, weight_start = [0], [0]
     for table in tables:
         kind, offset, factor, negated = TABLE, 0, 0, [False] * len(table.attributes)
         if table.weights is None:
@@ -186,14 +186,14 @@ def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> Queries:
         kinds.append(kind)
         offsets.append(offset)
         factors.append(factor)
-        places.extend(table.attributes)
+        positions.extend(table.attributes)
         flips.extend(ALL_ONES if flip else 0 for flip in negated)
-        place_start.append(len(places))
+        position_start.append(len(positions))
         weight_start.append(len(weights))
     return Queries(
         np.array(kinds, dtype=np.int64),
-        np.array(place_start, dtype=np.int64),
-        np.array(places, dtype=np.int64),
+        np.array(position_start, dtype=np.int64),
+        np.array(positions, dtype=np.int64),
         np.array(flips, dtype=np.uint64),
         np.array(weight_start, dtype=np.int64),
         np.array(weights, dtype=np.int64),

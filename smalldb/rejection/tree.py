@@ -11,7 +11,7 @@ BROAD = 3  # parents
 class Tree:
     """A k-tree over the attributes, or a forest of them.
 
-    A node is a place in the order. Its clique is itself and its parents; any set of attributes within some
+    A node is a position in the order. Its clique is itself and its parents; any set of attributes within some
     clique is within the clique of its own last node.
 
     Attributes
@@ -90,7 +90,7 @@ class Tree:
 def star(hubs: Sequence[int], attributes: int) -> Tree:
     """Return the tree in which the hubs are the parents of each attribute but themselves."""
     rest = [a for a in range(attributes) if a not in hubs]
-    inner = tuple(tuple(range(place)) for place in range(len(hubs)))
+    inner = tuple(tuple(range(position)) for position in range(len(hubs)))
     return Tree((*hubs, *rest), (*inner, *[tuple(range(len(hubs)))] * len(rest)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Rows
-from queries.arrays import Integers, Places
+from queries.arrays import Codes, Integers
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.estimate.column_estimates import on_simplex
@@ -46,22 +46,22 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
         column = np.repeat(np.arange(size), whole(counts, rows))
         made[:, c] = column[uniform_permutation(rows, source)]
     kept = made[domain.contains(made)]
-    found = {INDEPENDENT: Rows.from_places(domain, kept)} if len(kept) else {}
+    found = {INDEPENDENT: Rows.from_codes(domain, kept)} if len(kept) else {}
     if domain.listable:
         cells = domain.table()
         noisy = real.histogram() + Geometric(rate).draw(len(cells), source)
         each = whole(on_simplex(noisy.astype(np.float64), n), n)
-        found[CELLS] = Rows.from_places(domain, cells[each > 0], each[each > 0])
+        found[CELLS] = Rows.from_codes(domain, cells[each > 0], each[each > 0])
     return found
 
 
-def apart(rows: Rows, source: BitSource) -> Places:
+def apart(rows: Rows, source: BitSource) -> Codes:
     """Return the rows one by one in a random order, shape (m, C); of more than 2^18 about so many."""
     counts = rows.counts
     if rows.n > MOST_ROWS:
         counts = whole(counts * (MOST_ROWS / rows.n), MOST_ROWS)
-    places = np.repeat(rows.places(), counts, axis=0)
-    return places[uniform_permutation(len(places), source)]
+    codes = np.repeat(rows.codes(), counts, axis=0)
+    return codes[uniform_permutation(len(codes), source)]
 
 
 def whole(values: npt.NDArray[np.floating], total: int) -> Integers:

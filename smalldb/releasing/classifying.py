@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries import Domain, Rows
-from queries.arrays import Places
+from queries.arrays import Codes
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing.baselines import apart
 
 REAL = "real"
-_MOST_CATEGORIES = 255  # of a column that trees split by sets of places
+_MOST_CATEGORIES = 255  # of a column that trees split by sets of categories
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Classified:
     Attributes
     ----------
     accuracy
-        The share of rows whose place it tells.
+        The share of rows whose category it tells.
     balanced
-        The mean of that over the places of the target.
+        The mean of that over the categories of the target.
     """
 
     accuracy: float
@@ -40,10 +40,11 @@ def check_classifying(instead: str = "") -> None:
 
 
 def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:
-    """Train a classifier of a column's places on each table, and on half of the real rows; test on the rest.
+    """Train a classifier of a column's categories on each table, and on half the real rows; test on the rest.
 
-    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the places
-    of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows are taken.
+    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the
+    categories of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows
+    are taken.
 
     Parameters
     ----------
@@ -68,23 +69,23 @@ def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str,
     found = {}
     for name, given in training.items():
         right = _told(real.domain, given, rows[:half], target) == truth
-        by_place = [float(right[truth == place].mean()) for place in np.unique(truth)]
-        found[name] = Classified(float(right.mean()), float(np.mean(by_place)))
+        by_category = [float(right[truth == code].mean()) for code in np.unique(truth)]
+        found[name] = Classified(float(right.mean()), float(np.mean(by_category)))
     return found
 
 
-def _told(domain: Domain, training: Places, testing: Places, target: int) -> Places:
-    """Return the places that a model of the training rows tells of the testing rows."""
+def _told(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes:
+    """Return the codes that a model of the training rows tells of the testing rows."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    places = training[:, target]
-    if (places == places[0]).all():
-        return np.full(len(testing), places[0])
+    codes = training[:, target]
+    if (codes == codes[0]).all():
+        return np.full(len(testing), codes[0])
     others = [c for c in range(len(domain.sizes)) if c != target]
     named = [not domain.columns[c].ordered and 2 < domain.sizes[c] <= _MOST_CATEGORIES for c in others]
     model = HistGradientBoostingClassifier(
         random_state=0, early_stopping=False, categorical_features=np.array(named)
     )
-    model.fit(training[:, others], places)
-    told: Places = model.predict(testing[:, others])
+    model.fit(training[:, others], codes)
+    told: Codes = model.predict(testing[:, others])
     return told

@@ -8,14 +8,14 @@ from queries.rows import bincounted
 
 
 def ordered_columns(domain: Domain) -> list[int]:
-    """Return the columns whose places are in an order; those of two places are."""
+    """Return the columns whose categories are in an order; those of two categories are."""
     return [c for c, column in enumerate(domain.columns) if column.ordered or column.size == 2]
 
 
 def rank_correlations(rows: Rows) -> Floats:
     """Return Spearman's rank correlation of each two ordered columns, shape (ordered, ordered).
 
-    A place's rank is the mean rank of its rows. Not a number for a column with one place in use.
+    A category's rank is the mean rank of its rows. Not a number for a column with one category in use.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def rank_correlations(rows: Rows) -> Floats:
     >>> rank_correlations(rows).round(9).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    places, counts, n = rows.places(), rows.counts, rows.n
+    codes, counts, n = rows.codes(), rows.counts, rows.n
     chosen = ordered_columns(rows.domain)
     ranks = np.empty((len(chosen), len(counts)))
     for i, c in enumerate(chosen):
-        column = places[:, c].astype(np.int64)
+        column = codes[:, c].astype(np.int64)
         share = bincounted(column, counts, rows.domain.sizes[c]) / n
         middle = np.cumsum(share) - share / 2 - 0.5  # less the mean rank, which is one half
         spread = np.sqrt((share * middle**2).sum())

@@ -152,6 +152,6 @@ def visits(real: Rows, synthetic: Rows, width: int) -> int:
 
 def _tables(rows: Rows, sets: list[Columns]) -> Iterator[Integers]:
     """Yield the counts of the cells of each table, flat."""
-    places = np.asfortranarray(rows.places())
+    codes = np.asfortranarray(rows.codes())
     for columns in sets:
-        yield tabulated(rows.domain, places, rows.counts, columns)
+        yield tabulated(rows.domain, codes, rows.counts, columns)

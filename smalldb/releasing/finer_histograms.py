@@ -24,7 +24,7 @@ def gather_finer(
 ) -> Iterator[Piece]:
     """Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
 
-    Gaps are left out, and fields that have no place: the reading of the table refuses them.
+    Gaps are left out, and fields that have no category: the reading of the table refuses them.
 
     Parameters
     ----------

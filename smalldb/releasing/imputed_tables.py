@@ -41,13 +41,13 @@ class Spelling:
     schema: Schema | None
     like: Any
 
-    def table(self, places: npt.NDArray[np.integer], seed: int | None) -> Any:
+    def table(self, codes: npt.NDArray[np.integer], seed: int | None) -> Any:
         """Write rows; values inside bins are drawn by the seed, or are their middles."""
         like = as_frame(self.like)
         if self.schema is None:
-            return as_given(self.domain.decode(places, like=like), self.like)
+            return as_given(self.domain.decode(codes, like=like), self.like)
         middle = seed is None
-        frame = self.schema.decode(places, middle=middle, rng=None if middle else bit_source(seed))
+        frame = self.schema.decode(codes, middle=middle, rng=None if middle else bit_source(seed))
         return as_given(frame[[*map(str, like.columns)]], self.like)
 
 
@@ -77,9 +77,9 @@ class Refitted:
         names = domain.names
         left_out = dict.fromkeys(tuple(names[c] for c in columns) for columns in refits.left_out)
         rare = {
-            column.name: tuple(column.labels[place] for place in places)
-            for column, places in zip(domain.columns, refits.rare(), strict=True)
-            if places
+            column.name: tuple(column.labels[code] for code in codes)
+            for column, codes in zip(domain.columns, refits.rare(), strict=True)
+            if codes
         }
         return cls(len(refits.inside), tuple(left_out), rare)
 
@@ -122,21 +122,21 @@ class Tables(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._drawn)
 
-    def places(self, number: int) -> npt.NDArray[np.integer]:
-        """Return a table as places of the universe's columns, shape (rows, C)."""
+    def codes(self, number: int) -> npt.NDArray[np.integer]:
+        """Return a table as codes of the universe's columns, shape (rows, C)."""
         return self._drawn[number]
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, key: int) -> Any: ...
 
     @overload
-    def __getitem__(self, place: slice) -> "Tables": ...
+    def __getitem__(self, key: slice) -> "Tables": ...
 
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            own = self._drawn[place], self._seeds[place]
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            own = self._drawn[key], self._seeds[key]
             return Tables(self._spelling, *own, self.made_by, self.unmeasured, self.grouped)
-        return self._spelling.table(self._drawn[place], self._seeds[place])
+        return self._spelling.table(self._drawn[key], self._seeds[key])
 
     def redrawn(self) -> Any:
         """Write the first table with other values inside bins."""

@@ -1,4 +1,4 @@
-"""Places learned from the data, paid for: cuts at quantiles, and the categories that occur often.
+"""Categories learned from the data, paid for: cuts at quantiles, and the categories that occur often.
 
 Cuts. Candidate c among the numbers of a public grid has the score -|(B - i) L - i U|, where L values lie
 below c and U do not, for the i-th of B - 1 cuts. A row moves it by at most B, under either relation, and the
@@ -32,7 +32,7 @@ from smalldb.mechanisms import Journal, Neighbours
 from smalldb.noise.distributions import Geometric
 from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.fields import spelled
-from smalldb.schema.kinds import MAX_PLACES, Cuts
+from smalldb.schema.kinds import MAX_CATEGORIES, Cuts
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.learned import Learned, OpenSchema, bins_of
 from smalldb.schema.mapping import Schema
@@ -65,7 +65,9 @@ def shared(
         Categories without a delta; more than one row of a person: a threshold hides one row of a rare text.
     """
     if settings.get("rows_per_person") not in (None, 1):
-        raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
+        raise ValueError(
+            "rows_per_person: learned categories protect one row each; list the categories instead"
+        )
     epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     costs, spent, gone = [], Fraction(0), Fraction(0)
     for asked in schema.asked:
@@ -92,11 +94,11 @@ def learn(
     source: BitSource | Journal,
     fits: Callable[[Schema], F],
 ) -> tuple[Schema, F]:
-    """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
+    """Learn the categories a schema asks for. It was paid for, so it ends with a schema, whatever is found.
 
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
-    what nobody has. Places with which the release could not be made (too many of them for the queries or the
-    memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
+    what nobody has. Categories with which the release could not be made (too many of them for the queries or
+    the memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
 
     Parameters
     ----------
@@ -107,57 +109,57 @@ def learn(
     source
         Where random bits come from; or a journal that has a source, and perhaps what was learned before.
     fits
-        Makes what needs the places, such as the plan of the release, or refuses a schema with which it
+        Makes what needs the categories, such as the plan of the release, or refuses a schema with which it
         cannot, by ValueError. It takes the outline.
 
     Returns
     -------
-    The schema with the places learned, and what `fits` has made of it.
+    The schema with the categories learned, and what `fits` has made of it.
     """
     journal = source if isinstance(source, Journal) else Journal(source)
-    places = journal.step(lambda coins: _places(schema, texts, costs, neighbours, coins))
+    categories = journal.step(lambda coins: _categories(schema, texts, costs, neighbours, coins))
     while True:
         try:
             made = schema.learned(
                 {
-                    a.column: sorted(places[a.column], key=_ORDERS[a.what])
+                    a.column: sorted(categories[a.column], key=_ORDERS[a.what])
                     for a in schema.asked
-                    if places[a.column]
+                    if categories[a.column]
                 }
             )
             return made, fits(made)
         except ValueError:
-            if not any(places.values()):  # the outline, which was found to fit
+            if not any(categories.values()):  # the outline, which was found to fit
                 raise
-            places = _fewer(schema, places)
+            categories = _fewer(schema, categories)
 
 
-def _fewer(schema: OpenSchema, places: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _fewer(schema: OpenSchema, categories: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Leave out the rarer half of each column's categories; where there are none left, every second cut."""
-    texts = {asked.column for asked in schema.asked if asked.what == "values" and places[asked.column]}
+    texts = {asked.column for asked in schema.asked if asked.what == "values" and categories[asked.column]}
     if texts:
-        return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in places.items()}
-    return {name: kept[1::2] for name, kept in places.items()}
+        return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in categories.items()}
+    return {name: kept[1::2] for name, kept in categories.items()}
 
 
-def _places(
+def _categories(
     schema: OpenSchema,
     texts: Texts,
     costs: Sequence[Learned],
     neighbours: Neighbours,
     source: BitSource,
 ) -> dict[str, list[str]]:
-    """Draw the places of each column that learns: one release."""
-    places: dict[str, list[str]] = {}
+    """Draw the categories of each column that learns: one release."""
+    categories: dict[str, list[str]] = {}
     for asked, cost in zip(schema.asked, costs, strict=True):
         occur = texts.get(asked.column, Counter())
         if asked.what == "cuts":
             kind = bins_of(asked, schema.outline)
-            places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
+            categories[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
         else:
             delta = cost.delta or Fraction(0)
-            places[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
-    return places
+            categories[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
+    return categories
 
 
 # Proof: docs/proofs/learned.md, lemmas 1 and 2.
@@ -185,8 +187,8 @@ def quantiles(
     for text, times in counts.items():
         number = kind.numbers.read(text)
         if number is not None:  # beyond the range they count as its ends
-            place = _floor(min(max(number, kind.low), kind.high), kind.decimals)
-            at[min(max(place, low), high)] += times
+            floored = _floor(min(max(number, kind.low), kind.high), kind.decimals)
+            at[min(max(floored, low), high)] += times
     values = sorted({low, high, *at})
     below = list(accumulate(at[value] for value in values))
     total = below[-1]
@@ -225,7 +227,7 @@ def frequent(
     noise = Geometric(rate).draw(len(texts), source).tolist()
     noisy = [(counts[text] + each, text) for text, each in zip(texts, noise, strict=True)]
     kept = sorted((pair for pair in noisy if pair[0] >= least), reverse=True)
-    return [text for _, text in kept[: MAX_PLACES - 2]]
+    return [text for _, text in kept[: MAX_CATEGORIES - 2]]
 
 
 # Proof: docs/proofs/learned.md, lemma 3.

@@ -45,7 +45,7 @@ MEASURES = (
     Measure("correlation_mean", "rank correlations: mean error"),
     Measure("correlation_largest", "rank correlations: largest error"),
     Measure("accuracy", "target told right on unseen real rows"),
-    Measure("balanced_accuracy", "the same, mean over its places"),
+    Measure("balanced_accuracy", "the same, mean over its categories"),
 )
 
 
@@ -128,7 +128,7 @@ def _of_queries(name: str, workload: Workload, answers: Integers, n: int, table:
 def _of_correlations(name: str, domain: Domain, correlated: Floats, table: Rows) -> list[Line]:
     chosen = ordered_columns(domain)
     first, second = np.triu_indices(len(chosen), 1)
-    # a column with one place in use goes together with nothing
+    # a column with one category in use goes together with nothing
     off = np.abs(np.nan_to_num(correlated) - np.nan_to_num(rank_correlations(table)))[first, second]
     if not len(off):
         return []

@@ -82,7 +82,7 @@ def carry_out(
     Parameters
     ----------
     queries, settings
-        As `smalldb.plan`; places that are to be learned take their shares of epsilon and delta.
+        As `smalldb.plan`; categories that are to be learned take their shares of epsilon and delta.
     ready
         A plan that was made before for this universe, in place of both.
     ledger
@@ -111,7 +111,7 @@ def carry_out(
         costs, left = shared(learns, settings)
         settings = {**settings, **left}
         if ledger is not None and left["delta"] is not None:
-            raise ValueError("a ledger counts pure privacy of learned places: leave out delta")
+            raise ValueError("a ledger counts pure privacy of learned categories: leave out delta")
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
@@ -157,7 +157,7 @@ def carry_out(
                 ledger.read().after(record)
 
         # What the data can be refused for is refused before the payment, too: who reads them all knows that
-        # each row can be decoded. Places are learned from texts that are counted on this same way.
+        # each row can be decoded. Categories are learned from texts that are counted on this same way.
         histograms: Histograms = {}
 
         def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -238,23 +238,23 @@ def carried_out(
         How it runs: progress and an executor.
     """
     drawn = drawn_by(plan, rows, journal, running)
-    schema, domain, places = source.schema, source.domain, drawn.places
+    schema, domain, codes = source.schema, source.domain, drawn.codes
     finishing = journal.postprocessing_bits()
     if schema is not None:
         if not middle:
-            places = places[uniform_permutation(len(places), finishing)]
-        synthetic = schema.decode(places, middle=middle, rng=finishing)[[*source.names]]
+            codes = codes[uniform_permutation(len(codes), finishing)]
+        synthetic = schema.decode(codes, middle=middle, rng=finishing)[[*source.names]]
     elif isinstance(source.table, str | Rows):
         synthetic = None  # of yes/no columns: the release makes it when it is asked
     else:
-        synthetic = domain.decode(places, like=source.table)
-    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, places))
+        synthetic = domain.decode(codes, like=source.table)
+    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, codes))
     ranges = None if schema is None else schema_ranges(schema)
     measurements = Measurements(domain, drawn.measurements, plan.n, ranges)
     record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges, finer=finer)
-    record = with_measurements(record, plan, measurements, Rows.from_places(domain, places))
+    record = with_measurements(record, plan, measurements, Rows.from_codes(domain, codes))
     table = None if synthetic is None else as_given(synthetic, source.given)
-    return Release(table, record, plan, places, schema, confidential, measurements)
+    return Release(table, record, plan, codes, schema, confidential, measurements)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:

@@ -53,7 +53,7 @@ class Queries(TypedDict):
 
 
 class RecordedColumn(TypedDict):
-    """A column and what its places are called; of one with an order, what orders them."""
+    """A column and what its categories are called; of one with an order, what orders them."""
 
     name: str
     places: list[str]
@@ -79,7 +79,7 @@ class Universe(TypedDict):
 
 
 class RecordedLearning(TypedDict):
-    """A column whose places were learned from the data, and what that cost of the whole."""
+    """A column whose categories were learned from the data, and what that cost of the whole."""
 
     column: str
     what: str
@@ -182,7 +182,7 @@ def make_record(
         "delta": delta,
         "neighbours": plan.neighbours.value,
         "privacy": privacy,
-        "rows": plan.rows if drawn is None else len(drawn.places),
+        "rows": plan.rows if drawn is None else len(drawn.codes),
         "n": plan.n,
         "queries": {
             "text": plan.workload.text,

@@ -113,13 +113,13 @@ def _read(tables: Any, schema: RelatedSchema) -> Linked:
 
 
 def _numbered(found: Linked, most: int) -> Integers:
-    """Return the places of parents, and their number of children as one column more."""
+    """Return the codes of parents, and their number of children as one column more."""
     return Families(found.parents, found.children, found.of).with_counts(most)
 
 
 def _parents(found: Linked, domain: Domain, most: int) -> Rows:
-    return Rows.from_places(domain, _numbered(found, most))
+    return Rows.from_codes(domain, _numbered(found, most))
 
 
 def _walks(found: Linked, domain: Domain, most: int) -> Rows:
-    return Rows.from_places(domain, np.column_stack([_numbered(found, most)[found.of], found.children]))
+    return Rows.from_codes(domain, np.column_stack([_numbered(found, most)[found.of], found.children]))

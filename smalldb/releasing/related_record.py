@@ -19,7 +19,7 @@ def number_column(schema: RelatedSchema) -> Column:
     labels = [*map(str, range(schema.most)), f"{schema.most} or more"]
     name = schema.number
     attributes = [f"{name}>={i}" for i in range(1, schema.most + 1)]
-    table = [[int(place >= i) for i in range(1, schema.most + 1)] for place in range(schema.most + 1)]
+    table = [[int(code >= i) for i in range(1, schema.most + 1)] for code in range(schema.most + 1)]
     return Column.coded(name, labels, attributes, table, ordered=True)
 
 
@@ -78,7 +78,7 @@ def related_record(
     if released is None:
         return record
     parents: dict[str, Any] = {
-        "rows": len(released.parents.places),
+        "rows": len(released.parents.codes),
         "key": schema.key,
         "epsilon": as_text(plan.parents.epsilon),
         "strategy": plan.parents.name,

@@ -106,14 +106,14 @@ class RelatedRelease:
         domain = Domain([*self.schema.parents.domain.columns, number_column(self.schema)])
         parents, ranges = self._made.parents, schema_ranges(self.schema.parents)
         measured = Measurements(domain, parents.measurements, self.record.get("n"), ranges)
-        rows = Rows.from_places(domain, parents.places)
+        rows = Rows.from_codes(domain, parents.codes)
         return ask(measured, question, level=level, population=population, rows=rows)
 
     @property
     def linked(self) -> Linked:
-        """The synthetic tables as places of their columns, and the parent of each child."""
+        """The synthetic tables as codes of their columns, and the parent of each child."""
         made = self._made
-        parents = made.parents.places[:, :-1].astype(np.int64)
+        parents = made.parents.codes[:, :-1].astype(np.int64)
         return Linked(parents, made.children.astype(np.int64), made.of)
 
 
@@ -207,11 +207,11 @@ def long_table(
     schema: RelatedSchema, whole: Schema, released: Related, table: Any, bits: BitSource
 ) -> pd.DataFrame:
     """Write released persons and their rows as one table; persons are 1, 2, and so on."""
-    parents = released.parents.places[:, :-1][released.of]
-    places = np.empty((len(released.of), len(whole.columns)), dtype=np.int64)
+    parents = released.parents.codes[:, :-1][released.of]
+    codes = np.empty((len(released.of), len(whole.columns)), dtype=np.int64)
     for names, own in ((schema.parents.names, parents), (schema.children.names, released.children)):
-        places[:, [whole.names.index(name) for name in names]] = own
-    frame = whole.decode(places, rng=bits)
+        codes[:, [whole.names.index(name) for name in names]] = own
+    frame = whole.decode(codes, rng=bits)
     (person,) = (column for column in whole.ids if column.name == schema.key)
     frame[schema.key] = person.holding(np.minimum(released.of, 1), (released.of + 1).tolist())
     return frame[_in_order([*frame.columns], table, whole)]
@@ -221,11 +221,11 @@ def synthetic_tables(
     schema: RelatedSchema, made: Related, tables: Mapping[str, Any], bits: BitSource
 ) -> dict[str, pd.DataFrame]:
     """
-    Write released places as tables, with the columns of the given ones; keys are 1, 2, and so on.
+    Write released codes as tables, with the columns of the given ones; keys are 1, 2, and so on.
 
     Rows are in uniformly random order, and so keys say nothing.
     """
-    parents = schema.parents.decode(made.parents.places[:, :-1], rng=bits)
+    parents = schema.parents.decode(made.parents.codes[:, :-1], rng=bits)
     children = schema.children.decode(made.children, rng=bits)
     (link,) = (column for column in schema.children.ids if column.name == schema.link)
     numbers = made.of + 1
@@ -242,8 +242,8 @@ def _in_order(names: list[str], table: Any, schema: Schema) -> list[str]:
     given = columns_of(table, schema)
     if given is None:
         return names
-    places = {name: i for i, name in enumerate(given)}
-    return sorted(names, key=lambda name: places.get(name, len(places)))
+    positions = {name: i for i, name in enumerate(given)}
+    return sorted(names, key=lambda name: positions.get(name, len(positions)))
 
 
 def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours, rows: int) -> Walks:

@@ -132,7 +132,7 @@ def release(
         In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. The synthetic
         table has the columns of the data again. Its rows are in random order, and a value is drawn from its
         bin, by the shape of all bins: both are post-processing. Columns with ``values = "learn"`` or
-        ``cuts = "learn"`` spend their share of epsilon first, to learn their places from the data.
+        ``cuts = "learn"`` spend their share of epsilon first, to learn their categories from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     alpha, rows, neighbours, n_max, mechanism, strategy, candidates, certificate, target, beta,
@@ -199,7 +199,9 @@ def release(
     if not isinstance(data, Plan):
         return carry_out(table_source(data, domain, known), queries, settings, **how)
     if isinstance(known, OpenSchema):
-        raise TypeError("a plan cannot know places that are learned: release(data, schema=..., epsilon=...)")
+        raise TypeError(
+            "a plan cannot know categories that are learned: release(data, schema=..., epsilon=...)"
+        )
     if domain is not None or settings:
         raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
     universe = data.workload.domain

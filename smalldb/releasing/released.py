@@ -82,31 +82,31 @@ class Release:
         What was done, guaranteed and provable. May be published.
     plan
         What was decided before the data were read, from public numbers alone.
-    places
-        The rows of `data` as places of the universe's columns, shape (m, C).
+    codes
+        The rows of `data` as codes of the universe's columns, shape (m, C).
     schema
-        What `data` was written by; None: the places are their own labels.
+        What `data` was written by; None: the codes are their own labels.
     measurements
         The numbers with noise that were released on the way, in order: of all that is published, they say
         most of the data. Empty for mechanisms that draw a table at once. May be published.
     """
 
-    __slots__ = ("__confidential", "__data", "measurements", "places", "plan", "record", "schema")
+    __slots__ = ("__confidential", "__data", "codes", "measurements", "plan", "record", "schema")
 
     def __init__(
         self,
         data: Any,
         record: Record,
         plan: Plan,
-        places: Bits,
+        codes: Bits,
         schema: Schema | None = None,
         confidential: Confidential | None = None,
         measurements: Measurements | None = None,
     ) -> None:
-        self.__data = data  # None: the places as a table, which is made when it is asked for
+        self.__data = data  # None: the codes as a table, which is made when it is asked for
         self.record = record
         self.plan = plan
-        self.places = places
+        self.codes = codes
         self.schema = schema
         self.measurements = Measurements(plan.workload.domain, ()) if measurements is None else measurements
         self.__confidential = confidential
@@ -122,7 +122,7 @@ class Release:
 
     def __reduce__(self) -> tuple[type[Release], tuple[Any, ...]]:
         # what is private does not travel
-        public = (self.data, self.record, self.plan, self.places, self.schema)
+        public = (self.data, self.record, self.plan, self.codes, self.schema)
         return Release, (*public, None, self.measurements)
 
     def __getstate__(self) -> None:
@@ -167,7 +167,7 @@ class Release:
         Parameters
         ----------
         choices
-            `title`, `publisher` and `table`, texts; `schema`, what the places stand for; `account`, what a
+            `title`, `publisher` and `table`, texts; `schema`, what the codes stand for; `account`, what a
             ledger says (`smalldb.reporting.page.About`).
         """
         return reported(self, **choices)
@@ -234,7 +234,7 @@ class Release:
         stream = streamed(
             self.measurements,
             self.plan.n,
-            self.places,
+            self.codes,
             count=count,
             rows=rows,
             rng=rng,
@@ -249,13 +249,13 @@ class Release:
     def data(self) -> Any:
         """The synthetic table. May be published."""
         if self.__data is None:
-            self.__data = self.plan.workload.domain.decode(self.places)
+            self.__data = self.plan.workload.domain.decode(self.codes)
         return self.__data
 
     @property
     def rows(self) -> Rows:
         """The synthetic table as counted rows."""
-        return Rows.from_bits(self.plan.workload.domain, self.places)
+        return Rows.from_bits(self.plan.workload.domain, self.codes)
 
     @property
     def confidential(self) -> Confidential:

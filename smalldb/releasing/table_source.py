@@ -33,7 +33,7 @@ class Source:
     domain
         The universe of its rows.
     schema
-        What its columns hold; None: places of the domain.
+        What its columns hold; None: codes of the domain.
     names
         The released columns in the order of the table; of JSON lines in the schema's.
     learns
@@ -85,7 +85,7 @@ class Source:
         return replace(self, schema=replace(self.schema, columns=columns))
 
     def learned(self, schema: Schema) -> Source:
-        """Return the source with the places that were learned."""
+        """Return the source with the categories that were learned."""
         return replace(self, domain=schema.domain, schema=schema, learns=None)
 
     def read(
@@ -138,7 +138,7 @@ def table_source(
     if any(column.finer for column in known.columns):
         raise TypeError("finer bins are counted from a table: give the table, not its counted rows")
     if learns is not None:
-        raise TypeError("places are learned from a table: give the table, not its counted rows")
+        raise TypeError("categories are learned from a table: give the table, not its counted rows")
     return Source(table, universe_of(table, known.domain), known, _in_order(known, []))
 
 
@@ -210,6 +210,6 @@ def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
 
 def _in_order(schema: Schema, given: Sequence[object]) -> tuple[str, ...]:
     """Return the columns that are released, in the order of a table; those that it lacks are the last."""
-    places = {str(name).strip(): i for i, name in enumerate(given)}
+    positions = {str(name).strip(): i for i, name in enumerate(given)}
     names = [column.name for column in schema.released]
-    return tuple(sorted(names, key=lambda name: places.get(name, len(places))))
+    return tuple(sorted(names, key=lambda name: positions.get(name, len(positions))))

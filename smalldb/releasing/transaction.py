@@ -51,7 +51,7 @@ class Transaction:
     ledger
         The budget of the data; None: nothing is paid.
     asked
-        A schema that learns places, as a text: the plan does not know all of it.
+        A schema that learns categories, as a text: the plan does not know all of it.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Transaction:
             if self._checkpoint is not None:
                 stack.enter_context(self._checkpoint.opened())
             return
-        for folder in self._places():
+        for folder in self._folders():
             self._checkpoint = Checkpoint(folder, self._run, remedy=LOST, otherwise=FORGET)
             try:
                 stack.enter_context(self._checkpoint.opened())
@@ -113,16 +113,16 @@ class Transaction:
                 raise
             return
 
-    def _places(self) -> Iterator[Path]:
+    def _folders(self) -> Iterator[Path]:
         """Yield the folders of such releases beside the ledger: those that are there, and then new ones."""
         path = self._ledger.path if self._ledger is not None else ""
         name = identity(self._run, os.path.basename(path))[:16]
         there = [found for found in begun_beside(path) if f".{name}-" in found.name]
         yield from sorted(there)
         for number in count():
-            place = beside(path, f"{name}-{number}.{BEGUN}")
-            if place not in there:
-                yield place
+            folder = beside(path, f"{name}-{number}.{BEGUN}")
+            if folder not in there:
+                yield folder
 
     def _remove(self) -> None:
         """Remove the folder beside the ledger, and what is left of those that others were about to remove."""
@@ -275,17 +275,17 @@ def _salted(data: Sequence[npt.NDArray[Any]], salt: str) -> list[str]:
 
 def _packed(drawn: Drawn) -> dict[str, Any]:
     """Write what was drawn such that JSON holds it exactly."""
-    places = np.ascontiguousarray(drawn.places)
+    codes = np.ascontiguousarray(drawn.codes)
     return {
-        "places": b64encode(places.tobytes()).decode("ascii"),
-        "dtype": places.dtype.str,
-        "shape": places.shape,
+        "places": b64encode(codes.tobytes()).decode("ascii"),
+        "dtype": codes.dtype.str,
+        "shape": codes.shape,
         "bound": None if drawn.bound is None else float(drawn.bound).hex(),
         "covers": list(drawn.covers),
     }
 
 
 def _unpacked(saved: dict[str, Any]) -> Drawn:
-    places = np.frombuffer(b64decode(saved["places"]), np.dtype(saved["dtype"])).reshape(saved["shape"])
+    codes = np.frombuffer(b64decode(saved["places"]), np.dtype(saved["dtype"])).reshape(saved["shape"])
     bound = None if saved["bound"] is None else float.fromhex(saved["bound"])
-    return Drawn(places.copy(), bound, tuple(saved["covers"]))
+    return Drawn(codes.copy(), bound, tuple(saved["covers"]))

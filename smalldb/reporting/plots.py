@@ -23,7 +23,7 @@ BOUNDS = (  # property of the candidates, line, name
     ("proposition_4_4", "-.", "Proposition 4.4"),
     ("theorem_4_5", ":", "Theorem 4.5, its own rows"),
 )
-DRAWN = 200  # places, and columns
+DRAWN = 200  # categories, and columns
 
 
 def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> bytes:
@@ -41,9 +41,9 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
     figure = canvas()
     axes = figure.subplots()
     end = 0.0
-    for place, small in enumerate(drawn):
+    for position, small in enumerate(drawn):
         epsilon = small.request.epsilon
-        colour = COLOURS[place % len(COLOURS)]
+        colour = COLOURS[position % len(COLOURS)]
         law = census.law(epsilon)
         errors, above = exceedances(law)
         axes.step(errors, above, where="post", color=colour, linewidth=2, label=f"epsilon {as_text(epsilon)}")
@@ -74,12 +74,12 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
 
 
 def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
-    """Draw the shares of a table's places as bars, column below column; of a release it is public.
+    """Draw the shares of a table's categories as bars, column below column; of a release it is public.
 
     Parameters
     ----------
     shown
-        The marginals; of all together the first 200 places are drawn.
+        The marginals; of all together the first 200 categories are drawn.
     form
         One of `FORMATS`.
     """
@@ -88,9 +88,9 @@ def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
     ]
     colours = [COLOURS[2 * (c % 2)] for c, m in enumerate(shown) for _ in m.labels][:DRAWN]
     figure = canvas(8, 1.2 + 0.25 * len(labels))
-    axes, places = figure.subplots(), np.arange(len(labels))
-    axes.barh(places, [s for m in shown for s in m.shares][:DRAWN], color=colours)
-    axes.set_yticks(places, [*map(short, labels)])
+    axes, positions = figure.subplots(), np.arange(len(labels))
+    axes.barh(positions, [s for m in shown for s in m.shares][:DRAWN], color=colours)
+    axes.set_yticks(positions, [*map(short, labels)])
     axes.invert_yaxis()
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlabel("share of the synthetic rows")
@@ -98,7 +98,7 @@ def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
 
 
 def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
-    """Draw the shares of the places in two tables, and how far each two columns together are off.
+    """Draw the shares of the categories in two tables, and how far each two columns together are off.
 
     Of yes/no columns these are the attributes, and the share of rows with both.
 
@@ -111,16 +111,18 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     """
     domain = real.domain
     binary = domain.binary
-    labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.place_names))[:DRAWN]
+    labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.category_names))[
+        :DRAWN
+    ]
     shares, made = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
     names = [short(name) for name in domain.names[:DRAWN]]
     size = min(24.0, 3 + 0.35 * max(len(names), len(labels) / 2))
     figure = canvas(2 * size, size)
     bars, heat = figure.subplots(1, 2)
-    places = np.arange(len(labels))
-    bars.barh(places - 0.2, shares, height=0.4, color=COLOURS[0], label="real")
-    bars.barh(places + 0.2, made, height=0.4, color=COLOURS[4], label="synthetic")
-    bars.set_yticks(places, [*map(short, labels)])
+    positions = np.arange(len(labels))
+    bars.barh(positions - 0.2, shares, height=0.4, color=COLOURS[0], label="real")
+    bars.barh(positions + 0.2, made, height=0.4, color=COLOURS[4], label="synthetic")
+    bars.set_yticks(positions, [*map(short, labels)])
     bars.invert_yaxis()
     bars.set_xlim(0, 1)
     bars.set_xlabel("share of rows")

@@ -38,9 +38,9 @@ def plot_composition(
 
     figure = canvas(8, 6)
     axes = figure.subplots()
-    for place, (name, points) in enumerate(lines.items()):
-        style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "linewidth": 1.6}
-        style["linestyle"] = ("-", "--", "-.")[place // len(COLOURS) % 3] if valid[name] else ":"
+    for position, (name, points) in enumerate(lines.items()):
+        style: dict[str, Any] = {"color": COLOURS[position % len(COLOURS)], "linewidth": 1.6}
+        style["linestyle"] = ("-", "--", "-.")[position // len(COLOURS) % 3] if valid[name] else ":"
         label = name if valid[name] else f"{name} (no bound here)"
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) == 1 else None, **style)
     axes.plot(releases, made.epsilon, "o", color="black", markersize=5)

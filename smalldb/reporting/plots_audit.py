@@ -47,9 +47,9 @@ def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, for
         xlabel="error of the first kind", ylabel="least error of the second kind", xlim=(0, 1), ylim=(0, 1)
     )
 
-    places = [0.0, *map(float, error.errors)]
+    positions = [0.0, *map(float, error.errors)]
     above = [1.0, *(float(high) for _, high in error.exceedances)]
-    errors.step(places, above, where="post", color=COLOURS[2], linewidth=2, label="worst table, exactly")
+    errors.step(positions, above, where="post", color=COLOURS[2], linewidth=2, label="worst table, exactly")
     said = error.promised()
     for name, line in (("sharp", "--"), ("theorem 4.5", ":")):
         errors.axvline(
@@ -58,7 +58,7 @@ def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, for
     errors.axhline(0.05, color="0.8", linewidth=1)
     errors.set_yscale("log")
     errors.set_ylim(1e-4, 1.3)
-    errors.set_xlim(0, min(1.02, max(said["theorem 4.5"], places[-1]) * 1.05))
+    errors.set_xlim(0, min(1.02, max(said["theorem 4.5"], positions[-1]) * 1.05))
     readable(errors.yaxis)
     errors.set(xlabel="a: largest error over the queries", ylabel="P(error > a)")
     for axes in (privacy, tests, errors):

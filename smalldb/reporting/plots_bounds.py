@@ -87,12 +87,12 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
     best = [bound.rows for bound in setting.table() if bound.kind == "proved"][-1]
     centre: Any = best if axis == "rows" else setting.given[axis]
     steps = [Fraction(round(10 ** (i / 20) * 1000), 1000) for i in range(-20, 21)]
-    places = sorted({centre * s if axis == "epsilon" else max(1, round(centre * s)) for s in steps})
-    tables = [setting.table(**{axis: place}) for place in places]
+    positions = sorted({centre * s if axis == "epsilon" else max(1, round(centre * s)) for s in steps})
+    tables = [setting.table(**{axis: position}) for position in positions]
 
     figure = canvas(9, 6.4)
     axes = figure.subplots()
-    shown = [float(place) for place in places]
+    shown = [float(position) for position in positions]
     floor = CEILING / LEAST_SPAN
     colours = iter(COLOURS * 2)
     for number_of, bound in enumerate(tables[0]):
@@ -128,21 +128,23 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
 
 
 def _mark(
-    axes: Any, places: Sequence[float], tables: Sequence[Sequence[Bound]], axis: str, centre: float
+    axes: Any, positions: Sequence[float], tables: Sequence[Sequence[Bound]], axis: str, centre: float
 ) -> None:
     """Mark the least sharp bound along the rows; along another axis, what is bounded at the setting."""
     column = max(i for i, bound in enumerate(tables[0]) if bound.kind == "proved")
     errors = [table[column].error for table in tables]
-    least = min(range(len(places)), key=lambda i: errors[i] if axis == "rows" else abs(places[i] - centre))
+    least = min(
+        range(len(positions)), key=lambda i: errors[i] if axis == "rows" else abs(positions[i] - centre)
+    )
     if errors[least] >= CEILING:
         return
     rows = "" if axis == "rows" else f", m = {tables[least][column].rows:,}"
-    axes.plot(places[least], errors[least], "o", color="black", markersize=5)
+    axes.plot(positions[least], errors[least], "o", color="black", markersize=5)
     # a larger epsilon than the bound was made for has no larger one
-    place = above(places[least]) if axis == "epsilon" else f"{places[least]:,.0f}"
+    position = above(positions[least]) if axis == "epsilon" else f"{positions[least]:,.0f}"
     axes.annotate(
-        f"{axis if axis != 'rows' else 'm'} = {place}{rows}: {above(errors[least])}",
-        (places[least], errors[least]),
+        f"{axis if axis != 'rows' else 'm'} = {position}{rows}: {above(errors[least])}",
+        (positions[least], errors[least]),
         xytext=(8, 8),
         textcoords="offset points",
         fontsize=9,

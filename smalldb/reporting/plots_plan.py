@@ -35,14 +35,14 @@ def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
         raise ValueError("a picture of a plan needs an expected error: give --n under replace-one")
     share = f"provable with probability {as_text(1 - plan.beta)}"
     lines: dict[str, list[float]] = {}  # a gap where a mechanism is neither the first nor the second
-    for place, step in enumerate(STEPS):
+    for position, step in enumerate(STEPS):
         rescaled = plan if step == 1 else planned(plan.epsilon * step)
         both = [other for other in (rescaled, rescaled.runner_up) if other is not None]
         expected = {other.mechanism: other.expected_error for other in both} | {share: rescaled.bound}
         expected |= {NOISE[name]: error for name, error in (rescaled.alternatives or {}).items()}
         for name, error in expected.items():
             if error is not None:
-                lines.setdefault(name, [nan] * len(STEPS))[place] = error
+                lines.setdefault(name, [nan] * len(STEPS))[position] = error
 
     figure = canvas()
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""Real columns to places and back, by public choices alone."""
+"""Real columns to codes and back, by public choices alone."""
 
 from smalldb.schema.clusters import count_on_cluster
 from smalldb.schema.counting_sql import counting_query

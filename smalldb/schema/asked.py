@@ -1,4 +1,4 @@
-"""Columns that are to learn their places, as a schema states them, and what stands in for these."""
+"""Columns that are to learn their categories, as a schema states them, and what stands in for these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from smalldb.schema.schema_columns import Column
 @final
 @dataclass(frozen=True, slots=True)
 class ColumnToLearn:
-    """A column that is to learn its places.
+    """A column that is to learn its categories.
 
     Attributes
     ----------
@@ -33,17 +33,17 @@ class ColumnToLearn:
     bins: int = 0
 
 
-def filled(given: Mapping[str, Any], what: str, places: Sequence[object] | None) -> dict[str, Any]:
-    """Return the table of a column with its places, learned or made up, in place of the wish for them."""
+def filled(given: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:
+    """Return the table of a column with its categories, learned or made up, in place of the wish for them."""
     filled = {key: value for key, value in given.items() if key not in ("share", what)}
     if what == "values":
-        listed = ["?", "??"] if places is None else [*places]
+        listed = ["?", "??"] if categories is None else [*categories]
         if len(listed) == 1 and given["unknown"] != "other":
-            listed += ["??" if listed == ["?"] else "?"]  # a column has two places
+            listed += ["??" if listed == ["?"] else "?"]  # a column has two categories
         return {**filled, "values": listed}
-    if places is not None:
+    if categories is not None:
         filled.pop("bins", None)
-        return {**filled, "cuts": [*places]}
+        return {**filled, "cuts": [*categories]}
     return filled
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_integers
 from smalldb.schema.kinds import Binned, Dates
@@ -46,50 +46,50 @@ class BinShape:
         object.__setattr__(self, "_edges", np.append(0.0, np.cumsum(self.widths)))
 
     @classmethod
-    def of(cls, kind: Binned, places: Places) -> "BinShape":
-        """Return the shape of rows of places; gaps tell nothing."""
-        widths = [last + 1 - first for first, last in (drawable(kind, place) for place in range(kind.size))]
-        counts = np.bincount(places, minlength=kind.size)[: kind.size]
+    def of(cls, kind: Binned, codes: Codes) -> "BinShape":
+        """Return the shape of rows of codes; gaps tell nothing."""
+        widths = [last + 1 - first for first, last in (drawable(kind, code) for code in range(kind.size))]
+        counts = np.bincount(codes, minlength=kind.size)[: kind.size]
         return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
 
-    def positions(self, place: int, uniform: Floats) -> Floats:
+    def positions(self, code: int, uniform: Floats) -> Floats:
         """Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers."""
-        decay = self._decay(place)
+        decay = self._decay(code)
         if decay > 0:
             # density exp(-decay t) on 0..1 from the inner edge: decay 2 has its median at .283
-            nearer = uniform if place else 1 - uniform
+            nearer = uniform if code else 1 - uniform
             distance: Floats = -np.log1p(nearer * np.expm1(-decay)) / decay
-            return distance if place else 1 - distance
-        grid, rising = self._rising(place)
-        return np.asarray(np.interp(uniform * self.counts[place], rising, grid), dtype=np.float64)
+            return distance if code else 1 - distance
+        grid, rising = self._rising(code)
+        return np.asarray(np.interp(uniform * self.counts[code], rising, grid), dtype=np.float64)
 
-    def below(self, place: int, at: Floats) -> Floats:
+    def below(self, code: int, at: Floats) -> Floats:
         """Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1."""
-        decay = self._decay(place)
+        decay = self._decay(code)
         if decay > 0:
-            nearer = at if place else 1 - at
+            nearer = at if code else 1 - at
             share: Floats = np.expm1(-decay * nearer) / np.expm1(-decay)
-            return share if place else 1 - share
-        grid, rising = self._rising(place)
+            return share if code else 1 - share
+        grid, rising = self._rising(code)
         return np.asarray(np.interp(at, grid, rising / rising[-1]), dtype=np.float64)
 
-    def _rising(self, place: int) -> tuple[Floats, Floats]:
+    def _rising(self, code: int) -> tuple[Floats, Floats]:
         """Return knots of a bin that is no tail, and how many of its rows are below each."""
         from scipy.interpolate import PchipInterpolator
 
         below = np.append(0.0, np.cumsum(self.counts))
         grid = np.linspace(0.0, 1.0, _KNOTS)
-        at = PchipInterpolator(self._edges, below)(self._edges[place] + grid * self.widths[place])
-        return grid, np.maximum.accumulate(at - below[place])
+        at = PchipInterpolator(self._edges, below)(self._edges[code] + grid * self.widths[code])
+        return grid, np.maximum.accumulate(at - below[code])
 
-    def _decay(self, place: int) -> float:
+    def _decay(self, code: int) -> float:
         """Return the rate at which an outer bin's density falls, for a width of 1; 0: it is no tail."""
         from scipy.special import lambertw
 
-        if 0 < place < len(self.widths) - 1:
+        if 0 < code < len(self.widths) - 1:
             return 0.0
-        width, beside = self.widths[place], self.widths[1 if place == 0 else place - 1]
-        dense, denser = self.counts[place] / width, self.counts[1 if place == 0 else place - 1] / beside
+        width, beside = self.widths[code], self.widths[1 if code == 0 else code - 1]
+        dense, denser = self.counts[code] / width, self.counts[1 if code == 0 else code - 1] / beside
         edge = (dense * beside + denser * width) / (width + beside)
         if not dense or edge <= dense * (1 + _NEAR):
             return 0.0
@@ -98,19 +98,19 @@ class BinShape:
         return float(ratio + lambertw(-ratio * np.exp(-ratio)).real)
 
 
-def drawable(kind: Binned, place: int) -> tuple[int, int]:
+def drawable(kind: Binned, code: int) -> tuple[int, int]:
     """Return the first and the last step that values of a bin are drawn from: no date is ahead of today."""
-    first, last = kind.steps(place)
+    first, last = kind.steps(code)
     latest = kind.latest if isinstance(kind, Dates) else None
     return first, last if latest is None or latest < first else min(last, latest)
 
 
-def drawn_steps(kind: Binned, place: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
+def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
     """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
-    first, last = drawable(kind, place)
+    first, last = drawable(kind, code)
     if last - first >= 1 << _DIGITS:
         return uniform_between(first, last, count, source)
-    at = shape.positions(place, uniform_numbers(count, source))
+    at = shape.positions(code, uniform_numbers(count, source))
     inside = np.floor(at * (last + 1 - first)).astype(np.int64)
     return [first + step for step in np.clip(inside, 0, last - first).tolist()]
 

@@ -1,4 +1,4 @@
-"""What of a table has no place in a schema, which rules its rows break, and where; for the curator."""
+"""What of a table a schema does not cover, which rules its rows break, and where; for the curator."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +31,13 @@ class Check:
     rows
         How many rows there are.
     gaps, unknown
-        By column: fields that are gaps, and those that have no place; counts.
+        By column: fields that are gaps, and those that it does not cover; counts.
     beyond
         By column: values below and above its range, counts; None: nobody stated a range.
     outer
         By column: values before the first cut, and from the last one on, counts; None: nobody stated cuts.
     ruled_out
-        Rows that `valid` rules out, of those whose fields all have places.
+        Rows that `valid` rules out, of those whose fields it all covers.
     broken
         By the number of a rule, from 1: how many of these break it; only of rules that some row breaks.
     first
@@ -71,7 +71,7 @@ class Check:
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
-    """Count what has no place in a schema, of a table that comes in pieces (see `Schema.count`).
+    """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`).
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         refused = (codes == UNKNOWN) | ((codes == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
-        placed = np.flatnonzero(~refused.any(axis=1))
-        outside = placed[~domain.contains(codes[placed])]
+        covered = np.flatnonzero(~refused.any(axis=1))
+        outside = covered[~domain.contains(codes[covered])]
         broken = {number: outside[which] for number, which in domain.broken(codes[outside]).items()}
         for number, which in disordered.items():
-            by_value = np.intersect1d(placed, np.flatnonzero(which))
+            by_value = np.intersect1d(covered, np.flatnonzero(which))
             broken[number] = np.union1d(broken.get(number, by_value), by_value)
         for number, others in _miscomputed(schema, derived, fields).items():
             many[number] += len(others)

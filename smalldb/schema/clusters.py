@@ -54,7 +54,7 @@ def _by_spark(frame: Any, schema: Schema) -> Rows:
 def _by_dask(frame: Any, schema: Schema) -> Rows:
     from dask import compute, delayed
 
-    names = [frame.columns[place] for place in schema.chosen([*frame.columns])]
+    names = [frame.columns[position] for position in schema.chosen([*frame.columns])]
     count, plus = delayed(schema.encode), delayed(Rows.plus)
     found = [count(part) for part in frame[names].to_delayed()]
     while len(found) > 1:

@@ -87,7 +87,7 @@ def _from_csv(text: str) -> dict[str, Described]:
     known = [[names.index(name) for name in wanted if name in names] for wanted in (_COLUMN, _VALUE)]
     if not all(known):
         raise _NoCodeBook("its first line must name the columns column and value")
-    column, value = (places[0] for places in known)
+    column, value = (positions[0] for positions in known)
     listed: dict[str, list[str]] = {}
     for line in filter(None, lines):
         listed.setdefault(line[column].strip(), []).append(line[value].strip())

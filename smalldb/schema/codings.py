@@ -1,4 +1,4 @@
-"""How the places of a column become yes/no attributes."""
+"""How the categories of a column become yes/no attributes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from queries.domain import Bits
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Coding:
-    """The attributes of a column, and which of them hold at each of its places.
+    """The attributes of a column, and which of them hold at each of its categories.
 
     Attributes
     ----------
     names
         Of the attributes.
     table
-        Shape (places, attributes), uint8 (read-only): the attributes that hold at each place.
+        Shape (categories, attributes), uint8 (read-only): the attributes that hold in each category.
     """
 
     names: tuple[str, ...]
@@ -30,12 +30,12 @@ class Coding:
 
 
 def one_hot(names: Sequence[str]) -> Coding:
-    """One attribute a place, of which exactly one holds."""
+    """One attribute a category, of which exactly one holds."""
     return Coding(tuple(names), np.eye(len(names), dtype=np.uint8))
 
 
 def thermometer(names: Sequence[str], gap: str | None = None) -> Coding:
-    """One attribute a threshold: place i reaches the first i of them. A gap, the last place, reaches none.
+    """One attribute a threshold: category i reaches the first i of them. A gap, the last one, reaches none.
 
     >>> thermometer(["a", "b"], "gap").table.tolist()
     [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
@@ -48,9 +48,9 @@ def thermometer(names: Sequence[str], gap: str | None = None) -> Coding:
 
 
 def binary(column: str, names: Sequence[str]) -> Coding:
-    """The number of the place in bits.
+    """The number of the category in bits.
 
-    An attribute is named by the places whose bit is 1, or by its number if they are more than four.
+    An attribute is named by the categories whose bit is 1, or by its number if they are more than four.
 
     >>> binary("job", ["job=none", "job=part", "job=full"]).names
     ('job=full', 'job=part')

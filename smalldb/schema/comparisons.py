@@ -1,7 +1,7 @@
 """Comparisons within predicates, and of columns that are computed: ``~ill | left >= came``, ``years >= 0``.
 
-They speak of whole numbers, each of which has a place of its own, and of what is computed from these. So the
-places of a row tell all values, and the rule is a table over places.
+They speak of whole numbers, each of which is a category of its own, and of what is computed from these. So
+the codes of a row tell all values, and the rule is a table over categories.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HOLDS: dict[str, Callable[[Fraction, Fraction], bool]] = {
 
 
 class NoComparison(ValueError):
-    """Why a comparison cannot be a table over places."""
+    """Why a comparison cannot be a table over categories."""
 
 
 @final
@@ -147,14 +147,14 @@ class Comparisons:
         return tuple(sorted(found))
 
     def _truth(self, atom: Compared, bases: Sequence[int]) -> Booleans:
-        """Tell at which places of its columns a comparison holds; beside a gap it does."""
+        """Tell in which categories of its columns a comparison holds; beside a gap it does."""
         names = [self.columns[c].name for c in bases]
         values = [self._values(self.columns[c]) for c in bases]
         held = [self._holds(atom, dict(zip(names, each, strict=True))) for each in product(*values)]
         return np.array(held, dtype=bool).reshape([len(each) for each in values])
 
     def _values(self, column: Column) -> list[Fraction | None]:
-        """Return the value of each place of a column of whole numbers."""
+        """Return the value of each category of a column of whole numbers."""
         assert isinstance(column.kind, Integers)
         found: list[Fraction | None] = [Fraction(v) for v in range(column.kind.low, column.kind.high + 1)]
         return [*found, *([None] if column.missing else [])]

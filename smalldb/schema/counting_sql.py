@@ -262,7 +262,7 @@ def _expression(column: Column, way: Dialect) -> str:
                 odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
             cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (cuts, codes))
         case Dates() if not kind.timed and kind.form is None:
-            starts = [kind.at(kind.steps(place)[0]) for place in range(kind.size)]
+            starts = [kind.at(kind.steps(category)[0]) for category in range(kind.size)]
             edges, cuts = [str(start) for start in starts], [f"'{start}'" for start in starts[1:]]
             codes = [f"'{gap[:10]}'" for gap in column.gaps if _DAY.match(gap)]
             sure, compared = way.date.format(x=name), way.as_date.format(x=name)

@@ -83,8 +83,8 @@ class Derived:
         digits = 10**kind.decimals
         steps = [None if value is None else int(value * digits) for value in values]
         cut = int(kind.cuts[0] * digits)
-        places = [kind.size if step is None else int(step >= cut) for step in steps]
-        return self.column.holding(np.array(places, dtype=np.int64), steps)
+        codes = [kind.size if step is None else int(step >= cut) for step in steps]
+        return self.column.holding(np.array(codes, dtype=np.int64), steps)
 
     def broken(self, fields: Mapping[str, Fields], columns: Mapping[str, Column]) -> Booleans:
         """Tell in which rows of data the column, whose fields are given too, is another than computed."""
@@ -108,16 +108,16 @@ class Derived:
 
 
 def values_of(fields: Fields, column: Column) -> tuple[Integers, list[Fraction | None]]:
-    """Return the place of each field among the distinct ones, and the values of these; None: a gap."""
+    """Return the index of each field among the distinct ones, and the values of these; None: a gap."""
     texts, kind = spelled(fields, column.numbers.decimal), column.kind
-    assert texts is not None  # seen before, when places were found
+    assert texts is not None  # seen before, when codes were found
     assert isinstance(kind, Cuts | Dates | WholeNumbers)
-    places = column.found(np.array(texts[1], dtype=object))
+    codes = column.found(np.array(texts[1], dtype=object))
     values = [
         Fraction(value) / (DAY if isinstance(kind, Dates) else 1)
-        if 0 <= place < kind.size and (value := kind.value(text)) is not None
+        if 0 <= code < kind.size and (value := kind.value(text)) is not None
         else None
-        for text, place in zip(texts[1], places.tolist(), strict=True)
+        for text, code in zip(texts[1], codes.tolist(), strict=True)
     ]
     return texts[0].astype(np.int64), values
 
@@ -188,7 +188,7 @@ def _column(
         raise ValueError(f"derive: say how many digits it has: decimals, from 0 to {MAX_DECIMALS}")
     gaps = given.get("missing", False)
     if found.gaps and gaps is False:
-        raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a place")
+        raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a category")
     low, high = (found.low * 10**decimals).__floor__(), (found.high * 10**decimals).__ceil__()
     ends = [Decimal(step).scaleb(-decimals) for step in (low, max(high, low + 1))]
     numbers = NumberFormat(**{key: given[key] for key in ("decimal", "thousands") if key in given})
@@ -213,7 +213,7 @@ def _range_of(name: str, known: Mapping[str, Column]) -> _Range:
     column = known[name]
     if not isinstance(column.kind, Cuts | Dates | WholeNumbers):
         raise ValueError(f"derive: column {name!r} has no numbers or dates to compute with")
-    ends = [step * column.kind.unit for place in range(column.kind.size) for step in column.kind.steps(place)]
+    ends = [step * column.kind.unit for code in range(column.kind.size) for step in column.kind.steps(code)]
     if isinstance(column.kind, Dates):
         digits = None if column.kind.timed else 0
         return _Range(min(ends) / DAY, max(ends) / DAY, digits, 1, column.missing)

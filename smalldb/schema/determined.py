@@ -92,7 +92,7 @@ def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], lis
 
 
 def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> tuple[list[str], Booleans]:
-    """Return what is wrong with a code book, and which places can stand together.
+    """Return what is wrong with a code book, and which categories can stand together.
 
     Beside a gap, and beside "other", any can.
     """
@@ -104,23 +104,23 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
         if isinstance(column.kind, Binned)
     ]
     if not allowed.size:
-        faults.append(f"columns {left.name!r} and {right.name!r} have more than 2^20 pairs of places")
+        faults.append(f"columns {left.name!r} and {right.name!r} have more than 2^20 pairs of categories")
     if faults:
         return faults, allowed
     found: dict[int, int] = {}
     rest = left.kind.listed.index("other") if isinstance(left.kind, Categories) and left.kind.other else None
     for text, value in pairs:
-        place, follows = left.kind.place(text), right.kind.place(value)
-        if place is None or place == rest:
+        code, follows = left.kind.code(text), right.kind.code(value)
+        if code is None or code == rest:
             continue  # it cannot occur, or counts as "other" with many more
         if follows is None:
             faults.append(f"{shorten(value)!r} is no value of column {right.name!r}")
-        elif found.setdefault(place, follows) != follows:
+        elif found.setdefault(code, follows) != follows:
             faults.append(f"{shorten(text)!r} has two values of column {right.name!r}")
     values = [str(v).lower() if isinstance(v, bool) else str(v) for v in left.kind.values()]
-    lacking = [repr(value) for place, value in enumerate(values) if place not in found and place != rest]
+    lacking = [repr(value) for code, value in enumerate(values) if code not in found and code != rest]
     if lacking and not faults:
         faults.append(f"no value of column {right.name!r} stands beside {joined(lacking)}")
-    for place, follows in found.items():
-        allowed[place, : right.kind.size] = np.arange(right.kind.size) == follows
+    for code, follows in found.items():
+        allowed[code, : right.kind.size] = np.arange(right.kind.size) == follows
     return faults, allowed

@@ -21,14 +21,14 @@ HEAD = """\
 #   kind = "bool"         true/false, yes/no, y/n, 1/0; or true = ["J"], false = ["N"]
 #   kind = "categories"   values = ["north", "south"]; unknown = "other"; groups = { west = ["Bath"] }
 #   kind = "cuts"         cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10
-#   kind = "integers"     range = [0, 9]: a place for each whole number
+#   kind = "integers"     range = [0, 9]: a category for each whole number
 #   kind = "dates"        cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"
 #                         or bins = "year", "quarter", "month", "week", "day"
 #   kind = "weekdays"     of dates
 #   kind = "times"        cuts = ["06:00", "18:00"]; durations: range = ["00:00", "99:00"], bins = 10
 #   kind = "id"           fresh numbers: nothing of the data
-# Each also takes missing = true (a place for gaps, or a list of texts that mean one), unknown = "missing" and
-# dtype = "..."; numbers take decimal = "," and thousands = ".".
+# Each also takes missing = true (a category for gaps, or a list of texts that mean one), unknown = "missing"
+# and dtype = "..."; numbers take decimal = "," and thousands = ".".
 # A column that is not to be released: delete its table, and list it in ignore ("*" for all others).
 ignore = []
 """
@@ -41,7 +41,7 @@ _ASKED = {
 }
 _ID = re.compile(r"(?:.*[\W_])?(?:id|uuid|guid)|.*[a-z](?:Id|ID|UUID)|ID", re.DOTALL)
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
-_SMALL = 40  # whole numbers of a range that are places each
+_SMALL = 40  # whole numbers of a range that are categories each
 
 
 def draft_schema(

@@ -51,7 +51,7 @@ def _as_duration(value: timedelta | np.timedelta64) -> str:
 
 
 def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:
-    """Return the place of each field's text among the texts that occur, and these; None: no single values.
+    """Return the index of each field's text among the texts that occur, and these; None: no single values.
 
     The text of a field depends on its value and on the dtype of its column, which is public, and on no other
     field. A gap is the empty text. Numbers that are no texts get this decimal sign.
@@ -64,12 +64,12 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         found = spelled(pd.Series(column.categories), decimal)
         if found is None:
             return None
-        places, texts = found
+        indices, texts = found
         shifted = column.codes.astype(np.intp) + 1
         occurs = np.bincount(shifted) > 0
         used, codes = np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[shifted]
-        listed = np.append(places, -1)  # code -1 is a gap
-        return codes, ["" if place < 0 else texts[place] for place in listed[used]]
+        listed = np.append(indices, -1)  # code -1 is a gap
+        return codes, ["" if index < 0 else texts[index] for index in listed[used]]
     # of one type, so equal values have one text; True == 1 == Decimal("1.00") have three
     typed = column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype)
     values, kinds = np.array([]), set[type]()

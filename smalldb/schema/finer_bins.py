@@ -100,20 +100,20 @@ class FinerBins:
         found, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
         measured = np.array(self.counts, dtype=np.float64)
         times = max(1.0, float(measured.sum())) / max(1.0, float(coarse.counts.sum()))
-        for place in np.flatnonzero(coarse.counts).tolist():
-            own = slice(ends[place], ends[place + 1])
-            at = np.minimum(np.cumsum([0, *widths[own]]) / coarse.widths[place], 1.0)
-            rows = coarse.counts[place] * times
-            smooth = np.diff(coarse.below(place, at)) * rows
+        for code in np.flatnonzero(coarse.counts).tolist():
+            own = slice(ends[code], ends[code + 1])
+            at = np.minimum(np.cumsum([0, *widths[own]]) / coarse.widths[code], 1.0)
+            rows = coarse.counts[code] * times
+            smooth = np.diff(coarse.below(code, at)) * rows
             # of 30 rows in parts 10 and 20 by the shape, and measured 18 and 14: 17 and 13 add up to 30
-            apart = measured[own] + (rows - measured[own].sum()) / self.parts[place] - smooth
-            free = max(1, self.parts[place] - 1)
+            apart = measured[own] + (rows - measured[own].sum()) / self.parts[code] - smooth
+            free = max(1, self.parts[code] - 1)
             far, noise = float(apart @ apart) / free, self.variance
             # squares of Laplace noise have variance 5: of 7 free ones, the mean has a deviation of .85
             told = far > noise * (1 + BEYOND * sqrt(5 / free))
             near = np.maximum(smooth + apart * (1 - noise / far), 0.0) if told else smooth
             near = near if latest is None else np.where(starts[own] <= latest, near, 0.0)
-            found[own] = near / near.sum() * coarse.counts[place]
+            found[own] = near / near.sum() * coarse.counts[code]
         return FinerShape(self.kind, tuple(ends.tolist()), BinShape(np.array(widths, dtype=float), found))
 
 
@@ -135,9 +135,9 @@ class FinerShape:
     ends: tuple[int, ...]
     shape: BinShape
 
-    def drawn_steps(self, place: int, count: int, source: BitSource) -> list[int]:
+    def drawn_steps(self, code: int, count: int, source: BitSource) -> list[int]:
         """Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all."""
-        first, last = self.ends[place : place + 2]
+        first, last = self.ends[code : code + 2]
         reached = np.cumsum(self.shape.counts[first:last])
         uniform = uniform_numbers(count, source)
         which = np.minimum(np.searchsorted(reached, uniform * reached[-1], side="right"), last - first - 1)

@@ -26,7 +26,7 @@ def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[R
             elif other == column.name:
                 wrong.append(f"{said} names the column itself")
             elif not columns[numbers[other]].missing:
-                wrong.append(f"{said}: column {other!r} has no place for gaps: give it missing = true")
+                wrong.append(f"{said}: column {other!r} has no category for gaps: give it missing = true")
             else:
                 text = f"column {column.name!r}: missing_with = {other!r}"
                 relations.append(Relation(text, [_together(columns, c, numbers[other])]))
@@ -50,14 +50,14 @@ def _only_if(
 ) -> Relation:
     """A value only where a predicate holds."""
     stated, universe = column.only_if or "", tuple(c.universe for c in columns)
-    text = f"`{column.universe.place_names[-1]}` | ({stated})"
+    text = f"`{column.universe.category_names[-1]}` | ({stated})"
     said = f"column {column.name!r}: only_if = {stated!r}"
     if (compared := known.relation(text)) is not None:
         return Relation(said, compared.rules)
     for name in parse(stated).names:
         found = find(universe, name)
         if found is None:
-            raise ValueError(f"unknown attribute or place {shorten(name)!r}{nearest(universe, name)}")
+            raise ValueError(f"unknown attribute or category {shorten(name)!r}{nearest(universe, name)}")
         if found[0] == numbers[column.name]:
             raise ValueError("it names the column itself")
     rules = compiled([text], lambda name: find(universe, name), [c.size for c in universe])

@@ -1,4 +1,4 @@
-"""Columns whose places a release shall learn from the data, for a stated share of its privacy."""
+"""Columns whose categories a release shall learn from the data, for a stated share of its privacy."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parsed
 
-Places = Mapping[str, Sequence[str]]
+Values = Mapping[str, Sequence[str]]
 """By column, the values or the cuts that were learned, as texts."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the places of a column cost, and how many there are; public.
+    """What the categories of a column cost, and how many there are; public.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Learned:
 @final
 @dataclass(frozen=True, slots=True)
 class OpenSchema:
-    """A schema some of whose columns are to learn their places: ``values = "learn"``, ``cuts = "learn"``.
+    """A schema some of whose columns are to learn their categories: ``values = "learn"``, ``cuts = "learn"``.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ class OpenSchema:
         if spent >= 1:
             raise ValueError("share: the shares of all columns that learn must add up to less than 1")
         ruled = {outline.names[c] for rule in outline.domain.rules for c in rule.columns}
-        for each in asked:  # a row that keeps the rule now must keep it with the places learned
+        for each in asked:  # a row that keeps the rule now must keep it with the categories learned
             if each.column in ruled:
                 raise ValueError(
-                    f"valid: no rule can speak of column {each.column!r}, whose places are learned"
+                    f"valid: no rule can speak of column {each.column!r}, whose categories are learned"
                 )
         object.__setattr__(self, "outline", outline)
         object.__setattr__(self, "asked", asked)
@@ -93,19 +93,19 @@ class OpenSchema:
     def _books(self) -> dict[str, Book]:
         return {column.name: column.determines for column in self.outline.columns if column.determines}
 
-    def learned(self, places: Places) -> Schema:
-        """Return the schema with the places that were learned; errors as `smalldb.schema.parse_schema`."""
-        return parsed(self.text, places, books=self._books)[0]
+    def learned(self, categories: Values) -> Schema:
+        """Return the schema with the learned categories; errors as `smalldb.schema.parse_schema`."""
+        return parsed(self.text, categories, books=self._books)[0]
 
     def written(self, found: Schema) -> str:
-        """Write the TOML text with the places of a schema that it has `learned`; as public as they are."""
+        """Write the TOML text with the categories that a schema has `learned`; as public as they are."""
         given = tomllib.loads(self.text, parse_float=Decimal)
         for name, book in self._books.items():
             given["columns"][name] = with_book(given["columns"][name], book)
         for asked in self.asked:
             kind = found.columns[found.names.index(asked.column)].kind
-            places = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)
-            given["columns"][asked.column] = filled(given["columns"][asked.column], asked.what, [*places])
+            categories = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)
+            given["columns"][asked.column] = filled(given["columns"][asked.column], asked.what, [*categories])
         return schema_text(given)
 
 

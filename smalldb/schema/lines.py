@@ -125,8 +125,8 @@ def with_lines(
         named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
         own = "" if said.startswith("column ") else named
         at = [str(line) for line in (line_of(lines, path) for path in paths) if line is not None]
-        placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
-        found.append(f"{own}{said}{placed}")
+        located = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
+        found.append(f"{own}{said}{located}")
     return found
 
 

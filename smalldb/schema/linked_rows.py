@@ -32,12 +32,12 @@ Texts = npt.NDArray[Any]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A table row by row: places of its columns, and the texts of its keys; and what is wrong with it.
+class CodedTable:
+    """A table row by row: codes of its columns, and the texts of its keys; and what is wrong with it.
 
     Attributes
     ----------
-    places
+    codes
         Shape (r, C).
     keys
         Of each column of keys, the text of each row; empty: a gap.
@@ -45,7 +45,7 @@ class Placed:
         What it would be refused for.
     """
 
-    places: Integers
+    codes: Integers
     keys: tuple[Texts, ...]
     wrong: tuple[str, ...]
 
@@ -53,7 +53,7 @@ class Placed:
 @final
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Two related tables of which nothing is refused: places of both, and the parent of each child."""
+    """Two related tables of which nothing is refused: codes of both, and the parent of each child."""
 
     parents: Integers
     children: Integers
@@ -160,9 +160,9 @@ def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
     """
     if schema.whole is not None:
         return _read_long(tables, schema, schema.whole)
-    placed = {name: placed_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
-    wrong = [f"table {name!r}: {said}" for name, found in placed.items() for said in found.wrong]
-    faults, of = linked_keys(placed, schema)
+    coded = {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    wrong = [f"table {name!r}: {said}" for name, found in coded.items() for said in found.wrong]
+    faults, of = linked_keys(coded, schema)
     for name in schema.tables:
         key = schema.key if name == schema.unit else schema.child_key
         if faults.gaps[name]:
@@ -176,14 +176,14 @@ def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
         )
     if wrong:
         raise DataError(f"{joined(wrong)}: smalldb schema check says how many rows")
-    parents, children = (placed[name].places for name in schema.tables)
+    parents, children = (coded[name].codes for name in schema.tables)
     kept = of >= 0
     return Linked(parents, children[kept], of[kept])
 
 
 def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
     """Read a long table: persons, with what all their rows say of them, and their rows."""
-    found = placed_rows(table, whole, (schema.key,))
+    found = coded_rows(table, whole, (schema.key,))
     wrong, ids = [*found.wrong], found.keys[0]
     if (ids == "").any():
         wrong.append(f"column {schema.key!r} has gaps: each row needs a person")
@@ -192,8 +192,8 @@ def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
     first[of[::-1]] = np.arange(len(of))[::-1]
     fixed = [whole.names.index(name) for name in schema.parents.names]
     others = [whole.names.index(name) for name in schema.children.names]
-    parents = found.places[first][:, fixed]
-    unlike = (found.places[:, fixed] != parents[of]).any(axis=0)
+    parents = found.codes[first][:, fixed]
+    unlike = (found.codes[:, fixed] != parents[of]).any(axis=0)
     wrong += [
         f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: mend the rows, "
         "or take it out of fixed from public knowledge"
@@ -202,12 +202,12 @@ def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
     ]
     if wrong:
         raise DataError(joined(wrong))
-    return Linked(parents, found.places[:, others], np.asarray(of, dtype=np.int64))
+    return Linked(parents, found.codes[:, others], np.asarray(of, dtype=np.int64))
 
 
-def linked_keys(placed: Mapping[str, Placed], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:
+def linked_keys(coded: Mapping[str, CodedTable], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:
     """Return what is wrong with keys, and the number of the parent of each child, -1: none."""
-    parents, children = placed[schema.unit], placed[schema.child]
+    parents, children = coded[schema.unit], coded[schema.child]
     keys, links = parents.keys[0], children.keys[-1]
     own = {schema.unit: keys, schema.child: children.keys[0] if schema.child_key is not None else None}
     gaps = {name: 0 if each is None else int((each == "").sum()) for name, each in own.items()}
@@ -225,7 +225,7 @@ def linked_keys(placed: Mapping[str, Placed], schema: RelatedSchema) -> tuple[Li
     return LinkFaults(twice, gaps, int((of < 0).sum()), beyond), of
 
 
-def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
+def coded_rows(table: Any, schema: Schema, keys: Sequence[str]) -> CodedTable:
     """Read a table row by row; what is wrong with its rows is in the result. Errors as `check_columns`."""
     path: str | None = None
     held: AbstractContextManager[object] = nullcontext()
@@ -233,25 +233,25 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
         path = rereadable(os.fspath(table), has_lines(os.fspath(table)))
         held = unchanged(path)
     wrong, outside, refused = dict[str, str](), set[int](), False
-    places, texts = list[Integers](), [list[Texts]() for _ in keys]
+    codes, texts = list[Integers](), [list[Texts]() for _ in keys]
     domain, width = schema.domain, len(schema.columns)
     with held:
         for fields, _ in _pieces(table if path is None else path, schema, keys):
-            block = np.column_stack(schema.placed(fields[:width], wrong, outside))
+            block = np.column_stack(schema.coded(fields[:width], wrong, outside))
             if not wrong:
                 kept = domain.contains(block)
                 if not kept.all():
                     refused = True
                     outside.update(domain.broken(block[~kept]))
-            places.append(block)
+            codes.append(block)
             for own, given, key in zip(texts, fields[width:], keys, strict=True):
                 own.append(_texts(given, key))
     said = [*wrong.values()]
     if refused or outside:
         said.append(told(domain.valid, outside))
     empty = np.zeros((0, width), dtype=np.int64)
-    return Placed(
-        np.concatenate([empty, *places]),
+    return CodedTable(
+        np.concatenate([empty, *codes]),
         tuple(np.concatenate([np.zeros(0, dtype=object), *own]) for own in texts),
         tuple(said),
     )

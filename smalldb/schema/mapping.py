@@ -10,14 +10,14 @@ from typing import final
 import numpy as np
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Booleans, Integers, Places
+from queries.arrays import Booleans, Codes, Integers
 from queries.broken import rule_texts
 from queries.expressions import suggestion
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.named_tables import named_tables
 from queries.names import unknown
-from queries.packing import places_dtype
+from queries.packing import codes_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.schema.comparisons import Comparisons, compared_relations
@@ -34,10 +34,10 @@ from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
-MAX_CODED = 1 << 28  # places by attributes, of all columns: a byte each
+MAX_CODED = 1 << 28  # categories by attributes, of all columns: a byte each
 TOO_LARGE = (
-    'the columns have more than 2^28 places by attributes together: coding = "bits" makes fewer attributes; '
-    "or join places"
+    "the columns have more than 2^28 categories by attributes together: "
+    'coding = "bits" makes fewer attributes; or join categories'
 )
 
 
@@ -47,7 +47,7 @@ def too_many_columns(count: int) -> str:
 
 
 def coded_cells(column: Column) -> int:
-    """Count the cells of a column's table of places by attributes."""
+    """Count the cells of a column's table of categories by attributes."""
     return column.universe.size * len(column.universe.attributes)
 
 
@@ -61,7 +61,7 @@ class Schema:
     columns
         In the order in which a decoded table has them.
     valid
-        Which rows can exist: a predicate over attributes and places, or an order between columns such as
+        Which rows can exist: a predicate over attributes and categories, or an order between columns such as
         ``exit >= injection``; or several (rules, which all must hold).
     queries
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
@@ -85,7 +85,7 @@ class Schema:
     Attributes
     ----------
     domain
-        The universe: the places of each column in turn, and as rules all that the schema says of rows.
+        The universe: the categories of each column in turn, and as rules all that the schema says of rows.
     orders
         The orders between columns.
 
@@ -194,11 +194,11 @@ class Schema:
         """
         stripped = [str(name).strip() for name in given]
         wanted = [*self.names, *([] if counts is None else [counts])]
-        places, times = {name: i for i, name in enumerate(stripped)}, Counter(stripped)
+        positions, times = {name: i for i, name in enumerate(stripped)}, Counter(stripped)
         if counts in self.names:
             raise ValueError(f"column {counts!r} cannot hold counts: it is in the schema")
         for name in wanted:
-            if name not in places:
+            if name not in positions:
                 raise ValueError(f"the table has no column {name!r}{suggestion(name, stripped)}")
             if times[name] > 1:
                 raise ValueError(f"the table has two columns {name!r}")
@@ -210,7 +210,7 @@ class Schema:
                         f"the schema has no column {name!r}{suggestion(name, self.names)}: "
                         "describe it, or list it under ignore"
                     )
-        return [places[name] for name in wanted]
+        return [positions[name] for name in wanted]
 
     def encode(self, frame: pd.DataFrame, counts: str | None = None) -> Rows:
         """Count the rows of a table.
@@ -227,7 +227,7 @@ class Schema:
         ValueError, TypeError
             Other columns than the schema's (seen without looking at a value).
         DataError
-            A field that its column gives no place, a row that `valid` rules out, a count that is none.
+            A field that its column does not cover, a row that `valid` rules out, a count that is none.
         """
         return self.count(self.pieces(as_frame(frame), counts), counts)
 
@@ -248,9 +248,9 @@ class Schema:
             Columns that are read besides, as they stand.
         """
         names = list(frame.columns)
-        places = [*self.chosen(names, counts), *map(names.index, keys)]
+        positions = [*self.chosen(names, counts), *map(names.index, keys)]
         chunks = (frame.iloc[i : i + CHUNK] for i in range(0, len(frame), CHUNK))
-        return (([chunk.iloc[:, j] for j in places], None) for chunk in chunks)
+        return (([chunk.iloc[:, j] for j in positions], None) for chunk in chunks)
 
     def count(self, pieces: Iterable[Piece], counts: str | None = None) -> Rows:
         """Count the rows of a table that comes in pieces; memory grows with the distinct rows only.
@@ -270,9 +270,9 @@ class Schema:
         step, outside = ": smalldb schema check says how many rows, and which", set[int]()
         return tally(self.domain, self._counted_pieces(pieces, counts, outside), step, outside)
 
-    def placed(self, fields: Sequence[Fields], wrong: dict[str, str], outside: set[int]) -> list[Integers]:
+    def coded(self, fields: Sequence[Fields], wrong: dict[str, str], outside: set[int]) -> list[Integers]:
         """
-        Return the place of each field of a piece, column by column, and add what is wrong to the two.
+        Return the code of each field of a piece, column by column, and add what is wrong to the two.
 
         `wrong` gets the first problem of each column, `outside` the numbers of the orders that rows break.
 
@@ -300,14 +300,14 @@ class Schema:
         return {numbers[text]: rows for text, rows in broken.items()}
 
     def decode(
-        self, places: Places, *, middle: bool = False, rng: int | BitSource | None = None
+        self, codes: Codes, *, middle: bool = False, rng: int | BitSource | None = None
     ) -> pd.DataFrame:
-        """Write rows of places, shape (r, C), as a table: the schema's columns with their dtypes.
+        """Write rows of codes, shape (r, C), as a table: the schema's columns with their dtypes.
 
         Parameters
         ----------
-        places
-            Released places.
+        codes
+            Released codes.
         middle
             Whether a bin is its middle. Otherwise it is a value of the bin, drawn by the shape of all bins of
             the column (`bin_shapes`), of columns in an order uniformly: numbers of some digits, days, or
@@ -318,37 +318,37 @@ class Schema:
         Raises
         ------
         ValueError
-            A place that its column does not have, or another number of columns; a row in whose places no
+            A code that its column does not have, or another number of columns; a row in whose categories no
             values keep the orders between columns.
         """
-        if places.ndim != 2 or places.shape[1] != len(self.columns):
-            raise ValueError(f"rows must be places of shape (r, {len(self.columns)})")
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns):
+            raise ValueError(f"rows must be codes of shape (r, {len(self.columns)})")
         source = None if middle else bit_source(rng)
-        steps = ordered_steps(self.orders, places, source)
+        steps = ordered_steps(self.orders, codes, source)
         values = {
-            column.name: column.holding(places[:, c], steps[c])
+            column.name: column.holding(codes[:, c], steps[c])
             if c in steps
-            else column.decode(places[:, c], source)
+            else column.decode(codes[:, c], source)
             for c, column in enumerate(self.columns)
         }
         known = {column.name: column for column in self.released}
         for each in self.derived:
             values[each.column.name] = each.written(each.of(values, known))
-        numbers = np.arange(1, len(places) + 1)
+        numbers = np.arange(1, len(codes) + 1)
         for column in self.ids:
             values[column.name] = column.holding(np.minimum(numbers - 1, 1), numbers.tolist())
         return pd.DataFrame(values)
 
     def _counted_pieces(
         self, pieces: Iterable[Piece], counts: str | None, outside: set[int]
-    ) -> Iterator[tuple[Places, Sequence[int] | Integers]]:
+    ) -> Iterator[tuple[Codes, Sequence[int] | Integers]]:
         """Yield the counted pieces; what is wrong with any column of any piece is told at the end.
 
         The numbers of the orders that some row breaks go to `outside`.
         """
         wrong: dict[str, str] = {}
         for fields, times in pieces:
-            found = self.placed(fields, wrong, outside)
+            found = self.coded(fields, wrong, outside)
             if not wrong:
                 yield self._counted(found, fields, times, counts)
         if wrong:
@@ -360,12 +360,12 @@ class Schema:
         fields: Sequence[Fields],
         times: Sequence[int] | None,
         counts: str | None,
-    ) -> tuple[Places, Sequence[int] | Integers]:
+    ) -> tuple[Codes, Sequence[int] | Integers]:
         sizes = self.domain.sizes
-        places = np.empty((len(fields[0]), len(sizes)), dtype=places_dtype(sizes), order="F")
+        codes = np.empty((len(fields[0]), len(sizes)), dtype=codes_dtype(sizes), order="F")
         for c, each in enumerate(found):
-            places[:, c] = each
+            codes[:, c] = each
         if counts is not None:
             stated = read_counts(fields[-1], counts)
-            return places, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
-        return distinct(places, sizes) if times is None else (places, times)
+            return codes, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
+        return distinct(codes, sizes) if times is None else (codes, times)

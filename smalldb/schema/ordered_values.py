@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Integers, Places
+from queries.arrays import Booleans, Codes, Integers
 from smalldb.exact.bits import BitSource
 from smalldb.schema.fields import as_field
 from smalldb.schema.kinds import Dates
@@ -21,8 +21,8 @@ Spans: TypeAlias = dict[int, tuple[int, int]]
 Steps: TypeAlias = list[int | None]
 
 
-def ordered_steps(orders: Orders, places: Places, source: BitSource | None) -> dict[int, Steps]:
-    """Choose values for rows of places, shape (r, C), that keep all orders, exactly.
+def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dict[int, Steps]:
+    """Choose values for rows of codes, shape (r, C), that keep all orders, exactly.
 
     The values of a row are uniform in their bins, independent but for the orders: where they break one, all
     of the row are drawn again. What 16 draws have not brought in order is drawn column by column, uniform
@@ -37,14 +37,14 @@ def ordered_steps(orders: Orders, places: Places, source: BitSource | None) -> d
     Raises
     ------
     ValueError
-        A row in whose places no values keep the orders.
+        A row in whose categories no values keep the orders.
     """
     found: dict[int, Steps] = {}
     kinds = {c: orders.kind(c) for group in orders.groups for c in group}
     days = {c: kind.latest for c, kind in kinds.items() if isinstance(kind, Dates)}
     latest = {c: day * orders.scale[c] for c, day in days.items() if day is not None}
     for group in orders.groups:
-        distinct, of_row = np.unique(places[:, group], axis=0, return_inverse=True)
+        distinct, of_row = np.unique(codes[:, group], axis=0, return_inverse=True)
         of_row = of_row.reshape(-1)
         settings = [dict(zip(group, setting, strict=True)) for setting in distinct.tolist()]
         spans = [_spans(orders, setting, {} if source is None else latest) for setting in settings]
@@ -65,7 +65,7 @@ def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]
 
     Where they leave it, no date is ahead of the `latest` value of its column.
     """
-    present = [c for c, place in setting.items() if place < orders.columns[c].kind.size]
+    present = [c for c, code in setting.items() if code < orders.columns[c].kind.size]
     spans = {c: orders.span(c, setting[c]) for c in present}
     pairs = [pair for pair in orders.strict if pair[0] in spans and pair[1] in spans]
     for c in present:
@@ -76,7 +76,7 @@ def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]
         most = min([spans[c][1], *ends, *(orders.greatest(spans[p[1]][1], p) for p in pairs if p[0] == c)])
         spans[c] = spans[c][0], most
     if any(least > most for least, most in spans.values()):
-        raise ValueError("a row has places in which no values keep the orders of valid")
+        raise ValueError("a row has categories in which no values keep the orders of valid")
     return spans
 
 

@@ -61,9 +61,10 @@ class Path(NamedTuple):
     columns
         From the lowest to the highest.
     reached
-        By place of the first, the least value of the last.
+        By category of the first, the least value of the last.
     held
-        Which places of the first and the last can stand together: bool, shaped by their places without gaps.
+        Which categories of the first and the last can stand together: bool, shaped by their categories
+        without gaps.
     follows
         Whether a shorter path and the last step say as much.
     """
@@ -99,7 +100,7 @@ class Orders:
     scale
         By column, how many of the smallest common units one step of its grid is.
     spans
-        By column and place, the least and the greatest value, in common units.
+        By column and category, the least and the greatest value, in common units.
     """
 
     columns: tuple[Column, ...]
@@ -132,9 +133,9 @@ class Orders:
         assert isinstance(kind, Measured)
         return kind
 
-    def span(self, column: int, place: int) -> tuple[int, int]:
-        """Return the least and the greatest value of a place, in common units."""
-        return self.spans[column][place]
+    def span(self, column: int, code: int) -> tuple[int, int]:
+        """Return the least and the greatest value of a category, in common units."""
+        return self.spans[column][code]
 
     def least(self, value: int, pair: tuple[int, int]) -> int:
         """Return the least value that the second column of a pair can have beside one of the first."""
@@ -160,10 +161,10 @@ class Orders:
         return [[c for c in sequence if c in group] for group in found]
 
     def relations(self) -> tuple[Relation, ...]:
-        """Return what the orders say of places: a row of places can exist if values in it keep all orders.
+        """Return what the orders say of categories: a row of codes can exist if values in it keep all orders.
 
         Values exist if, along every path of columns without gaps, the least value of the last that is not
-        below the first is in its place: the least values of all columns are then such values.
+        below the first is in its category: the least values of all columns are then such values.
 
         Raises
         ------
@@ -207,7 +208,7 @@ class Orders:
                 if own > MAX_RULE_CELLS or cells > MAX_RULES_CELLS or len(waiting) == MAX_PATHS:
                     raise ValueError(
                         f"valid: the order of {self.columns[path.columns[0]].name!r} and "
-                        f"{self.columns[c].name!r} has more than 2^20 pairs of places, or all orders have "
+                        f"{self.columns[c].name!r} has more than 2^20 pairs of categories, or all have "
                         "more than 2^24, or 2^10 paths of columns: use fewer cuts, or fewer orders that meet"
                     )
                 waiting.append(self._longer(path, c))
@@ -218,12 +219,12 @@ class Orders:
         reached = tuple(self.least(value, pair) for value in path.reached)
         held = self._within(reached, column)
         edge = self._within([self.least(low, pair) for low, _ in self.spans[pair[0]]], column)
-        joint = path.held.astype(np.float32) @ edge.astype(np.float32) > 0  # at some place between
+        joint = path.held.astype(np.float32) @ edge.astype(np.float32) > 0  # in some category between
         follows = len(path.columns) > 1 and not (joint & ~held).any()
         return Path((*path.columns, column), reached, held, follows)
 
     def _within(self, values: Sequence[int], column: int) -> Booleans:
-        """Tell which values are not above the last one of which places, shape (values, places)."""
+        """Tell which values are not above the last one of which categories, shape (values, categories)."""
         ends = [high for _, high in self.spans[column]]
         held: Booleans = np.array(values, dtype=object)[:, None] <= np.array(ends, dtype=object)[None, :]
         return held.astype(bool)
@@ -252,7 +253,7 @@ class Orders:
         fields
             The columns of a piece of a table.
         found
-            Their places, as `Column.found` has found them; what has none keeps every order.
+            Their codes, as `Column.found` has found them; what has none keeps every order.
         """
         ranks, there = self._ranked(fields, found)
         rows: dict[str, Booleans] = {}
@@ -342,7 +343,7 @@ def inexact(column: Column) -> str | None:
     numbered = getattr(dtype, "kind", "O") == "f"
     if numbered or (isinstance(kind, Cuts) and kind.decimals and kind.numbers.plain):
         digits = _EXACT_SINGLE if numbered and dtype.itemsize == 4 else _EXACT
-        most = max(abs(step) for place in range(kind.size) for step in kind.steps(place))
+        most = max(abs(step) for category in range(kind.size) for step in kind.steps(category))
         if most >= 10**digits:
             return (
                 f"column {column.name!r} has numbers of more than {digits} digits, "
@@ -350,7 +351,7 @@ def inexact(column: Column) -> str | None:
             )
     series, _ = column.ends()
     texts = spelled(series, column.numbers.decimal)
-    steps = [step for place in range(kind.size) for step in kind.steps(place)]
+    steps = [step for category in range(kind.size) for step in kind.steps(category)]
     read = [] if texts is None else [kind.value(texts[1][code]) for code in texts[0]]
     if read[: len(steps)] != [step * kind.unit for step in steps]:
         return (

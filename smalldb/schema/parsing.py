@@ -44,7 +44,7 @@ from smalldb.schema.orders import is_order
 from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
-MOST_PLACED = 20  # faults of relations that are told with lines of their own: no more are shown
+MOST_LOCATED = 20  # faults of relations that are told with lines of their own: no more are shown
 ID, MAX_ID = "id", 10**12  # of rows
 
 
@@ -83,7 +83,7 @@ def parse_schema(text: str, folder: str = "") -> Schema:
     schema, asked = parsed(text, folder=folder)
     if asked:
         raise ValueError(
-            f"column {asked[0].column!r} learns its places from the data, for a share of epsilon: "
+            f"column {asked[0].column!r} learns its categories from the data, for a share of epsilon: "
             "that takes smalldb.release(data, schema=...) or generate, whose --schema-out writes them out"
         )
     return schema
@@ -189,12 +189,12 @@ def table_of(
                 return schema, tuple(asked)
         except ValueError as error:
             each = error.each if isinstance(error, Faults) else (str(error),)
-            wrong += [(said, _path_of(said, tables, rules or ())) for said in each[:MOST_PLACED]]
-            wrong += [(said, ("valid",)) for said in each[MOST_PLACED:]]
+            wrong += [(said, _path_of(said, tables, rules or ())) for said in each[:MOST_LOCATED]]
+            wrong += [(said, ("valid",)) for said in each[MOST_LOCATED:]]
     else:
         unread = unreadable(None, rules or ())
-        wrong += [(said, _path_of(said, {}, rules or ())) for said in unread[:MOST_PLACED]]
-        wrong += [(said, ("valid",)) for said in unread[MOST_PLACED:]]
+        wrong += [(said, _path_of(said, {}, rules or ())) for said in unread[:MOST_LOCATED]]
+        wrong += [(said, ("valid",)) for said in unread[MOST_LOCATED:]]
     raise ValueError(joined(with_lines(wrong, lines())) + rest)
 
 
@@ -306,7 +306,7 @@ def _column(name: str, given: object, folder: str = "") -> Column:
         raise _Wrong(*wrong)
     if "share" in given and "finer" not in given:
         raise _Wrong(
-            Fault('share is for places that are learned, as in cuts = "learn", or for finer', "share")
+            Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
         )
     try:
         made = _BUILD[kind](given)

@@ -43,7 +43,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
         table["columns"] = {**columns, person: own}
     whole, asked = table_of(table, lambda: key_lines(text), folder=folder)
     if asked:
-        wrong.append(f"column {asked[0].column!r}: persons' tables learn no places: write them out")
+        wrong.append(f"column {asked[0].column!r}: persons' tables learn no categories: write them out")
     lacking = [name for name in fixed if name not in whole.names]
     wrong += [f"fixed: no column {name!r}{suggestion(name, whole.names)}" for name in lacking]
     if not wrong and len(fixed) == len(whole.columns):

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Integers, Places
+from queries.arrays import Codes, Integers
 from queries.broken import RuledOut, told
 from queries.late import pd
-from queries.packing import merge, pack_places, unpack_places
+from queries.packing import merge, pack_codes, unpack_codes
 from queries.rows import MAX_TOTAL
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
@@ -27,11 +27,11 @@ _COUNT = re.compile("[0-9]{1,19}")
 
 def tally(
     domain: Domain,
-    pieces: Iterable[tuple[Places, Sequence[int] | Integers]],
+    pieces: Iterable[tuple[Codes, Sequence[int] | Integers]],
     step: str = "",
     outside: set[int] | None = None,
 ) -> Rows:
-    """Add up rows of places, shape (r, C), with how often each occurs; memory grows with the distinct rows.
+    """Add up rows of codes, shape (r, C), with how often each occurs; memory grows with the distinct rows.
 
     Raises
     ------
@@ -40,14 +40,14 @@ def tally(
         are `outside`, by their numbers, once all pieces are read; or counts that add up to 2^62 or more.
     """
     outside, refused = set() if outside is None else outside, False  # those of all pieces are told
-    runs = [Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
+    runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
     n = 0
-    for places, counts in pieces:
+    for codes, counts in pieces:
         n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
         if n >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
         try:
-            runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
+            runs.append(Rows.from_codes(domain, codes, np.asarray(counts, dtype=np.int64)))
         except RuledOut as error:
             outside |= error.numbers
             refused = True
@@ -62,10 +62,10 @@ def tally(
     return runs[0]
 
 
-def distinct(places: Places, sizes: Sequence[int]) -> tuple[Places, Integers]:
-    """Return the distinct rows of rows of places, shape (r, C), ascending, and how often each occurs."""
-    words, times = merge(pack_places(places, sizes))
-    return unpack_places(words, sizes), times
+def distinct(codes: Codes, sizes: Sequence[int]) -> tuple[Codes, Integers]:
+    """Return the distinct rows of rows of codes, shape (r, C), ascending, and how often each occurs."""
+    words, times = merge(pack_codes(codes, sizes))
+    return unpack_codes(words, sizes), times
 
 
 def objects(values: Sequence[object]) -> npt.NDArray[Any]:

@@ -35,7 +35,7 @@ def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> l
 def _too_wide(queries: QueryClass, columns: int) -> list[str]:
     """Tell which tables have more columns than there are.
 
-    Other classes speak of attributes: how many there are is not known before a column has learned its places.
+    Other classes speak of attributes: how many is not known before a column has learned its categories.
     """
     parts = queries.parts if isinstance(queries, Union) else (queries,)
     return [

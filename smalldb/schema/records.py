@@ -230,10 +230,10 @@ def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
         if wide:
             said = f"it is in UTF-16: take encoding utf-16 ({named_in})"
         raise ValueError(f"{path} is not a CSV file in {form.told}: {said}")
-    for place, name in enumerate(names, start=1):
+    for position, name in enumerate(names, start=1):
         if found := re.search(r"[\x00-\x08]", name):
             raise ValueError(
-                f"{path} is not a table with names: the name of column {place} holds a control "
+                f"{path} is not a table with names: the name of column {position} holds a control "
                 f"character (U+{ord(found[0]):04X})"
             )
 

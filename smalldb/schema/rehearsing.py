@@ -20,7 +20,8 @@ from smalldb.schema.tables import table_pieces
 def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     """Write both ends of every bin of every column, and the gap, in a format, and read them again.
 
-    It looks at the schema alone, so what it refuses is public. Columns with equally many places make a table.
+    It looks at the schema alone, so what it refuses is public. Columns with equally many categories make a
+    table.
 
     Returns
     -------
@@ -30,7 +31,7 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     Raises
     ------
     ValueError
-        A column that the format cannot write, or that is read again with another place: names it.
+        A column that the format cannot write, or that is read again with another code: names it.
     OSError
         The folder of temporary files cannot be written.
     """
@@ -38,7 +39,7 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     with TemporaryDirectory(prefix="smalldb-") as folder:
         path = os.path.join(folder, f"rehearsal.{form}")
         alone = [column.alone() for column in schema.released]
-        for _, group in groupby(sorted(alone, key=_places), _places):
+        for _, group in groupby(sorted(alone, key=_size), _size):
             columns = [*group]
             stated = agreed(file, schema.file)
             length = _length(columns, form, path, stated)
@@ -54,7 +55,7 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     return size
 
 
-def _places(column: Column) -> int:
+def _size(column: Column) -> int:
     return column.universe.size
 
 

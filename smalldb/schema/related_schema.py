@@ -127,7 +127,7 @@ def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
         raise Faults(wrong)
     found, read = _links(tables, given["unit"]), dict[str, Schema]()
     wrong += found
-    places = key_lines(text)
+    positions = key_lines(text)
     for name, described in tables.items():
         if not NAME.fullmatch(name):
             wrong.append(f"table {name!r}: a name of letters, digits, _, - and spaces is needed")
@@ -136,7 +136,7 @@ def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
             continue
         link = described.get("link", _key_of(tables, given["unit"])) if "parent" in described else None
         described = described if link is None else {**described, "link": link}
-        faults, schema = _schema(name, described, given.get("file"), places, folder)
+        faults, schema = _schema(name, described, given.get("file"), positions, folder)
         wrong += faults
         if schema is not None:
             read[name] = schema
@@ -207,7 +207,7 @@ def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
 
 
 def _schema(
-    name: str, described: Mapping[str, Any], file: object, places: Mapping[Path, int], folder: str
+    name: str, described: Mapping[str, Any], file: object, positions: Mapping[Path, int], folder: str
 ) -> tuple[list[str], Schema | None]:
     """Read the schema of a table, and tell what is wrong with it."""
     wrong = list[str]()
@@ -246,13 +246,15 @@ def _schema(
                     f'column {key!r} links rows and is written anew: give it no table, or kind = "id"'
                 )
         table["columns"] = {**columns, **{key: {"kind": "id"} for key in keys if key and key not in columns}}
-    lines = {path[2:]: line for path, line in places.items() if path[:2] == ("tables", name)}
+    lines = {path[2:]: line for path, line in positions.items() if path[:2] == ("tables", name)}
     schema = None
     if not wrong:
         try:
             schema, asked = table_of(table, lambda: lines, folder=folder)
             if asked:
-                wrong.append(f"column {asked[0].column!r}: related tables learn no places: write them out")
+                wrong.append(
+                    f"column {asked[0].column!r}: related tables learn no categories: write them out"
+                )
         except ValueError as error:
             wrong.append(str(error))
     return [f"table {name!r}: {said}" for said in wrong], None if wrong else schema

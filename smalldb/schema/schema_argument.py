@@ -31,7 +31,7 @@ def as_schema(given: SchemaLike) -> Schema:
 
 
 def open_or_none(given: SchemaLike | None, domain: object = None) -> Schema | OpenSchema | None:
-    """Return the schema of an argument, which may have columns that are to learn their places.
+    """Return the schema of an argument, which may have columns that are to learn their categories.
 
     Errors as `schema_or_none`.
     """

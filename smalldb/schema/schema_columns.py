@@ -1,4 +1,4 @@
-"""A column of a table: its kind, its place for gaps, and how fields become places and back."""
+"""A column of a table: its kind, its category for gaps, and how fields become codes and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
-from queries.arrays import Places
+from queries.arrays import Codes
 from queries.expressions import suggestion
 from queries.late import pd
 from smalldb.exact.bits import BitSource
@@ -25,7 +25,7 @@ from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers
 from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
 
-UNKNOWN = -1  # a field without a place
+UNKNOWN = -1  # a field that no category covers
 
 _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
 
@@ -33,9 +33,9 @@ _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, its places and their attributes; all of it public.
+    """A column, its categories and their attributes; all of it public.
 
-    Decoding any place and encoding what comes out gives that place again: checked when a column is made.
+    Decoding any code and encoding what comes out gives that code again: checked when a column is made.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ class Column:
     coding
         One of ``kind.codings``; None: the first of them.
     missing
-        Whether gaps have a place, the last; otherwise they are refused.
+        Whether gaps have a category, the last; otherwise they are refused.
     gaps
         Fields that are gaps, beside the empty one and what pandas calls missing; needs `missing`.
     unknown
-        Whether fields without a place count as gaps; otherwise they are refused.
+        Whether fields that no category covers count as gaps; otherwise they are refused.
     dtype
         Of the decoded column, as pandas names it; None: as the kind has it.
     missing_with
@@ -62,12 +62,12 @@ class Column:
     description, unit
         For people: what the column is, and what its numbers count.
     finer
-        Smaller bins, which a release measures beside the places; None: it does not.
+        Smaller bins, which a release measures beside the categories; None: it does not.
 
     Attributes
     ----------
     universe
-        The column of the domain: its places, named as people read them, and its attributes.
+        The column of the domain: its categories, named as people read them, and its attributes.
 
     Raises
     ------
@@ -124,13 +124,13 @@ class Column:
         """Return the column without what it says of others."""
         return replace(self, missing_with=(), only_if=None, determines=())
 
-    def places(self, fields: Fields) -> npt.NDArray[np.int64]:
-        """Find the place of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.
+    def codes(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the code of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.
 
         Raises
         ------
         DataError
-            A gap or another field that has no place: names the column, nothing else.
+            A gap or another field that no category covers: names the column, nothing else.
         """
         found = self.found(fields)
         problem = self.problem(found)
@@ -139,20 +139,20 @@ class Column:
         return found
 
     def problem(self, found: npt.NDArray[np.int64]) -> str | None:
-        """Tell what is wrong with the places that `found` has found; None: nothing."""
+        """Tell what is wrong with the codes that `found` has found; None: nothing."""
         if (found == UNKNOWN).any():
             others = '"other" or ' if isinstance(self.kind, Categories) else ""
             return (
-                f"column {self.name!r} has values that its schema gives no place: "
-                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place, '
+                f"column {self.name!r} has values that its schema does not cover: "
+                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a category, '
                 'and missing = ["NA", "-"] lists what means a gap'
             )
         if not self.missing and (found == self.kind.size).any():
-            return f"column {self.name!r} has missing values: missing = true gives them a place"
+            return f"column {self.name!r} has missing values: missing = true gives them a category"
         return None
 
     def found(self, fields: Fields) -> npt.NDArray[np.int64]:
-        """Find the place of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
+        """Find the code of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
 
         Raises
         ------
@@ -162,20 +162,20 @@ class Column:
         return self._found(fields, self.kind)
 
     def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
-        """Find the finer bin of each field, as `found` finds places; of a gap the number of finer bins."""
+        """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
         return self._found(fields, self.kind if self.finer is None else self.finer.kind)
 
     def _found(self, fields: Fields, kind: Kind) -> npt.NDArray[np.int64]:
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
-        codes, distinct = texts
+        inverse, distinct = texts
         size, blank = kind.size, {"", *self.gaps}
         beyond = size if self.unknown else UNKNOWN
         # 99.0 is a gap where 99 is one, but not if a point stands between thousands
         short = without_zeros if self.numbers.plain else str
-        places = [size if {text, short(text)} & blank else kind.place(text) for text in distinct]
-        return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
+        codes = [size if {text, short(text)} & blank else kind.code(text) for text in distinct]
+        return np.array([beyond if p is None else p for p in codes], dtype=np.int64)[inverse]
 
     def beyond(self, fields: Fields) -> tuple[int, int] | None:
         """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
@@ -183,51 +183,51 @@ class Column:
         texts = spelled(fields, self.numbers.decimal)
         if not isinstance(kind, Ranged) or texts is None:
             return None
-        codes, distinct = texts
+        inverse, distinct = texts
         short = without_zeros if self.numbers.plain else str
         gaps = {"", *self.gaps}
         sides = [0 if {text, short(text)} & gaps else kind.side(text) for text in distinct]
-        found = np.array(sides, dtype=np.int64)[codes]
+        found = np.array(sides, dtype=np.int64)[inverse]
         return int((found < 0).sum()), int((found > 0).sum())
 
-    def decode(self, places: Places, source: BitSource | None = None) -> pd.Series[Any]:
-        """Write each place, shape (r,), as a value of the column.
+    def decode(self, codes: Codes, source: BitSource | None = None) -> pd.Series[Any]:
+        """Write each code, shape (r,), as a value of the column.
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
         (`bin_shapes`), or of its finer bins where these were released (`finer_bins`); a drawn value that the
         column's dtype would round into another bin is the middle, too.
 
-        ValueError: a place that the column does not have.
+        ValueError: a code that the column does not have.
         """
-        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._values):
-            raise ValueError(f"column {self.name!r}: it has {len(self._values)} places, numbered from 0")
-        middles = self._values.iloc[places].reset_index(drop=True)
+        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(self._values):
+            raise ValueError(f"column {self.name!r}: it has {len(self._values)} categories, numbered from 0")
+        middles = self._values.iloc[codes].reset_index(drop=True)
         if source is None or not isinstance(self.kind, Binned):
             return middles
-        values: list[Value | None] = [None] * len(places)
-        shape = BinShape.of(self.kind, places)
+        values: list[Value | None] = [None] * len(codes)
+        shape = BinShape.of(self.kind, codes)
         finer = None if self.finer is None else self.finer.shape(shape)
-        for place in np.unique(places).tolist():
-            if place < self.kind.size:
-                at = np.flatnonzero(places == place).tolist()
+        for code in np.unique(codes).tolist():
+            if code < self.kind.size:
+                at = np.flatnonzero(codes == code).tolist()
                 own = shape if finer is None else finer
-                for i, value in zip(at, drawn(self.kind, place, len(at), own, source), strict=True):
+                for i, value in zip(at, drawn(self.kind, code, len(at), own, source), strict=True):
                     values[i] = value
-        return self._held(values, places)
+        return self._held(values, codes)
 
-    def holding(self, places: Places, steps: Sequence[int | None]) -> pd.Series[Any]:
-        """Write each place, shape (r,), as the value at a step of its grid; None: the middle, or a gap."""
+    def holding(self, codes: Codes, steps: Sequence[int | None]) -> pd.Series[Any]:
+        """Write each code, shape (r,), as the value at a step of its grid; None: the middle, or a gap."""
         if not isinstance(self.kind, Binned):
-            return self.decode(places)
-        middles = {place: sum(self.kind.steps(place)) // 2 for place in range(self.kind.size)}
+            return self.decode(codes)
+        middles = {code: sum(self.kind.steps(code)) // 2 for code in range(self.kind.size)}
         filled = [
-            middles.get(place) if step is None else step
-            for place, step in zip(places.tolist(), steps, strict=True)
+            middles.get(code) if step is None else step
+            for code, step in zip(codes.tolist(), steps, strict=True)
         ]
         values = {step: self.kind.at(step) for step in {*filled} if step is not None}
-        made = self._held([None if step is None else values[step] for step in filled], places)
+        made = self._held([None if step is None else values[step] for step in filled], codes)
         left = np.array([step is None for step in steps], dtype=bool)
-        return made.mask(left, self.decode(places)) if left.any() else made
+        return made.mask(left, self.decode(codes)) if left.any() else made
 
     @property
     def pandas_dtype(self) -> Any:
@@ -235,16 +235,16 @@ class Column:
         return self._dtype
 
     def ends(self) -> tuple[pd.Series[Any], npt.NDArray[np.int64]]:
-        """Return the values that a release writes at the ends of each bin, and their places.
+        """Return the values that a release writes at the ends of each bin, and their codes.
 
-        Of a place with one value that value, of a gap the gap: each twice.
+        Of a category with one value that value, of a gap the gap: each twice.
         """
         size = self.kind.size
-        places = np.repeat(np.arange(len(self._values)), 2)
+        codes = np.repeat(np.arange(len(self._values)), 2)
         if not isinstance(self.kind, Binned):
-            return self._values.iloc[places].reset_index(drop=True), places
-        ends = [self.kind.at(step) for place in range(size) for step in self.kind.steps(place)]
-        return self._held([*ends, *[None, None] * self.missing], places), places
+            return self._values.iloc[codes].reset_index(drop=True), codes
+        ends = [self.kind.at(step) for code in range(size) for step in self.kind.steps(code)]
+        return self._held([*ends, *[None, None] * self.missing], codes), codes
 
     @property
     def textual(self) -> bool:
@@ -257,36 +257,36 @@ class Column:
         Returns
         -------
         codes, fields
-            The place of each value's field, shape (r,), among the distinct fields; None is a gap.
+            The index of each value's field, shape (r,), among the distinct fields; None is a gap.
 
         Raises
         ------
         ValueError
-            A value that has no place: names the column.
+            A value that no category covers: names the column.
         """
         texts = spelled(values, self.numbers.decimal)
         if texts is None:
             raise ValueError(f"column {self.name!r} holds what is no single value")
-        codes, distinct = texts
-        places = self.found(np.array(distinct, dtype=object))
-        problem = self.problem(places)
+        inverse, distinct = texts
+        codes = self.found(np.array(distinct, dtype=object))
+        problem = self.problem(codes)
         if problem is not None:
             raise ValueError(problem)
         if isinstance(self.kind, Binned):
             write, gap = self.kind.written, self.kind.size
-            fields = zip(distinct, places.tolist(), strict=True)
-            return codes, [None if place == gap else write(text) for text, place in fields]
+            fields = zip(distinct, codes.tolist(), strict=True)
+            return inverse, [None if code == gap else write(text) for text, code in fields]
         every: list[str | None] = [
             str(v).lower() if isinstance(v, bool) else str(v) for v in self.kind.values()
         ]
         every.append(None)
-        return codes, [every[place] for place in places.tolist()]
+        return inverse, [every[code] for code in codes.tolist()]
 
-    def _held(self, values: Sequence[Value | None], places: Places) -> pd.Series[Any]:
+    def _held(self, values: Sequence[Value | None], codes: Codes) -> pd.Series[Any]:
         """Return values in the column's dtype; one that it would round into another bin is the middle."""
         made = self._typed(values)
-        strayed = self.found(made) != places
-        return made.mask(strayed, self._values.iloc[places].reset_index(drop=True)) if strayed.any() else made
+        strayed = self.found(made) != codes
+        return made.mask(strayed, self._values.iloc[codes].reset_index(drop=True)) if strayed.any() else made
 
     def _typed(self, values: Sequence[Value | None]) -> pd.Series[Any]:
         """Return values in the column's dtype; errors as `dtypes.as_series`."""
@@ -305,27 +305,27 @@ class Column:
         if isinstance(kind, Flag) and not gap:
             return queries.Column(self.name)
         labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
-        code = self._code(coding)
+        scheme = self._scheme(coding)
         return queries.Column.coded(
             self.name,
             [*labels, *gap],
-            code.names,
-            code.table,
+            scheme.names,
+            scheme.table,
             ordered=kind.ordered and not gap,
             cuts=kind.cuts_told,
         )
 
-    def _code(self, coding: str) -> Coding:
+    def _scheme(self, coding: str) -> Coding:
         names, gap = self.kind.names(self.name, coding), [f"{self.name}=missing"] * self.missing
         if coding == "thermometer":
             return thermometer(names, *gap)
         return binary(self.name, names + gap) if coding == "bits" else one_hot(names + gap)
 
     def _series(self) -> pd.Series[Any]:
-        """Return the value of each place, in the column's dtype.
+        """Return the value of each category, in the column's dtype.
 
-        Each must be found in its place again, and so must the ends of each bin: what a release can hold, it
-        can write.
+        Each must be found in its category again, and so must the ends of each bin: what a release can hold,
+        it can write.
         """
         truth = isinstance(self.kind, Flag) and self._dtype.kind == "b"
         values = [*([False, True] if truth else self.kind.values()), *([None] if self.missing else [])]
@@ -334,10 +334,8 @@ class Column:
                 warnings.simplefilter("error")
                 series = self._typed(values)
                 object.__setattr__(self, "_values", series)
-                ends, places = self.ends()
-                if (self.places(series) == np.arange(len(values))).all() and (
-                    self.places(ends) == places
-                ).all():
+                ends, codes = self.ends()
+                if (self.codes(series) == np.arange(len(values))).all() and (self.codes(ends) == codes).all():
                     return series
         except (ValueError, TypeError, OverflowError, NotImplementedError, Warning) as error:
             raise self._unfit() from error
@@ -373,12 +371,12 @@ class Column:
 
 
 def drawn(
-    kind: Binned, place: int, count: int, shape: BinShape | FinerShape, source: BitSource
+    kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
 ) -> list[Value]:
     """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
     if isinstance(shape, FinerShape):
-        steps: Sequence[int] = shape.drawn_steps(place, count, source)
+        steps: Sequence[int] = shape.drawn_steps(code, count, source)
     else:
-        steps = drawn_steps(kind, place, count, shape, source)
+        steps = drawn_steps(kind, code, count, shape, source)
     values = {step: kind.at(step) for step in {*steps}}
     return [values[step] for step in steps]

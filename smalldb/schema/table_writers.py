@@ -99,7 +99,7 @@ def written(
     ------
     ValueError
         Another format, or one whose package is not installed; a value that its column in the schema gives no
-        place, or that the format cannot hold.
+        category, or that the format cannot hold.
     """
     if form in _ARROW:
         return _arrow(frame.rename(columns=str), form)
@@ -131,7 +131,7 @@ class Spelled:
     name
         Its name.
     codes
-        The place of each row's field among `fields`, shape (rows,).
+        The index of each row's field among `fields`, shape (rows,).
     fields
         The distinct fields; None: a gap.
     textual

@@ -101,7 +101,7 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
         A line that is no CSV or of another length; a field that its column cannot hold: names the column.
     """
     names = tuple(name.strip() for name in domain.attributes)
-    wanted = Wanted(names, lambda header: _places(path, header, names), others=None)
+    wanted = Wanted(names, lambda header: _positions(path, header, names), others=None)
 
     def encoded() -> Iterator[tuple[Bits, Integers]]:
         for columns, _ in reader_of(path).pieces(path, wanted, file):
@@ -125,7 +125,7 @@ def read_table(
 ) -> Rows:
     """Count the rows of a file in any format that smalldb reads, in pieces.
 
-    Memory grows with the distinct rows of places only.
+    Memory grows with the distinct rows of codes only.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def read_by_duckdb(
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
-    """Return the places of the schema's columns in a file; errors as `Schema.chosen`, with the file.
+    """Return the positions of the schema's columns in a file; errors as `Schema.chosen`, with the file.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def read_form(path: str, table: str | None = None, file: FileFormat = USUAL) -> 
     return sniffed(path, file) if table is None and reader_of(path) is CSV else file
 
 
-def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]:
+def _positions(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]:
     """Tell where columns stand in a file."""
     stripped = [name.strip() for name in header]
     for name in names:
@@ -314,11 +314,11 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
 
 
 def _factorized(column: Fields) -> tuple[Sequence[int] | npt.NDArray[np.intp], Iterable[str]]:
-    """Return the place of each field among the distinct ones, and these; pandas only where it made them."""
+    """Return the index of each field among the distinct ones, and these; pandas only where it made them."""
     if not isinstance(column, np.ndarray):
         return pd.factorize(column)
-    places: dict[str, int] = {}
-    return [places.setdefault(field, len(places)) for field in column.tolist()], places
+    positions: dict[str, int] = {}
+    return [positions.setdefault(field, len(positions)) for field in column.tolist()], positions
 
 
 def _column(fields: list[str], name: str) -> list[int]:
@@ -326,7 +326,7 @@ def _column(fields: list[str], name: str) -> list[int]:
     if "" in fields:
         raise DataError(
             f"column {name!r} has missing values: expected 0/1 or true/false throughout; a schema "
-            "gives gaps a place (--schema, see smalldb schema init)"
+            "gives gaps a category (--schema, see smalldb schema init)"
         )
     if not FIELDS.keys() >= {*fields}:
         raise DataError(

@@ -58,7 +58,7 @@ def typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> b
     Raises
     ------
     ValueError
-        A value that its column gives no place, or that the format cannot hold.
+        A value that its column does not cover, or that the format cannot hold.
     """
     check_typed(form)
     columns = {

@@ -136,5 +136,5 @@ def _uniform_head(
     ]
     if not sure and not heads:
         return None
-    place = uniform_below(sure + len(heads), source) - sure
-    return SURE if place < 0 else heads[place]
+    position = uniform_below(sure + len(heads), source) - sure
+    return SURE if position < 0 else heads[position]

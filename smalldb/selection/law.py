@@ -42,8 +42,8 @@ def selection_law(
     Return the probability of every outcome of `select`, enclosed by fractions.
 
     Takes the arguments of `select`; for lists of up to 64 candidates, and up to 20,000 ranked outcomes; a
-    few seconds at most. With `counts` it is the law of the places that are drawn with half of epsilon; each
-    count has two-sided geometric noise of its own besides, of rate epsilon / (2 k sensitivity).
+    few seconds at most. With `counts` it is the law of the positions that are drawn with half of epsilon;
+    each count has two-sided geometric noise of its own besides, of rate epsilon / (2 k sensitivity).
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def selection_law(
     Returns
     -------
     dict
-        Ranked places of the selected, or their labels, to (low, high): the probability lies between, and they
-        agree to about 60 digits. Below 10^-10000, low is 0 and high is that.
+        Ranked positions of the selected, or their labels, to (low, high): the probability lies between, and
+        they agree to about 60 digits. Below 10^-10000, low is 0 and high is that.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def selection_law(
         found = _in_rounds(depths, chosen)
     if namer is None:
         return found
-    named = {tuple(map(namer, places)): enclosed for places, enclosed in found.items()}
+    named = {tuple(map(namer, positions)): enclosed for positions, enclosed in found.items()}
     if len(named) < len(found):
         raise ValueError("scores must have different labels")
     return named
@@ -162,7 +162,7 @@ def _noisy(depths: list[Fraction]) -> dict[Fraction, Real]:
     height = _exp(sum((r - levels[0][0] for r in depths), Fraction(0))) / 2**number
     found = {r: p + height / number for r, p in _heads(depths, Fraction(1, 2)).items()}
     product, half = [Real.of(1, DIGITS)], Real.of(Fraction(1, 2), DIGITS)
-    for place, ((low, count), (high, _)) in enumerate(pairwise(levels), 1):
+    for position, ((low, count), (high, _)) in enumerate(pairwise(levels), 1):
         number -= count
         for _ in range(count):
             product = _times(product, half)
@@ -174,11 +174,11 @@ def _noisy(depths: list[Fraction]) -> dict[Fraction, Real]:
             else min(length, Fraction(FAR)) * fading[number]  # beyond, x exp(-number x) falls
             for power in range(len(product))
         ]
-        height = _exp(sum(((r - high) * others for r, others in levels[place:]), Fraction(0))) / 2**number
+        height = _exp(sum(((r - high) * others for r, others in levels[position:]), Fraction(0))) / 2**number
         rise = height * _dot(pieces, product)
-        for r, _ in levels[place:]:
+        for r, _ in levels[position:]:
             found[r] += rise
-        for r, _ in levels[:place]:
+        for r, _ in levels[:position]:
             density = half * _exp(low - r)
             found[r] += height * density * _dot(pieces[1:], _without(product, density))
         product = [c * faded for c, faded in zip(product, fading, strict=False)]

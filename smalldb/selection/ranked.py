@@ -29,13 +29,13 @@ def ranked(scored: Scored, k: int, source: BitSource) -> list[int]:
     while True:
         heaps, before = Heaps(scored), len(drawn)
         while heaps.shallow:
-            octave, place = heaps.pick(source)
-            index = heaps.at(octave, place)
+            octave, position = heaps.pick(source)
+            index = heaps.at(octave, position)
             if bernoulli_exp(scored.depth(scored.score(index)), source, Fraction(1 << octave)):
                 drawn.append(index)
                 if len(drawn) == k:
                     return drawn
-                heaps.remove(octave, place)
+                heaps.remove(octave, position)
         scored.drop(drawn[before:])
 
 
@@ -44,7 +44,7 @@ class Heaps:
     """The candidates that are left, in heaps by octave, each with its weight."""
 
     def __init__(self, scored: Scored) -> None:
-        index, octaves = scored.placed()
+        index, octaves = scored.located()
         found, sizes = np.unique(octaves, return_counts=True)
         parts = np.split(index[np.argsort(octaves, kind="stable")], np.cumsum(sizes)[:-1])
         self._scored = scored
@@ -58,23 +58,23 @@ class Heaps:
         return self._octaves[0] < DEEP if self._octaves else False
 
     def pick(self, source: BitSource) -> tuple[int, int]:
-        """Draw an octave by its weight, and a place in its heap by the weights there."""
+        """Draw an octave by its weight, and a position in its heap by the weights there."""
         octave = self._octaves[bisect_right(self._ends, uniform_below(self._ends[-1], source))]
-        place = uniform_below(self._weights[octave], source)
+        position = uniform_below(self._weights[octave], source)
         if self._scored.weights is not None:
             ends = list(accumulate(self._scored.weights[i] for i in self._heaps[octave].tolist()))
-            place = bisect_right(ends, place)
-        return octave, place
+            position = bisect_right(ends, position)
+        return octave, position
 
-    def at(self, octave: int, place: int) -> int:
-        """Return the candidate at a place of a heap."""
-        return int(self._heaps[octave][place])
+    def at(self, octave: int, position: int) -> int:
+        """Return the candidate at a position of a heap."""
+        return int(self._heaps[octave][position])
 
-    def remove(self, octave: int, place: int) -> None:
+    def remove(self, octave: int, position: int) -> None:
         """Take one out; the last one of its heap takes its place."""
         heap, weights = self._heaps[octave], self._scored.weights
-        self._weights[octave] -= 1 if weights is None else weights[heap[place]]
-        heap[place] = heap[-1]
+        self._weights[octave] -= 1 if weights is None else weights[heap[position]]
+        heap[position] = heap[-1]
         self._heaps[octave] = heap[:-1]
         self._weigh()
 

@@ -70,8 +70,8 @@ class Scored:
         """Tell whether a candidate is left."""
         return index not in self._gone
 
-    def placed(self) -> tuple[Integers, npt.NDArray[np.int16]]:
-        """Return the places of the candidates that are left, and the octave of each."""
+    def located(self) -> tuple[Integers, npt.NDArray[np.int16]]:
+        """Return the positions of the candidates that are left, and the octave of each."""
         blocks = [(index, self._octaves_of(block)) for index, block in self._blocks()]
         index, octaves = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return index, octaves.astype(np.int16)  # of two bytes, which are sorted in one pass
@@ -111,18 +111,18 @@ class Scored:
 
     def pick(self, octave: int, source: BitSource) -> int:
         """Draw a candidate of an octave by its weight."""
-        place = uniform_below(self.octaves[octave], source)
+        position = uniform_below(self.octaves[octave], source)
         for index, block in self._blocks():
             found = index[self._octaves_of(block) == octave]
             if self.weights is None:
-                if place < len(found):
-                    return int(found[place])
-                place -= len(found)
+                if position < len(found):
+                    return int(found[position])
+                position -= len(found)
                 continue
             for i in found.tolist():
-                if place < self.weights[i]:
+                if position < self.weights[i]:
                     return int(i)
-                place -= self.weights[i]
+                position -= self.weights[i]
         raise IndexError("no candidate stands there")
 
     def pick_from(self, score: Fraction, source: BitSource, *, above: bool = False) -> int:
@@ -131,17 +131,17 @@ class Scored:
             index[block >= _as_in(block, score) if above else block == _as_in(block, score)]
             for index, block in self._blocks()
         ]
-        place = uniform_below(sum(map(len, held)), source)
-        return int(np.concatenate(held)[place])
+        position = uniform_below(sum(map(len, held)), source)
+        return int(np.concatenate(held)[position])
 
     def some(self, wanted: dict[int, int], below: Fraction | None, source: BitSource) -> dict[int, list[int]]:
         """Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd)."""
         sizes, drawn = self.below(below), {octave: list[int]() for octave in wanted}
-        places = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
+        positions = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
         passed = dict.fromkeys(wanted, 0)
         for index, block in self._blocks(below):
             octaves = self._octaves_of(block)
-            for octave, chosen in places.items():
+            for octave, chosen in positions.items():
                 found = index[octaves == octave]
                 start = passed[octave]
                 drawn[octave] += [int(found[i - start]) for i in chosen if start <= i < start + len(found)]
@@ -155,7 +155,7 @@ class Scored:
         self.octaves = self.below(None)
 
     def _blocks(self, below: Fraction | None = None) -> Iterator[tuple[Integers, Chunk]]:
-        """Yield the places and scores of the candidates that are left, below a score, block by block."""
+        """Yield the positions and scores of the candidates that are left, below a score, block by block."""
         start = 0
         gone = np.array(sorted(self._gone), dtype=np.int64)
         for chunk in self._chunks:
@@ -198,12 +198,12 @@ def _as_in(block: Chunk, score: Fraction) -> np.float64 | int | Fraction:
 
 
 def _subset(size: int, count: int, source: BitSource) -> list[int]:
-    """Draw a uniform set of `count` places out of `size`."""
-    places: set[int] = set()
+    """Draw a uniform set of `count` positions out of `size`."""
+    positions: set[int] = set()
     for last in range(size - count, size):
-        place = uniform_below(last + 1, source)
-        places.add(last if place in places else place)
-    return sorted(places)
+        position = uniform_below(last + 1, source)
+        positions.add(last if position in positions else position)
+    return sorted(positions)
 
 
 def read_scores(scores: object, most: int | None = None) -> tuple[list[Chunk], bool]:

@@ -38,7 +38,7 @@ class Selection:
     Attributes
     ----------
     indices
-        The places of the selected candidates among the scores, from 0, in the order of selection.
+        The positions of the selected candidates among the scores, from 0, in the order of selection.
     labels
         Their labels, if the scores had some: those of a dict or a Series; else None.
     counts
@@ -67,7 +67,7 @@ class Selection:
 
     @property
     def index(self) -> int:
-        """The place of the first one selected."""
+        """The position of the first one selected."""
         return self.indices[0]
 
     @property
@@ -208,7 +208,7 @@ def select(
     Notes
     -----
     Cost: a few passes over the scores, however many are selected, and no list of probabilities. "top-k" keeps
-    the places of all candidates, 8 bytes each.
+    the positions of all candidates, 8 bytes each.
 
     Examples
     --------

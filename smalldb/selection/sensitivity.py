@@ -44,7 +44,7 @@ def score_sensitivity(
         One row a database, one number a candidate; read as `select` reads scores. Public: a table of what
         could be, never the scores of the data.
     neighbours
-        Pairs of places of neighbouring databases; by default every two.
+        Pairs of positions of neighbouring databases; by default every two.
 
     Examples
     --------

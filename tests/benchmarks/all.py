@@ -111,16 +111,16 @@ def drawn(quick: bool) -> Iterator[Figure]:
 
 def in_rounds(quick: bool) -> Iterator[Figure]:
     sizes, made = million.SIZES, []
-    _, places, _ = million.made(20_000 if quick else 200_000)
+    _, codes, _ = million.made(20_000 if quick else 200_000)
     universe = columns.universe_of(sizes, ())
 
     def once() -> None:
-        made.append(columns.ours(places, universe, Fraction(1), None, False, 1)[0])
+        made.append(columns.ours(codes, universe, Fraction(1), None, False, 1)[0])
 
     once()  # compile
     yield beside_work("a release of 14 columns", once)
-    alone = columns.independent(places, universe, Fraction(1), False, 1)
-    errors = [columns.told(places, rows, sizes)[1] for rows in (made[0], alone)]
+    alone = columns.independent(codes, universe, Fraction(1), False, 1)
+    errors = [columns.told(codes, rows, sizes)[1] for rows in (made[0], alone)]
     yield Figure("tables of two columns / of independent ones", "error", *map(float, errors))
 
 

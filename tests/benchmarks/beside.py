@@ -2,10 +2,10 @@
 Wide tables beside AIM and MST of dpmm, independent columns and noise on all cells.
 
     python -m venv peers && peers/bin/pip install dpmm==0.1.9
-    peers/bin/python tests/benchmarks/beside.py PLACES.csv.gz SIZES.json --ordered age hours-per-week \\
+    peers/bin/python tests/benchmarks/beside.py CODES.csv.gz SIZES.json --ordered age hours-per-week \\
         --target income --smalldb PYTHON --folder FOLDER
 
-PLACES.csv.gz and SIZES.json are those of `columns.py` (`places.py` makes them), and PYTHON is an interpreter
+CODES.csv.gz and SIZES.json are those of `columns.py` (`codes.py` makes them), and PYTHON is an interpreter
 that has smalldb. Every release is a process of its own; its rows and its cost stay in FOLDER, and it is not
 run again where they are there. A process that needs more than ``--limit`` CPU seconds is ended, and told as
 unfinished.
@@ -13,9 +13,9 @@ unfinished.
 Printed: mean total variation distance (TVD) of tables of one, two and three columns of up to 10,000 cells,
 the largest of two, the mean error of the correlations of ordered columns, CPU seconds of a
 release, and the peak memory of its process. With ``--target`` also areas under the curve (AUC), on the real
-rows, of a logistic regression on all places and of boosted trees, trained on the synthetic rows. "real" is
-trained on other real rows than it is tested on, in three folds. "pure+target" and "delta+target" are releases
-that name the target; no peer takes one. Noise is for add-remove everywhere; the delta
+rows, of a logistic regression on all categories and of boosted trees, trained on the synthetic rows. "real"
+is trained on other real rows than it is tested on, in three folds. "pure+target" and "delta+target" are
+releases that name the target; no peer takes one. Noise is for add-remove everywhere; the delta
 of what needs one is 1e-9.
 """
 
@@ -45,7 +45,7 @@ ROUNDS = 3  # of AIM, times the columns; its own default is 16
 LAST_FIT = 1000  # iterations of AIM's last fit
 
 
-def peer(way, places, sizes, epsilon, seed):
+def peer(way, codes, sizes, epsilon, seed):
     """Return rows of AIM or MST."""
     from dpmm.models.aim import AIMGM
     from dpmm.models.mst import MSTGM
@@ -66,25 +66,25 @@ def peer(way, places, sizes, epsilon, seed):
         model.generator._fit = with_a_longer_last_fit
     model.set_domain(dict(zip(names, sizes, strict=True)))
     model.set_random_state(np.random.RandomState(seed))
-    model.fit(pd.DataFrame(places, columns=names))
-    return model.generate(n_records=len(places))[names].to_numpy().astype(np.int64)
+    model.fit(pd.DataFrame(codes, columns=names))
+    return model.generate(n_records=len(codes))[names].to_numpy().astype(np.int64)
 
 
-def ours(way, places, sizes, ordered, epsilon, seed, target):
+def ours(way, codes, sizes, ordered, epsilon, seed, target):
     """Return rows of a release in rounds, or of a baseline at the same epsilon."""
     import columns
 
     universe = columns.universe_of(sizes, ordered, target if way in AIMED else None)
     if way == "independent":
-        return columns.independent(places, universe, epsilon, False, seed)
+        return columns.independent(codes, universe, epsilon, False, seed)
     if way == "cells":
-        return columns.every_cell(places, universe, epsilon, False, seed)
-    return columns.ours(places, universe, epsilon, DELTA if way.startswith("delta") else None, False, seed)[0]
+        return columns.every_cell(codes, universe, epsilon, False, seed)
+    return columns.ours(codes, universe, epsilon, DELTA if way.startswith("delta") else None, False, seed)[0]
 
 
 def child(given, frame, sizes, ordered, target):
     """Make the rows of one release; write them and what they cost."""
-    way, epsilon, seed, places = (
+    way, epsilon, seed, codes = (
         given.child[0],
         Fraction(given.child[1]),
         int(given.child[2]),
@@ -93,9 +93,9 @@ def child(given, frame, sizes, ordered, target):
     resource.setrlimit(resource.RLIMIT_CPU, (given.limit, given.limit))
     start = time.process_time()
     if way in PEERS:
-        rows = peer(way, places, sizes, epsilon, seed)
+        rows = peer(way, codes, sizes, epsilon, seed)
     else:
-        rows = ours(way, places, sizes, ordered, epsilon, seed, target)
+        rows = ours(way, codes, sizes, ordered, epsilon, seed, target)
     seconds = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     file = file_of(given, way, epsilon, seed)
@@ -103,9 +103,9 @@ def child(given, frame, sizes, ordered, target):
     file.write_text(json.dumps({"seconds": seconds, "GB": memory}), encoding="utf-8")
 
 
-def share(places, sizes, table):
-    codes = np.ravel_multi_index([places[:, c] for c in table], [sizes[c] for c in table])
-    return np.bincount(codes, minlength=prod(sizes[c] for c in table)) / len(places)
+def share(codes, sizes, table):
+    cells = np.ravel_multi_index([codes[:, c] for c in table], [sizes[c] for c in table])
+    return np.bincount(cells, minlength=prod(sizes[c] for c in table)) / len(codes)
 
 
 def distances(one, other, sizes, width):
@@ -113,16 +113,16 @@ def distances(one, other, sizes, width):
     return np.array([np.abs(share(one, sizes, t) - share(other, sizes, t)).sum() / 2 for t in tables])
 
 
-def correlations(places, ordered):
+def correlations(codes, ordered):
     """Return the correlations of each two ordered columns; of one that is constant, 0."""
-    chosen = places[:, ordered].astype(float)
+    chosen = codes[:, ordered].astype(float)
     spread = chosen.std(axis=0)
     scaled = (chosen - chosen.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return (scaled.T @ scaled / len(places))[np.triu_indices(len(ordered), 1)]
+    return (scaled.T @ scaled / len(codes))[np.triu_indices(len(ordered), 1)]
 
 
 def learners(sizes, target):
-    """Return a logistic regression on all places of the other columns, and boosted trees."""
+    """Return a logistic regression on all categories of the other columns, and boosted trees."""
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
@@ -131,8 +131,8 @@ def learners(sizes, target):
 
     others = [c for c in range(len(sizes)) if c != target]
     listed = OneHotEncoder(categories=[np.arange(sizes[c]) for c in others])
-    chosen = ColumnTransformer([("places", listed, others)])
-    kept = ColumnTransformer([("places", "passthrough", others)])
+    chosen = ColumnTransformer([("codes", listed, others)])
+    kept = ColumnTransformer([("codes", "passthrough", others)])
     return (
         make_pipeline(chosen, LogisticRegression(max_iter=300)),
         make_pipeline(kept, HistGradientBoostingClassifier(random_state=0, early_stopping=False)),
@@ -152,21 +152,21 @@ def areas(training, testing, sizes, target):
     return found
 
 
-def areas_of_real(places, sizes, target):
+def areas_of_real(codes, sizes, target):
     """Return the AUC of real rows, of which each third is told by a model of the others."""
-    fold = np.random.default_rng(0).permutation(len(places)) % 3
+    fold = np.random.default_rng(0).permutation(len(codes)) % 3
     return np.mean(
-        [areas(places[fold != part], places[fold == part], sizes, target) for part in range(3)], axis=0
+        [areas(codes[fold != part], codes[fold == part], sizes, target) for part in range(3)], axis=0
     )
 
 
-def told(places, made, sizes, ordered, target):
+def told(codes, made, sizes, ordered, target):
     """Return the figures of one release."""
-    one, two, three = (distances(places, made, sizes, width) for width in (1, 2, 3))
+    one, two, three = (distances(codes, made, sizes, width) for width in (1, 2, 3))
     found = [one.mean(), two.mean(), two.max(), three.mean()]
     if len(ordered) > 1:
-        found.append(np.abs(correlations(places, ordered) - correlations(made, ordered)).mean())
-    return found + (areas(made, places, sizes, target) if target is not None else [])
+        found.append(np.abs(correlations(codes, ordered) - correlations(made, ordered)).mean())
+    return found + (areas(made, codes, sizes, target) if target is not None else [])
 
 
 def file_of(given, way, epsilon, seed):
@@ -180,7 +180,7 @@ def run(given, way, epsilon, seed):
     if file.exists():
         return
     python = sys.executable if way in PEERS else given.smalldb
-    arguments = [given.places, given.sizes, "--ordered", *given.ordered, "--folder", str(given.folder)]
+    arguments = [given.codes, given.sizes, "--ordered", *given.ordered, "--folder", str(given.folder)]
     arguments += ["--limit", str(given.limit), "--child", way, str(epsilon), str(seed)]
     if given.target is not None:
         arguments += ["--target", given.target]
@@ -190,9 +190,9 @@ def run(given, way, epsilon, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("places")
+    parser.add_argument("codes")
     parser.add_argument("sizes")
-    parser.add_argument("--ordered", nargs="*", default=[], help="columns whose places have an order")
+    parser.add_argument("--ordered", nargs="*", default=[], help="columns whose categories have an order")
     parser.add_argument("--target", help="a yes/no column that classifiers tell")
     parser.add_argument("--smalldb", default=sys.executable, help="an interpreter that has smalldb")
     parser.add_argument("--folder", type=Path, default=Path("beside"))
@@ -204,7 +204,7 @@ def main():
     parser.add_argument("--limit", type=int, default=480, help="CPU seconds of a release")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    frame = pd.read_csv(given.places)
+    frame = pd.read_csv(given.codes)
     known = json.loads(Path(given.sizes).read_text(encoding="utf-8"))
     names, sizes = list(frame.columns), [known[name] for name in frame.columns]
     ordered = [c for c, name in enumerate(names) if name in given.ordered]
@@ -215,23 +215,23 @@ def main():
     given.folder.mkdir(parents=True, exist_ok=True)
     ways = [way for way in given.ways if way != "cells" or prod(sizes) <= 1 << 20]
     ways = [way for way in ways if way not in AIMED or target is not None]
-    places = frame.to_numpy()
+    codes = frame.to_numpy()
     heads = ["1-way", "2-way", "largest", "3-way"] + ["corr."] * (len(ordered) > 1)
     heads += [] if target is None else ["AUC lr", "AUC trees"]
     print(f"{'epsilon':>8} {'way':12}", *(f"{head:>9}" for head in heads), "   CPU s     GB", flush=True)
     if target is not None:
-        real = "".join(f" {value:9.4f}" for value in areas_of_real(places, sizes, target))
+        real = "".join(f" {value:9.4f}" for value in areas_of_real(codes, sizes, target))
         print(f"{'':8} {'real':12}{'':{10 * (len(heads) - 2)}}{real}", flush=True)
     for epsilon in given.epsilon:
         for way in ways:
             print(
                 f"{float(epsilon):8g} {way:12}",
-                row(given, way, epsilon, places, sizes, ordered, target),
+                row(given, way, epsilon, codes, sizes, ordered, target),
                 flush=True,
             )
 
 
-def row(given, way, epsilon, places, sizes, ordered, target):
+def row(given, way, epsilon, codes, sizes, ordered, target):
     """Return the mean figures of a way at one epsilon, as text."""
     found, costs = [], []
     for seed in range(1 if way in PEERS else given.releases):
@@ -241,7 +241,7 @@ def row(given, way, epsilon, places, sizes, ordered, target):
         if not cost:
             return f"unfinished after {given.limit} CPU s"
         made = pd.read_csv(file.with_suffix(".csv.gz")).to_numpy()
-        found.append(told(places, made, sizes, ordered, target))
+        found.append(told(codes, made, sizes, ordered, target))
         costs.append((cost["seconds"], cost["GB"]))
     seconds, memory = np.mean(costs, axis=0)
     return " ".join(f"{value:9.4f}" for value in np.mean(found, axis=0)) + f" {seconds:8.1f} {memory:6.2f}"

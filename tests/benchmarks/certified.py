@@ -18,7 +18,7 @@ import numpy as np
 import smalldb
 from queries import Column, Domain, Rows
 
-TABLES = {  # name: places of the columns, rows
+TABLES = {  # name: sizes of the columns, rows
     "ordered and not": ((12, 30, 2, 9, 40), 50_000),
     "with yes/no columns": ((2,) * 5 + (20, 5, 20), 50_000),
     "fewer rows": ((8,) * 8, 5_000),
@@ -29,19 +29,19 @@ TABLES = {  # name: places of the columns, rows
 
 
 def coupled(sizes, n, seed):
-    """Rows whose columns hang together by a hidden place; every third column has an order."""
+    """Rows whose columns hang together by a hidden category; every third column has an order."""
     rng = np.random.default_rng(seed)
     hidden = rng.integers(0, 4, n)
     columns = [(hidden * (1 + c % 3) + rng.integers(0, max(2, k // 2), n)) % k for c, k in enumerate(sizes)]
     domain = Domain([column(f"x{c}", k, c % 3 == 0) for c, k in enumerate(sizes)])
-    return Rows.from_places(domain, np.stack(columns, axis=1))
+    return Rows.from_codes(domain, np.stack(columns, axis=1))
 
 
 def column(name, size, ordered):
     """Return a column: of numbers, of labels, or yes/no."""
     if size == 2:
         return Column(name)
-    return Column(name, size) if ordered else Column(name, [f"p{place}" for place in range(size)])
+    return Column(name, size) if ordered else Column(name, [f"p{code}" for code in range(size)])
 
 
 def worst(workload, real, made):
@@ -69,7 +69,7 @@ def main():
                 real, "marginals:2", epsilon=given.epsilon, mechanism="marginals", rng=seed, **public
             )
             seconds += time.process_time() - start
-            finished = Rows.from_places(real.domain, np.asarray(made.places, dtype=np.int64))
+            finished = Rows.from_codes(real.domain, np.asarray(made.codes, dtype=np.int64))
             errors.append(worst(made.plan.workload, real, finished))
             bounds.append(made.record["bounds"]["released"])
         exceeded = sum(error > bound for error, bound in zip(errors, bounds, strict=True))

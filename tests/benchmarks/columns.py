@@ -1,9 +1,9 @@
 """
 Wide tables: releases in rounds, beside independent columns and noise on all cells.
 
-    python tests/benchmarks/columns.py PLACES.csv SIZES.json --ordered age hours-per-week --epsilon 0.1 1 10
+    python tests/benchmarks/columns.py CODES.csv SIZES.json --ordered age hours-per-week --epsilon 0.1 1 10
 
-PLACES.csv has a column of places (integers from 0) for each column, and SIZES.json the number of places of
+CODES.csv has a column of codes (integers from 0) for each column, and SIZES.json the number of categories of
 each. Prints the mean total variation distance (TVD) of tables of one, two and three columns, the largest of
 two, CPU seconds, and at the end the memory of the process. Tables of two and
 three have up to 10,000 cells.
@@ -26,8 +26,8 @@ from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.noise.distributions import Geometric
 
 
-def told(places, made, sizes):
-    one, two, three = (distances(places, made, sizes, width) for width in (1, 2, 3))
+def told(codes, made, sizes):
+    one, two, three = (distances(codes, made, sizes, width) for width in (1, 2, 3))
     return [one.mean(), two.mean(), two.max(), three.mean()]
 
 
@@ -40,54 +40,52 @@ def universe_of(sizes, ordered, target=None):
     )
 
 
-def ours(places, universe, epsilon, delta, replaced, seed, times=1):
+def ours(codes, universe, epsilon, delta, replaced, seed, times=1):
     """The release; each row stands there so many times, and as many rows are made as there are lines."""
-    plan = plan_tables(universe, epsilon, delta, replaced, len(places) * times)
-    rows = checked(places, np.full(len(places), times, dtype=np.int64), universe.sizes)
-    return release_tables(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
+    plan = plan_tables(universe, epsilon, delta, replaced, len(codes) * times)
+    rows = checked(codes, np.full(len(codes), times, dtype=np.int64), universe.sizes)
+    return release_tables(plan, rows, SeededBits(seed), count=len(codes)).codes, plan.expected
 
 
-def independent(places, universe, epsilon, replaced, seed):
+def independent(codes, universe, epsilon, replaced, seed):
     """Every column with geometric noise, an equal share each; columns are independent."""
     source, rng, columns = SeededBits(seed), np.random.default_rng(seed), []
     rate = epsilon / len(universe.sizes) / (2 if replaced else 1)
-    for column, size in zip(places.T, universe.sizes, strict=True):
+    for column, size in zip(codes.T, universe.sizes, strict=True):
         counts = np.bincount(column, minlength=size) + Geometric(rate).draw(size, source)
-        shares = on_simplex(counts.astype(float), len(places)) / len(places)
-        columns.append(rng.choice(size, size=len(places), p=shares / shares.sum()))
+        shares = on_simplex(counts.astype(float), len(codes)) / len(codes)
+        columns.append(rng.choice(size, size=len(codes), p=shares / shares.sum()))
     return np.stack(columns, axis=1)
 
 
-def every_cell(places, universe, epsilon, replaced, seed):
+def every_cell(codes, universe, epsilon, replaced, seed):
     """Geometric noise on every cell, and the nearest point of the simplex; its rows are drawn."""
     rate = epsilon / (2 if replaced else 1)
-    codes = np.ravel_multi_index(places.T, universe.sizes)
-    counts = np.bincount(codes, minlength=universe.cells)
+    cells = np.ravel_multi_index(codes.T, universe.sizes)
+    counts = np.bincount(cells, minlength=universe.cells)
     counts = counts + Geometric(rate).draw(universe.cells, SeededBits(seed))
-    shares = on_simplex(counts.astype(float), len(places)) / len(places)
-    drawn = np.random.default_rng(seed).choice(universe.cells, size=len(places), p=shares / shares.sum())
+    shares = on_simplex(counts.astype(float), len(codes)) / len(codes)
+    drawn = np.random.default_rng(seed).choice(universe.cells, size=len(codes), p=shares / shares.sum())
     return np.stack(np.unravel_index(drawn, universe.sizes), axis=1)
 
 
-def by_counts(places, universe, given):
+def by_counts(codes, universe, given):
     """The same table by larger and larger counts, at an epsilon that falls as they grow: the same plan."""
     for times in given.times:
         for epsilon in given.epsilon:
             start = time.process_time()
             for seed in range(given.releases):
-                ours(places, universe, epsilon / times, None, given.replace_one, seed, times)
+                ours(codes, universe, epsilon / times, None, given.replace_one, seed, times)
             seconds = (time.process_time() - start) / given.releases
-            print(
-                f"{len(places) * times:13,d} rows, epsilon {float(epsilon / times):g}: {seconds:6.1f} CPU s"
-            )
+            print(f"{len(codes) * times:13,d} rows, epsilon {float(epsilon / times):g}: {seconds:6.1f} CPU s")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("places")
+    parser.add_argument("codes")
     parser.add_argument("sizes")
     parser.add_argument("--columns", nargs="*", help="only these columns")
-    parser.add_argument("--ordered", nargs="*", default=[], help="columns whose places have an order")
+    parser.add_argument("--ordered", nargs="*", default=[], help="columns whose categories have an order")
     parser.add_argument(
         "--epsilon", nargs="*", type=Fraction, default=[Fraction(1, 10), Fraction(1), Fraction(10)]
     )
@@ -96,26 +94,26 @@ def main():
     parser.add_argument("--releases", type=int, default=3)
     parser.add_argument("--times", type=int, nargs="*", help="count each line so often: CPU seconds alone")
     given = parser.parse_args()
-    frame = pd.read_csv(given.places)
+    frame = pd.read_csv(given.codes)
     names = given.columns or list(frame.columns)
     with open(given.sizes, encoding="utf-8") as file:
         known = json.load(file)
-    places, sizes = frame[names].to_numpy(), tuple(known[name] for name in names)
+    codes, sizes = frame[names].to_numpy(), tuple(known[name] for name in names)
     universe = universe_of(sizes, [c for c, name in enumerate(names) if name in given.ordered])
     replaced = given.replace_one
     if given.times:
-        by_counts(places, universe, given)
+        by_counts(codes, universe, given)
         return
     print(f"{'epsilon':>8} {'way':20} 1-way   2-way   largest 3-way   expected  CPU s")
     for epsilon in given.epsilon:
         ways = {
-            "rounds, pure": lambda s, e=epsilon: ours(places, universe, e, None, replaced, s),
-            "rounds, delta": lambda s, e=epsilon: ours(places, universe, e, given.delta, replaced, s),
-            "independent": lambda s, e=epsilon: (independent(places, universe, e, replaced, s), None),
+            "rounds, pure": lambda s, e=epsilon: ours(codes, universe, e, None, replaced, s),
+            "rounds, delta": lambda s, e=epsilon: ours(codes, universe, e, given.delta, replaced, s),
+            "independent": lambda s, e=epsilon: (independent(codes, universe, e, replaced, s), None),
         }
         if universe.cells <= 1 << 20:
             ways["noise on all cells"] = lambda s, e=epsilon: (
-                every_cell(places, universe, e, replaced, s),
+                every_cell(codes, universe, e, replaced, s),
                 None,
             )
         for name, way in ways.items():
@@ -124,7 +122,7 @@ def main():
                 start = time.process_time()
                 made, expected = way(seed)
                 seconds += time.process_time() - start
-                found.append(told(places, made, sizes))
+                found.append(told(codes, made, sizes))
             figures = "  ".join(f"{value:.4f}" for value in np.mean(found, axis=0))
             foreseen = "        " if expected is None else f"{expected:.4f}  "
             print(f"{float(epsilon):8g} {name:20} {figures}  {foreseen} {seconds / given.releases:6.1f}")

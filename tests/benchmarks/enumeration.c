@@ -21,21 +21,21 @@ number visit(number rows, number floor, number cells, number queries, const numb
              const rank *ranks, number live_count, const number *live, const number *ways_of,
              const number *starts, const rank *table, number most, number goal, number levels, number *banks)
 {
-    number counts[cells], places[queries], left[cells + 1], tops[cells + 1], passed = 0, cell = 0;
+    number counts[cells], positions[queries], left[cells + 1], tops[cells + 1], passed = 0, cell = 0;
     rank found[most];
     number *a = banks, *b = a + levels, *c = b + levels, *d = c + levels;
     memset(counts, 0, sizeof counts);
-    memcpy(places, origins, sizeof places);
+    memcpy(positions, origins, sizeof positions);
     left[0] = rows;
     tops[0] = floor;
     counts[0] = rows;
     for (number t = touch_starts[0]; t < touch_starts[1]; t++)
-        places[touch_queries[t]] += rows * touch_weights[t];
+        positions[touch_queries[t]] += rows * touch_weights[t];
     for (;;) {
         for (number i = cell; i < cells; i++) {
             number rest = left[i] - counts[i], top = tops[i];
             for (number s = settle_starts[i]; s < settle_starts[i + 1]; s++) {
-                number seen = ranks[places[settle_queries[s]] + rest * settle_weights[s]];
+                number seen = ranks[positions[settle_queries[s]] + rest * settle_weights[s]];
                 top = seen > top ? seen : top;
             }
             left[i + 1] = rest;
@@ -46,9 +46,9 @@ number visit(number rows, number floor, number cells, number queries, const numb
         for (number q = 0; q <= last; q += 3) {
             number r = q + 1 < last ? q + 1 : last, s = q + 2 < last ? q + 2 : last;
             const number *start = starts + rest * live_count;
-            const rank *first = table + start[q] + places[live[q]] * ways;
-            const rank *second = table + start[r] + places[live[r]] * ways;
-            const rank *third = table + start[s] + places[live[s]] * ways;
+            const rank *first = table + start[q] + positions[live[q]] * ways;
+            const rank *second = table + start[r] + positions[live[r]] * ways;
+            const rank *third = table + start[s] + positions[live[s]] * ways;
             largest(found, first, second, third, ways);
         }
         for (p = 0; p < ways - 7; p += 8) { /* eight ranks at a time, as one word */
@@ -73,12 +73,12 @@ number visit(number rows, number floor, number cells, number queries, const numb
             cell--;
         counts[cell]--;
         for (number t = touch_starts[cell]; t < touch_starts[cell + 1]; t++)
-            places[touch_queries[t]] -= touch_weights[t];
+            positions[touch_queries[t]] -= touch_weights[t];
         if (cell + 1 < cells) {
             number moved = left[cell + 1] + 1;
             counts[cell + 1] += moved;
             for (number t = touch_starts[cell + 1]; t < touch_starts[cell + 2]; t++)
-                places[touch_queries[t]] += moved * touch_weights[t];
+                positions[touch_queries[t]] += moved * touch_weights[t];
         }
     }
 }

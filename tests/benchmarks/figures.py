@@ -4,7 +4,7 @@ Measures of releases over tables of any kind, beside simple ways and peers: one 
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --simple --releases 3 --save figures.json
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --releases 3 --beside before.json
 
-TABLE is NAME.npz (an array `places`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
+TABLE is NAME.npz (an array `codes`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
 the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it for its first 16 columns; or
 "made:16", a made table of 16 yes/no columns and 5,000 rows.
 
@@ -53,12 +53,12 @@ sys.path.insert(0, sys.argv[1])
 from beside import peer
 given, made, way, epsilon, seed = sys.argv[2:]
 given = np.load(given)
-np.save(made, peer(way, given["places"], given["sizes"].tolist(), epsilon, int(seed)))
+np.save(made, peer(way, given["codes"], given["sizes"].tolist(), epsilon, int(seed)))
 """
 
 
 def table(text):
-    """Return a table's name, domain and places."""
+    """Return a table's name, domain and codes."""
     path, _, first = text.partition(":")
     if path == "made":
         return text, *tree(
@@ -66,8 +66,8 @@ def table(text):
         )
     name = Path(path).name.partition(".")[0] + (f":{first}" if first else "")
     if ".csv" in path:
-        places = pd.read_csv(path).to_numpy()[:, : int(first) if first else None]
-        return name, Domain(places.shape[1]), places
+        codes = pd.read_csv(path).to_numpy()[:, : int(first) if first else None]
+        return name, Domain(codes.shape[1]), codes
     known = json.loads(Path(path).with_suffix(".json").read_text(encoding="utf-8"))
     columns = [
         f"c{c}"
@@ -75,12 +75,12 @@ def table(text):
         else Column(f"c{c}", size if c in known["ordered"] else [f"{i}" for i in range(size)])
         for c, size in enumerate(known["sizes"])
     ]
-    return name, Domain(columns), np.load(path)["places"].astype(np.int64)
+    return name, Domain(columns), np.load(path)["codes"].astype(np.int64)
 
 
-def ways(domain, places, epsilon, given):
+def ways(domain, codes, epsilon, given):
     """Yield a way's name, the error that it expects (None: it says none), and its tables by a seed."""
-    rows, n = Rows.from_places(domain, places), len(places)
+    rows, n = Rows.from_codes(domain, codes), len(codes)
     for wished in given.strategies:
         for delta in (None, DELTA)[: 1 + given.delta]:
             public = {"n": n} if given.replace_one else {"n_max": n, "neighbours": "add-remove"}
@@ -94,23 +94,23 @@ def ways(domain, places, epsilon, given):
                 continue
             yield name, plan.expected_error, partial(ours, plan, rows, domain)
     if given.simple:
-        for name, made in simply(domain, places, epsilon, given.replace_one):
+        for name, made in simply(domain, codes, epsilon, given.replace_one):
             yield name, None, made
     if given.peers is not None:
         for name, peer in PEERS.items():
-            yield name, None, partial(theirs, given.peers, peer, domain, places, epsilon)
+            yield name, None, partial(theirs, given.peers, peer, domain, codes, epsilon)
 
 
 def ours(plan, rows, domain, seed):
     """Return the tables of a release."""
-    return Burt.of(plan.chosen.draw(rows, SeededBits(seed), False).places, domain.sizes)
+    return Burt.of(plan.chosen.draw(rows, SeededBits(seed), False).codes, domain.sizes)
 
 
-def theirs(python, peer, domain, places, epsilon, seed):
+def theirs(python, peer, domain, codes, epsilon, seed):
     """Return the tables of a peer's release, by an interpreter that has it."""
     with TemporaryDirectory() as folder:
         given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
-        np.savez(given, places=places, sizes=domain.sizes)
+        np.savez(given, codes=codes, sizes=domain.sizes)
         command = [
             python,
             "-c",
@@ -204,15 +204,15 @@ def main():
     print("|", " | ".join([*heads, "CPU s", "GB"]), "|")
     print("|" + "---|" * (len(heads) + 2))
     for text in given.tables:
-        name, domain, places = table(text)
-        real = Burt.of(places, domain.sizes)
+        name, domain, codes = table(text)
+        real = Burt.of(codes, domain.sizes)
         for epsilon in given.epsilon:
-            for way, expected, made in ways(domain, places, epsilon, given):
+            for way, expected, made in ways(domain, codes, epsilon, given):
                 key = f"{name}, {float(epsilon):g}, {way}"
                 if expected is not None:
                     own.add(way)
                 if key not in known:
-                    found = [apart(real, made, len(places), seed) for seed in range(given.releases)]
+                    found = [apart(real, made, len(codes), seed) for seed in range(given.releases)]
                     known[key] = {"expected": [expected, 0.0]} | {
                         measure: summary([one[measure] for one in found]) for measure in found[0]
                     }

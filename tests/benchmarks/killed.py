@@ -87,8 +87,8 @@ def main(kills, names):
     home = os.getcwd()
     for name in names:
         columns = CASES[name][0]
-        with tempfile.TemporaryDirectory() as place:
-            os.chdir(place)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
             table = np.random.default_rng(3).integers(0, 2, (2000, columns))
             frame = pd.DataFrame(table, columns=[f"c{i}" for i in range(columns)])
             if name == "learned":

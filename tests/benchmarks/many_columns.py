@@ -34,13 +34,13 @@ ROWS, SIZE = 100_000, 4
 def made(columns):
     """Return a domain and rows."""
     rng = np.random.default_rng(columns)
-    places = np.empty((ROWS, columns), dtype=np.int64)
+    codes = np.empty((ROWS, columns), dtype=np.int64)
     for c in range(columns):
-        places[:, c] = rng.choice(SIZE, ROWS, p=rng.dirichlet([2] * SIZE))
+        codes[:, c] = rng.choice(SIZE, ROWS, p=rng.dirichlet([2] * SIZE))
         if c:
             same = rng.random(ROWS) < 0.5
-            places[same, c] = (places[same, rng.integers(max(0, c - 5), c)] + c) % SIZE
-    return Domain([Column(f"c{c}", [f"{i}" for i in range(SIZE)]) for c in range(columns)]), places
+            codes[same, c] = (codes[same, rng.integers(max(0, c - 5), c)] + c) % SIZE
+    return Domain([Column(f"c{c}", [f"{i}" for i in range(SIZE)]) for c in range(columns)]), codes
 
 
 def distance(real, other):
@@ -51,19 +51,19 @@ def distance(real, other):
 
 def one(columns):
     """Print the figures of one number of columns."""
-    domain, places = made(columns)
-    rows, start = Rows.from_places(domain, places), time.process_time()
+    domain, codes = made(columns)
+    rows, start = Rows.from_codes(domain, codes), time.process_time()
     public = {"n_max": ROWS, "rows": ROWS, "neighbours": "add-remove"}
     plan = smalldb.plan(domain, "marginals:2", epsilon=1, mechanism="marginals", **public)
-    released = plan.chosen.draw(rows, SeededBits(1), False).places
+    released = plan.chosen.draw(rows, SeededBits(1), False).codes
     seconds = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    real = Burt.of(places, domain.sizes)
+    real = Burt.of(codes, domain.sizes)
     noisy = baselines(rows, Fraction(1), Neighbours.ADD_REMOVE)[INDEPENDENT]
     shares = np.concatenate([real.column(c) for c in range(columns)])
     ways = {
         "release": Burt.of(released, domain.sizes),
-        "independent": Burt.of(noisy.places(), domain.sizes, noisy.counts),
+        "independent": Burt.of(noisy.codes(), domain.sizes, noisy.counts),
         "independent, no noise": Burt(domain.sizes, np.outer(shares, shares)),
     }
     errors = {way: round(float(distance(real, tables)), 4) for way, tables in ways.items()}

@@ -53,10 +53,10 @@ def measured(*arguments):
 
 def compared(rows):
     """Return the CPU seconds and the peak in MB of a release, and of pandas."""
-    names, places, schema = made(rows)
+    names, codes, schema = made(rows)
     with tempfile.TemporaryDirectory() as folder:
         data, stated, out = (str(Path(folder) / name) for name in ("t.csv", "t.toml", "out.csv"))
-        np.savetxt(data, places, "%d", ",", header=",".join(names), comments="")
+        np.savetxt(data, codes, "%d", ",", header=",".join(names), comments="")
         Path(stated).write_text(schema, encoding="utf-8")
         given = (
             "--queries marginals:2 --epsilon 1 --neighbours add-remove --rows-per-person 1 --seed 1 --quiet"

@@ -1,7 +1,7 @@
 """SmallDB as a user of a general library writes it: ``python tests/benchmarks/peers.py --python PATH``.
 
 diffprivlib's exponential mechanism and OpenDP's noisy max choose one of a list of utilities, so every small
-database needs a place in that list. PATH is the interpreter of an environment that has them:
+database needs a position in that list. PATH is the interpreter of an environment that has them:
 
     python -m venv peers
     peers/bin/pip install diffprivlib opendp numpy 'scikit-learn<1.8'
@@ -45,17 +45,17 @@ def utilities(rows: int, path: str) -> float:
 
     def answers(cells: slice, number: int) -> np.ndarray:
         """Return the answers of all multisets of a number of rows over some cells."""
-        places = [*combinations_with_replacement(range(half), number)]
-        return scores.weights[cells][np.array(places, dtype=np.int64)].sum(axis=1)
+        positions = [*combinations_with_replacement(range(half), number)]
+        return scores.weights[cells][np.array(positions, dtype=np.int64)].sum(axis=1)
 
     found = np.empty(comb(CELLS + rows - 1, rows), dtype=np.int32)
-    place = 0
+    position = 0
     for number in range(rows + 1):
         parts = answers(slice(half), number), answers(slice(half, CELLS), rows - number)
         few, many = sorted(parts, key=len)
         for answer in few:
-            found[place : place + len(many)] = ranks[many + (origins + answer)].min(axis=1)
-            place += len(many)
+            found[position : position + len(many)] = ranks[many + (origins + answer)].min(axis=1)
+            position += len(many)
     seconds = process_time() - start
     np.save(path, found)
     return seconds

@@ -1,7 +1,7 @@
 """Cost of counting a large CSV file: ``python tests/benchmarks/reading.py [--rows N] [--only TABLE]``.
 
 Three tables are written to temporary files: raw columns (a number that hardly repeats, ages, categories, yes
-and no, dates, gaps), 14 columns of places, and 60 columns of yes and no. Each is counted by smalldb, and read
+and no, dates, gaps), 14 columns of codes, and 60 columns of yes and no. Each is counted by smalldb, and read
 by pandas, pyarrow and DuckDB (which groups its rows) where they are installed, each in a process of its own.
 Where Dask is installed two of its workers count the same rows in four files.
 Goals: at most 3 times the CPU seconds of pandas, and at most 4 times the packed distinct rows and 500 MB.
@@ -27,9 +27,9 @@ columns.sex = { kind = "categories", values = ["female", "male"], coding = "bits
 columns.smoker = { kind = "bool", missing = ["NA"] }
 columns.joined = { kind = "dates", cuts = [2000, 2010], range = [1980, 2029] }
 """
-PLACES = (9, 8, 16, 16, 7, 15, 6, 5, 2, 11, 8, 9, 42, 2)
+SIZES = (9, 8, 16, 16, 7, 15, 6, 5, 2, 11, 8, 9, 42, 2)
 LISTED = "".join(
-    f'columns.c{i} = {{ kind = "categories", values = {list(range(k))} }}\n' for i, k in enumerate(PLACES)
+    f'columns.c{i} = {{ kind = "categories", values = {list(range(k))} }}\n' for i, k in enumerate(SIZES)
 )
 READERS = {  # what is imported, and what is measured
     "smalldb": (
@@ -47,7 +47,7 @@ READERS = {  # what is imported, and what is measured
         "made = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)\n"
         "with made, Client(made) as client:\n"
         "    tables = client.get_executor().map(partial(told[0], **told[1]), parts)\n"
-        "    rows = tally(domain, ((part.places(), part.counts) for part in tables))",
+        "    rows = tally(domain, ((part.codes(), part.counts) for part in tables))",
     ),
     "pandas": ("import pandas", "pandas.read_csv(data)"),
     "pyarrow": ("import pyarrow.csv", "pyarrow.csv.read_csv(data)"),
@@ -89,10 +89,10 @@ def raw(source: np.random.Generator, rows: int) -> pd.DataFrame:
     )
 
 
-def places(source: np.random.Generator, rows: int) -> pd.DataFrame:
-    """Make columns of places, some of which are rare."""
+def codes(source: np.random.Generator, rows: int) -> pd.DataFrame:
+    """Make columns of codes, some of which are rare."""
     return pd.DataFrame(
-        {f"c{i}": (source.random(rows) ** 3 * k).astype(np.int64) for i, k in enumerate(PLACES)}
+        {f"c{i}": (source.random(rows) ** 3 * k).astype(np.int64) for i, k in enumerate(SIZES)}
     )
 
 
@@ -112,7 +112,7 @@ def written(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, header=False).encode()
 
 
-TABLES = {"raw": (raw, SCHEMA), "places": (places, LISTED), "yes/no": (flags, "")}
+TABLES = {"raw": (raw, SCHEMA), "codes": (codes, LISTED), "yes/no": (flags, "")}
 
 
 def measured(

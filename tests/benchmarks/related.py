@@ -97,19 +97,19 @@ def _compared(real: pd.DataFrame, made: pd.DataFrame, text: str) -> Iterator[tup
     from smalldb.schema import parse_schema
 
     one = parse_schema(text)
-    places = [np.column_stack([c.found(t[c.name]) for c in one.columns]) for t in (real, made)]
+    codes = [np.column_stack([c.found(t[c.name]) for c in one.columns]) for t in (real, made)]
     names = list(one.names)
     above = [names.index(name) for name in ("region", "expenditure", "number")]
     below = [c for c in range(len(names)) if c not in above]
-    ones = [np.ones(len(p)) for p in places]
-    each = [1 / (p[:, names.index("number")] + 1) for p in places]
+    ones = [np.ones(len(p)) for p in codes]
+    each = [1 / (p[:, names.index("number")] + 1) for p in codes]
 
     def mean(sets: list[tuple[int, ...]], weights: list[np.ndarray]) -> float:
         found = []
         for columns in sets:
             shape = [one.domain.sizes[c] for c in columns]
             shares = []
-            for p, w in zip(places, weights, strict=True):
+            for p, w in zip(codes, weights, strict=True):
                 cells = np.ravel_multi_index([p[:, c] for c in columns], shape)
                 counts = np.bincount(cells, weights=w, minlength=int(np.prod(shape)))
                 shares.append(counts / counts.sum())

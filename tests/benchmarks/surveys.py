@@ -89,10 +89,10 @@ def trials(kind, seed):
         sampler._finished, sampler._tossed = True, lambda lane, source: None  # no candidate ends the batch
         samplers.append(sampler)
     for _ in range(7):
-        for place, sampler in enumerate(samplers):
+        for position, sampler in enumerate(samplers):
             clock = time.perf_counter()
             sampler._first_kept(MANY, SystemBits())
-            seconds.setdefault(place, []).append(time.perf_counter() - clock)
+            seconds.setdefault(position, []).append(time.perf_counter() - clock)
     own, other = (np.median(times[1:]) / MANY * 1e6 for times in seconds.values())
     layers = len(samplers[0]._mixture.stars)
     print(f"{kind}: {layers} layers of stars; {own:.2f} us a trial, {other:.2f} as trees: {own / other:.2f}")

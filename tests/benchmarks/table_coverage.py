@@ -63,7 +63,7 @@ def slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return found, float(residual @ residual / (len(x) - 2) / (x @ x))
 
 
-def logistic(table: np.ndarray, place: int) -> tuple[float, float]:
+def logistic(table: np.ndarray, code: int) -> tuple[float, float]:
     """Return a coefficient of the logistic regression of the last column on the others."""
     design, y = np.column_stack([np.ones(len(table)), table[:, :-1]]), table[:, -1]
     weights = np.zeros(design.shape[1])
@@ -71,7 +71,7 @@ def logistic(table: np.ndarray, place: int) -> tuple[float, float]:
         p = 1 / (1 + np.exp(-design @ weights))
         information = (design * (p * (1 - p))[:, None]).T @ design
         weights = weights + np.linalg.solve(information, design.T @ (y - p))
-    return float(weights[place]), float(np.linalg.inv(information)[place, place])
+    return float(weights[code]), float(np.linalg.inv(information)[code, code])
 
 
 def cells() -> Setting:
@@ -180,14 +180,14 @@ def run(
     coins = np.random.default_rng(seed)
     table = setting.people(n, coins)
     release = smalldb.release(
-        Rows.from_places(setting.domain, table),
+        Rows.from_codes(setting.domain, table),
         epsilon=epsilon,
         mechanism="marginals",
         seed=seed,
         **setting.release,
     )
     drawn = release.tables(TABLES, rng=seed)
-    tables = [drawn.places(k) for k in range(TABLES)]
+    tables = [drawn.codes(k) for k in range(TABLES)]
     for name, (columns, statistic) in setting.asked.items():
         if not known(release, columns):
             yield name, "refused", True, 0.0

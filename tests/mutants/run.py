@@ -37,8 +37,8 @@ LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis")
 
 def code_of(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
     """Return the exit code of pytest on some tests, in a copy of the tree with the mutant in it."""
-    with tempfile.TemporaryDirectory() as place:
-        copy = Path(place, "tree")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "tree")
         shutil.copytree(ROOT, copy, ignore=LEFT_OUT)  # with the caches of compiled kernels
         if mutant is not None:
             changed = mutant.applied((copy / mutant.file).read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def code_of(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
             code = int(pytest.main([*QUICK, *tests]))
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-        if not (sys.modules["smalldb"].__file__ or "").startswith(place):
+        if not (sys.modules["smalldb"].__file__ or "").startswith(folder):
             raise RuntimeError("the tests did not import the copy")
         return code
 

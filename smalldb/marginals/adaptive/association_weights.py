@@ -68,8 +68,8 @@ def cramers_v(table: Floats) -> float:
     """
     Return Cramer's V of a table of two columns: 0 for independent ones, 1 where one tells the other.
 
-    V is the root of chi^2 / (n (k - 1)), where k is the lesser number of places that occur. If one column has
-    one place in use, it is 0.
+    V is the root of chi^2 / (n (k - 1)), where k is the lesser number of categories that occur. If one column
+    has one category in use, it is 0.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from smalldb.marginals.universe import Universe
 Noise: TypeAlias = Callable[[int], float]
 
 MOST_CELLS = 1 << 24  # of all counted tables
-WHOLE = 32  # places of a column that is looked at place by place
+WHOLE = 32  # categories of a column that is looked at category by category
 FINEST = {2: 5, 3: 3}  # the finest level of other columns, by the number of columns of the table
 MOST_WEIGHT = 100
 MOST_PENALTY = 2.0**54  # so that scores fit int64
@@ -65,7 +65,7 @@ class Candidates:
     def count(self, rows: PrivateRows) -> list[Integers]:
         """Count every table at its finest levels."""
         grouped = {
-            width: rows.grouped([g.of_places(at) for g, at in zip(self.groupings, levels, strict=True)])
+            width: rows.grouped([g.of_categories(at) for g, at in zip(self.groupings, levels, strict=True)])
             for width, levels in self.finest.items()
         }
         return [

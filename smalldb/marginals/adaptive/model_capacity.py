@@ -68,8 +68,8 @@ def selected(
     # probabilities 1/3 and 2/3, as if the third had never been there.
     left = payable.copy()
     while left.any():
-        places = np.nonzero(left)[0]
-        chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, weight, source)])]
+        positions = np.nonzero(left)[0]
+        chosen = names[int(positions[choose(scores[positions], plan.law, plan.selecting, weight, source)])]
         refused = None if len(chosen) == 2 else capacity.lacking(chosen)
         if refused is None:
             return chosen

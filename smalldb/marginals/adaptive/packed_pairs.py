@@ -92,7 +92,7 @@ class PackedPairs:
     strips
         For each column that is the first of some table.
     sizes, size
-        The numbers of cells that candidates have, and of each candidate the place of its own among them.
+        The numbers of cells that candidates have, and of each candidate the position of its own among them.
     starts
         Where the groups of each column start, at their finest levels side by side; and their end.
     """
@@ -138,23 +138,23 @@ class PackedPairs:
 
         finest, groupings = self.candidates.finest[2], self.candidates.groupings
         # at most 32 groups: `selecting.WHOLE`, or five halvings
-        groups = [g.of_places(level).astype(np.uint8) for g, level in zip(groupings, finest, strict=True)]
+        groups = [g.of_categories(level).astype(np.uint8) for g, level in zip(groupings, finest, strict=True)]
         pairs = np.array(self.candidates.tables)
         origins = np.concatenate([strip.start + strip.depths[0].edges for strip in self.strips])
         strides = np.concatenate([np.full(len(s.others), s.shape[1]) for s in self.strips])
         flat = np.zeros(self.cells, dtype=np.int64)
         for start in range(0, len(rows.counts), ROWS):
             some = slice(start, start + ROWS)
-            block = np.stack([own[places] for own, places in zip(groups, rows.places[some].T, strict=True)])
+            block = np.stack([own[codes] for own, codes in zip(groups, rows.codes[some].T, strict=True)])
             count_pairs(block, rows.counts[some], pairs, origins, strides, flat)
         return [flat]
 
     def table(self, tables: Sequence[Numbers], pair: tuple[int, ...]) -> Numbers:
         """Return, of all tables at their finest levels, that of two columns: a view."""
         strip = next(strip for strip in self.strips if strip.column == pair[0])
-        place = int(np.searchsorted(strip.others, pair[1]))
+        position = int(np.searchsorted(strip.others, pair[1]))
         edges = np.append(strip.depths[0].edges, strip.shape[1])
-        return strip.of(tables[0])[:, edges[place] : edges[place + 1]]
+        return strip.of(tables[0])[:, edges[position] : edges[position + 1]]
 
     def chosen(self, tables: Sequence[Numbers], scope: Scope) -> Numbers:
         """Return, of all tables at their finest levels, that of a scope at its levels."""

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from queries import Domain, Rows, Workload
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.marginals.contrasts.spectrum import Kinds, Spectrum, check_parities
@@ -46,15 +46,15 @@ class Coding:
         """Return rows by their attributes: each row is one row."""
         if rows.domain == self.domain:
             return rows
-        places = rows.places()
-        bits = places[:, list(self.columns)] == np.array(self.categories)
-        return Rows.from_places(self.domain, bits.astype(np.uint8), rows.counts)
+        codes = rows.codes()
+        bits = codes[:, list(self.columns)] == np.array(self.categories)
+        return Rows.from_codes(self.domain, bits.astype(np.uint8), rows.counts)
 
-    def places(self, bits: Bits) -> Integers:
-        """Return the places of columns from attributes, shape (rows, C)."""
+    def codes(self, bits: Bits) -> Integers:
+        """Return the codes of columns from attributes, shape (rows, C)."""
         told = bits * np.array(self.categories)
-        places: Integers = np.add.reduceat(told, self.starts[:-1], axis=1).astype(np.int64)
-        return places
+        codes: Integers = np.add.reduceat(told, self.starts[:-1], axis=1).astype(np.int64)
+        return codes
 
 
 def attributes_of(domain: Domain) -> int:
@@ -78,7 +78,7 @@ def coding(domain: Domain) -> Coding:
     """
     sizes = domain.sizes
     columns = tuple(c for c, size in enumerate(sizes) for _ in range(1, size))
-    categories = tuple(place for size in sizes for place in range(1, size))
+    categories = tuple(code for size in sizes for code in range(1, size))
     starts = tuple(np.cumsum([0, *(size - 1 for size in sizes)]).tolist())
     if domain.unlike_binary is None:
         return Coding(domain, columns, categories, starts, plain=True)
@@ -127,15 +127,15 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
             terms = (terms[:, :, None] * own[c][cells[:, axis]][:, None, :]).reshape(len(cells), -1)
             more: list[tuple[int, ...]] = [(), *((a,) for a in range(coded.starts[c], coded.starts[c + 1]))]
             sets = [(*some, *one) for some in sets for one in more]
-        places = np.array([ranks.setdefault(some, len(ranks)) for some in sets[1:]])
+        positions = np.array([ranks.setdefault(some, len(ranks)) for some in sets[1:]])
         check_parities(len(ranks))
         who, which = np.nonzero(terms[:, 1:])
         constants.append(terms[:, 0])
         lengths.append(np.bincount(who, minlength=len(cells)))
-        members.append(places[which])
+        members.append(positions[which])
         coefficients.append(terms[who, which + 1])
         for cell, found in zip(cells.tolist(), terms, strict=True):
-            kind = tuple((sizes[c], not place) for c, place in zip(block.columns, cell, strict=True))
+            kind = tuple((sizes[c], not code) for c, code in zip(block.columns, cell, strict=True))
             if kind not in kinds:
                 orders = np.array([len(some) for some in sets])
                 kinds[kind] = np.stack([orders, found**2])[:, found != 0]
@@ -164,8 +164,8 @@ def _shares(size: int) -> Floats:
     return found
 
 
-def _cells(domain: Domain, block: Cells) -> Places:
-    """Return the queries of a table as places of its columns, shape (queries, columns)."""
+def _cells(domain: Domain, block: Cells) -> Codes:
+    """Return the queries of a table as codes of its columns, shape (queries, columns)."""
     sizes = tuple(domain.sizes[c] for c in block.columns)
-    codes = block.of_counts(block.in_order(domain, np.arange(block.cells).reshape(sizes)))
-    return np.stack(np.unravel_index(codes, sizes), axis=1)
+    cells = block.of_counts(block.in_order(domain, np.arange(block.cells).reshape(sizes)))
+    return np.stack(np.unravel_index(cells, sizes), axis=1)

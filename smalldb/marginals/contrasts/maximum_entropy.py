@@ -18,7 +18,7 @@ from smalldb.marginals.contrasts.parity_means import (
 )
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.priors import prior
-from smalldb.marginals.contrasts.spectrum import Places, mask
+from smalldb.marginals.contrasts.spectrum import Positions, mask
 from smalldb.marginals.estimate.cell_estimates import CLEAR, EXACTLY, CellCounts
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy
 
@@ -59,11 +59,11 @@ def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
     return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
-def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
+def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Positions, ...]) -> Integers:
     """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
     d = len(plan.domain.attributes)
-    chi = fitted.chi[[mask(places, d) for places in sets]]
+    chi = fitted.chi[[mask(positions, d) for positions in sets]]
     counts: Integers = np.rint(total * ((1 - chi) / 2 if plan.replaced else chi)).astype(np.int64)
     return counts
 
@@ -77,17 +77,19 @@ def sizes_of(plan: ParityPlan, found: Estimates) -> Floats:
     """
     orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
     means = np.full(len(plan.domain.attributes), nan)
-    for (i, *more), place in zip(plan.spectrum.sets, range(len(orders)), strict=True):
-        if not more and known[place]:
-            means[i] = found.chi[place]
-    places = np.flatnonzero((orders == 2) & known)
-    singles = means[np.array([plan.spectrum.sets[place] for place in places]).reshape(-1, 2).astype(int)]
+    for (i, *more), position in zip(plan.spectrum.sets, range(len(orders)), strict=True):
+        if not more and known[position]:
+            means[i] = found.chi[position]
+    positions = np.flatnonzero((orders == 2) & known)
+    singles = means[
+        np.array([plan.spectrum.sets[position] for position in positions]).reshape(-1, 2).astype(int)
+    ]
     sure = ~np.isnan(singles).any(axis=1)
-    places, singles = places[sure], singles[sure]
-    apart, moved = found.chi[places] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
+    positions, singles = positions[sure], singles[sure]
+    apart, moved = found.chi[positions] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
 
     def likelihood(size: float) -> float:
-        variances = np.maximum(found.deviations[places] ** 2 + (size * moved) ** 2, _LEAST)
+        variances = np.maximum(found.deviations[positions] ** 2 + (size * moved) ** 2, _LEAST)
         return -float((np.log(variances) + apart**2 / variances).sum())
 
     sizes = prior(orders)

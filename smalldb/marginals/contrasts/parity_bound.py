@@ -62,10 +62,10 @@ def _parity_intervals(
 ) -> tuple[Floats, Floats]:
     """Return between which sums each parity of the spectrum lies."""
     low, high = (np.full(len(plan.spectrum.sets), side * most) for side in (-1.0, 1.0))
-    places = {chosen: place for place, chosen in enumerate(plan.spectrum.sets)}
+    positions = {chosen: position for position, chosen in enumerate(plan.spectrum.sets)}
     for part, values in zip(plan.parts, pieces(plan, measured.values), strict=True):
         sets, sums = part.released(plan.setting, values)
-        members = [places[chosen] for chosen in sets]
+        members = [positions[chosen] for chosen in sets]
         _, margins = part.margins(plan.setting, failure / len(plan.parts))
         low[members] = np.maximum(low[members], sums - margins)
         high[members] = np.minimum(high[members], sums + margins)

@@ -9,7 +9,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.parts import Part
-from smalldb.marginals.contrasts.spectrum import codes_of
+from smalldb.marginals.contrasts.spectrum import masks_of
 from smalldb.marginals.estimate.column_estimates import pooled
 
 
@@ -52,13 +52,13 @@ def pieces(plan: ParityPlan, values: Integers) -> list[Integers]:
 def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
     """Read released integers of all parts, or some, as means of parities; post-processing."""
     total = float(max(1, released_total(plan, measured)))
-    places = {chosen: place for place, chosen in enumerate(plan.spectrum.sets)}
-    some = [Estimates(np.zeros(len(places)), np.full(len(places), inf))]
+    positions = {chosen: position for position, chosen in enumerate(plan.spectrum.sets)}
+    some = [Estimates(np.zeros(len(positions)), np.full(len(positions), inf))]
     for part, values in zip(plan.parts, pieces(plan, measured.values), strict=True):
         if parts is None or part in parts:
             sets, sums = part.released(plan.setting, values)
-            members = [places[chosen] for chosen in sets]
-            chi, deviations = np.zeros(len(places)), np.full(len(places), inf)
+            members = [positions[chosen] for chosen in sets]
+            chi, deviations = np.zeros(len(positions)), np.full(len(positions), inf)
             chi[members] = np.clip(sums / total, -1.0, 1.0)
             deviations[members] = [part.deviations[len(chosen)] / total for chosen in sets]
             some.append(Estimates(chi, deviations))
@@ -80,5 +80,5 @@ def released_counts(plan: ParityPlan, measured: Measured) -> list[tuple[Part, in
 
 
 def masks(plan: ParityPlan) -> Integers:
-    """Return the cell code of each parity's set, up to 20 attributes."""
-    return codes_of(plan.spectrum.sets, len(plan.domain.attributes))
+    """Return the mask of each parity's set, up to 20 attributes."""
+    return masks_of(plan.spectrum.sets, len(plan.domain.attributes))

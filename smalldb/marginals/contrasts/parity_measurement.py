@@ -66,7 +66,9 @@ def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> Measured:
 # Proof: docs/proofs/answers.md, lemma 1.
 def counts(plan: ParityPlan, rows: Rows) -> Integers:
     """Return what is measured, or may be chosen to be, without noise: int64, parts in order. Private."""
-    odd = odd_counts(plan.coding.rows(rows), tuple(places for part in plan.parts for places in part.sets))
+    odd = odd_counts(
+        plan.coding.rows(rows), tuple(positions for part in plan.parts for positions in part.sets)
+    )
     summed = odd if plan.replaced else rows.n - 2 * odd
     split = pieces(plan, summed)
     return np.concatenate([part.exact(rows, sums) for part, sums in zip(plan.parts, split, strict=True)])

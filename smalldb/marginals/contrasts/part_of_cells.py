@@ -16,7 +16,7 @@ from smalldb.marginals.contrasts.part_of_wishart import Wishart
 from smalldb.marginals.contrasts.parts import Part, Predict
 from smalldb.marginals.contrasts.safeguard import NOTICED, Safeguard
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places, codes_of, transformed
+from smalldb.marginals.contrasts.spectrum import Positions, masks_of, transformed
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.tails import noise_quantile
@@ -40,7 +40,7 @@ class Cells:
 
     share: Fraction
     deviations: Mapping[int, float]
-    sets: tuple[Places, ...] = ()
+    sets: tuple[Positions, ...] = ()
 
     @classmethod
     def designs(cls, setting: Setting) -> Iterator[tuple[Part, ...]]:
@@ -91,7 +91,7 @@ class Cells:
         """Return the sum of all cells."""
         return int(values.sum())
 
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Positions, ...], Integers]:
         """Return all parities of the spectrum, and what the cells add up to in each."""
         return setting.spectrum.sets, transformed(setting.workload.domain, values)[_codes(setting)]
 
@@ -137,4 +137,4 @@ def _rate(setting: Setting, share: Fraction) -> Fraction:
 
 
 def _codes(setting: Setting) -> Integers:
-    return codes_of(setting.spectrum.sets, len(setting.workload.domain.attributes))
+    return masks_of(setting.spectrum.sets, len(setting.workload.domain.attributes))

@@ -12,7 +12,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.parts import Counted, Part, Predict, sets_of, shares_of, worst
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.noise.distributions import Cube as CubeNoise
 from smalldb.noise.tails import radius_quantile
 
@@ -30,7 +30,7 @@ class Cube(Counted):
     pure: ClassVar[bool] = True
     unaudited: ClassVar[str | None] = None
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     share: Fraction
     deviations: Mapping[int, float]
 
@@ -62,7 +62,7 @@ class Cube(Counted):
             noise = CubeNoise(len(some), setting.epsilon * share)
             if 20 * sqrt(noise.count) / noise.rate > MAX_LEVELS:
                 return ()
-            orders = {len(places) for places in some}
+            orders = {len(positions) for positions in some}
             parts.append(cls(some, share, dict.fromkeys(orders, sqrt(noise.variance()) * setting.unit)))
         return tuple(parts)
 
@@ -82,7 +82,7 @@ class Cube(Counted):
     def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
         """All noise lies within the quantile of the radius."""
         radius = radius_quantile(len(self.sets), self.rate(setting), failure)
-        return radius, np.full(sum(1 for places in self.sets if places), setting.unit * radius)
+        return radius, np.full(sum(1 for positions in self.sets if positions), setting.unit * radius)
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """Return the loss: log-probabilities are -rate max |z - counts|, so it is largest at z = counts."""

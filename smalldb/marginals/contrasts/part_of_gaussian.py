@@ -24,7 +24,7 @@ from smalldb.marginals.contrasts.parts import (
     worst,
 )
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.gaussian import least_variances
 from smalldb.noise.privacy_loss import Loss
@@ -46,7 +46,7 @@ class Gaussian(Counted):
         "contrasts with Gaussian noise have no largest loss: the plan was made with delta"
     )
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     share: Fraction
     deviations: Mapping[int, float]
     variances: Mapping[int, Fraction]

@@ -23,7 +23,7 @@ from smalldb.marginals.contrasts.parts import (
 )
 from smalldb.marginals.contrasts.safeguard import Safeguard
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.noise.distributions import WishartDifference
 from smalldb.noise.wishart import rates
 
@@ -47,7 +47,7 @@ class Wishart(Counted):
         "name method 'cube' or 'cells' to audit"
     )
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     share: Fraction
     deviations: Mapping[int, float]
     tilt: Fraction
@@ -70,7 +70,7 @@ class Wishart(Counted):
         """
         series, replaced = setting.spectrum, setting.replaced
         sets = sets_of(series, 1, 2)
-        if not any(len(places) == 2 for places in sets):
+        if not any(len(positions) == 2 for positions in sets):
             return None
         sets = sets if replaced else ((), *sets)
         d = len(attributes_of(sets))
@@ -82,7 +82,7 @@ class Wishart(Counted):
 
         tilt = min(TILTS, key=noise)
         unit = setting.unit / float(setting.epsilon * share)
-        orders = {len(places) for places in sets}
+        orders = {len(positions) for positions in sets}
         deviations = {o: unit * sqrt(variance) for o, variance in _variances(d, tilt).items() if o in orders}
         return cls(sets, share, deviations, tilt)
 
@@ -93,7 +93,7 @@ class Wishart(Counted):
     def noise(self, setting: Setting) -> tuple[WishartDifference]:
         """Return that of all sets: each is an entry, of its attributes or of one and the constant."""
         ranks = {attribute: rank for rank, attribute in enumerate(attributes_of(self.sets), start=1)}
-        indices = [[0, 0, *(ranks[i] for i in places)] for places in self.sets]
+        indices = [[0, 0, *(ranks[i] for i in positions)] for positions in self.sets]
         pairs = tuple((some[-2], some[-1]) for some in indices)
         return (WishartDifference(len(ranks), *rates(self.rate(setting), self.tilt), pairs),)
 

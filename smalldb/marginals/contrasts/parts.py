@@ -12,7 +12,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places, Spectrum
+from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.noise.distributions import Noise
 from smalldb.noise.privacy_loss import Loss
 
@@ -46,7 +46,7 @@ class Part(Protocol):
         """Yield the plans that start with this law: parts whose shares sum to 1."""
 
     @property
-    def sets(self) -> tuple[Places, ...]:
+    def sets(self) -> tuple[Positions, ...]:
         """The parities that it counts; under add-remove the first part counts the rows too: the empty set."""
 
     @property
@@ -90,7 +90,7 @@ class Part(Protocol):
     def counted(self, values: Integers) -> int:
         """Return the number of rows as it was released, where `deviations` has one for it."""
 
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Positions, ...], Integers]:
         """Return the parities that it measured, and their released sums of chi_S over the rows."""
 
     def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers | Floats]:
@@ -128,7 +128,7 @@ class Counted:
 
     __slots__ = ()
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     share: Fraction
 
     def total_loss(self, setting: Setting) -> Loss:
@@ -143,7 +143,7 @@ class Counted:
         """Return the first count."""
         return int(values[0])
 
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Positions, ...], Integers]:
         """Return the sets and their sums."""
         return counted_sums(setting, self.sets, values)
 
@@ -153,8 +153,8 @@ class Counted:
 
 
 def counted_sums(
-    setting: Setting, sets: tuple[Places, ...], values: Integers
-) -> tuple[tuple[Places, ...], Integers]:
+    setting: Setting, sets: tuple[Positions, ...], values: Integers
+) -> tuple[tuple[Positions, ...], Integers]:
     """Return the parities of counted sets, without the empty one, and their sums of chi_S over the rows."""
     if setting.replaced:
         return sets, setting.n - 2 * values
@@ -163,10 +163,10 @@ def counted_sums(
 
 
 def each_margin(
-    setting: Setting, sets: tuple[Places, ...], margins: Mapping[int, float]
+    setting: Setting, sets: tuple[Positions, ...], margins: Mapping[int, float]
 ) -> tuple[int, Floats]:
     """Return the margins of counts, known by the order of their sets, as `Part.margins` does."""
-    some = np.array([margins[len(places)] for places in sets if places])
+    some = np.array([margins[len(positions)] for positions in sets if positions])
     return ceil(margins.get(0, 0)), setting.unit * some
 
 
@@ -175,12 +175,12 @@ def proved_loss(setting: Setting, share: Fraction, moved: int) -> Fraction:
     return setting.epsilon * share * (moved // setting.unit)
 
 
-def attributes_of(sets: tuple[Places, ...]) -> tuple[int, ...]:
+def attributes_of(sets: tuple[Positions, ...]) -> tuple[int, ...]:
     """Return the attributes that some set holds, ascending."""
-    return tuple(sorted({i for places in sets for i in places}))
+    return tuple(sorted({i for positions in sets for i in positions}))
 
 
-def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Places, ...]:
+def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Positions, ...]:
     """Return the parities of some orders."""
     start = int(np.searchsorted(series.orders, lowest))
     return series.sets[start : int(np.searchsorted(series.orders, highest, side="right"))]

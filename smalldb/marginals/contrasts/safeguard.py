@@ -15,7 +15,7 @@ from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.marginals.contrasts.parts import Counted, Part, Predict, proved_loss, sets_of
 from smalldb.marginals.contrasts.setting import Setting
-from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Loss
 
@@ -37,7 +37,7 @@ class Safeguard(Counted):
     pure: ClassVar[bool] = True
     unaudited: ClassVar[str | None] = "a safeguard's loss is proved and not computed"
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     share: Fraction
     deviations: Mapping[int, float]
 
@@ -88,7 +88,7 @@ class Safeguard(Counted):
         """Rows are not counted: KeyError."""
         raise KeyError("a safeguard does not count rows")
 
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Positions, ...], Integers]:
         """Return the set that was chosen, and its sum."""
         chosen, value = values.tolist()
         return (self.sets[chosen],), np.array([setting.n - 2 * value if setting.replaced else value])

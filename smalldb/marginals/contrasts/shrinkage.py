@@ -15,9 +15,9 @@ _HALVINGS = 50
 def frequencies(plan: ParityPlan, found: Estimates) -> Floats:
     """Return how frequent each attribute is, shape (d,); one half where that was not measured."""
     ones = np.full(len(plan.domain.attributes), 0.5)
-    for places, chi in zip(plan.spectrum.sets, found.chi, strict=True):
-        if len(places) == 1:
-            ones[places[0]] = (1 - chi) / 2
+    for positions, chi in zip(plan.spectrum.sets, found.chi, strict=True):
+        if len(positions) == 1:
+            ones[positions[0]] = (1 - chi) / 2
     return ones
 
 
@@ -28,16 +28,18 @@ def shrunk(plan: ParityPlan, found: Estimates, means: Floats) -> Floats:
     are there.
     """
     sets, orders = plan.spectrum.sets, plan.spectrum.orders
-    said = np.array([means[list(places)].prod() for places in sets])
+    said = np.array([means[list(positions)].prod() for positions in sets])
     trust = 1 / (1 + (found.deviations / sizes_of(plan, found)) ** 2)
     near: Floats = np.where(orders == 1, said, said + trust * (found.chi - said))
-    ranks = {places: rank for rank, places in enumerate(sets)}
+    ranks = {positions: rank for rank, positions in enumerate(sets)}
     triples = [
-        places for places in sets if len(places) == 3 and all(p in ranks for p in combinations(places, 2))
+        positions
+        for positions in sets
+        if len(positions) == 3 and all(p in ranks for p in combinations(positions, 2))
     ]
     if triples:
-        pairs = [[near[ranks[pair]] for pair in combinations(places, 2)] for places in triples]
-        at = [ranks[places] for places in triples]
+        pairs = [[near[ranks[pair]] for pair in combinations(positions, 2)] for positions in triples]
+        at = [ranks[positions] for positions in triples]
         said[at] = uninteracting(means[np.array(triples)], np.array(pairs))
         near[at] = said[at] + trust[at] * (found.chi[at] - said[at])
     return near

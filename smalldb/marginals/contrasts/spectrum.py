@@ -15,10 +15,10 @@ import numpy.typing as npt
 from queries import Domain, Query, Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
-from queries.packing import pack_places
+from queries.packing import pack_codes
 from queries.rows import MAX_TOTAL
 
-Places: TypeAlias = tuple[int, ...]
+Positions: TypeAlias = tuple[int, ...]
 Values = TypeVar("Values", Floats, Integers)
 
 MAX_WIDTH = 16  # attributes of one query, parities apart
@@ -58,7 +58,7 @@ class Spectrum:
     Attributes
     ----------
     sets
-        The K parities that some query needs, by order (how many attributes), then by places; without
+        The K parities that some query needs, by order (how many attributes), then by positions; without
         the empty one.
     orders
         Shape (K,): the order of each parity.
@@ -67,14 +67,14 @@ class Spectrum:
     starts
         Shape (J + 1,): the terms of query j are ``starts[j]:starts[j + 1]``, at least one.
     members
-        For each term, the place of its parity in `sets`.
+        For each term, the position of its parity in `sets`.
     coefficients
         For each term, its coefficient, rounded to nearest.
     kinds
         One query of each kind.
     """
 
-    sets: tuple[Places, ...]
+    sets: tuple[Positions, ...]
     orders: Integers
     constants: Floats
     starts: Integers
@@ -148,8 +148,8 @@ def spectrum(workload: Workload) -> Spectrum:
             whose, which = of_order.over(row_of[kind_of[members]])
             at = starts[members][whose] + of_order.within[which]
             coefficients[at], orders[at] = of_order.values[which], order
-            found.setdefault(order, []).append((at, attributes[whose[:, None], of_order.places[which]]))
-    sets: list[Places] = []
+            found.setdefault(order, []).append((at, attributes[whose[:, None], of_order.positions[which]]))
+    sets: list[Positions] = []
     ranks = np.empty(starts[-1], dtype=np.int64)
     for order in sorted(found):
         at_terms, of_terms = zip(*found.pop(order), strict=True)
@@ -160,11 +160,11 @@ def spectrum(workload: Workload) -> Spectrum:
     ends = np.concatenate([[0], np.cumsum(terms_of)])
     some = np.repeat(starts[firsts] - ends[:-1], terms_of) + np.arange(ends[-1])
     kinds = Kinds(ends, orders[some], coefficients[some] ** 2)
-    of_sets = np.array([len(places) for places in sets], dtype=np.int64)
+    of_sets = np.array([len(positions) for positions in sets], dtype=np.int64)
     return Spectrum(tuple(sets), of_sets, constants, starts, ranks, coefficients, kinds)
 
 
-def odd_counts(rows: Rows, sets: tuple[Places, ...]) -> Integers:
+def odd_counts(rows: Rows, sets: tuple[Positions, ...]) -> Integers:
     """
     Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).
 
@@ -175,21 +175,21 @@ def odd_counts(rows: Rows, sets: tuple[Places, ...]) -> Integers:
     digits = int(rows.counts.max(initial=0)).bit_length()
     planes = _packed(rows.counts >> np.arange(digits)[:, None] & 1)
     counts = np.empty(len(sets), dtype=np.int64)
-    for place, chosen in enumerate(sets):
+    for position, chosen in enumerate(sets):
         odd = np.bitwise_xor.reduce(columns[list(chosen)], axis=0)
         ones = np.bitwise_count(planes & odd).sum(axis=1, dtype=np.int64)
-        counts[place] = (ones << np.arange(digits)).sum()
+        counts[position] = (ones << np.arange(digits)).sum()
     return counts
 
 
-def mask(places: Places, d: int) -> int:
-    """Return the set as a cell code: the first attribute is the most significant bit."""
-    return sum(1 << (d - 1 - i) for i in places)
+def mask(positions: Positions, d: int) -> int:
+    """Return the set as the number of a cell: the first attribute is the most significant bit."""
+    return sum(1 << (d - 1 - i) for i in positions)
 
 
-def codes_of(sets: tuple[Places, ...], d: int) -> Integers:
-    """Return the sets as cell codes, up to 62 attributes."""
-    return np.array([mask(places, d) for places in sets], dtype=np.int64)
+def masks_of(sets: tuple[Positions, ...], d: int) -> Integers:
+    """Return the sets as masks, up to 62 attributes."""
+    return np.array([mask(positions, d) for positions in sets], dtype=np.int64)
 
 
 def transformed(domain: Domain, values: Values) -> Values:
@@ -228,8 +228,8 @@ class _Terms:
     rows
         The table of each term, ascending.
     within
-        Its place among the terms of its table.
-    places
+        Its position among the terms of its table.
+    positions
         Shape (t, order): the attributes of its parity among those of the table.
     values
         The coefficients.
@@ -237,7 +237,7 @@ class _Terms:
 
     rows: Integers
     within: Integers
-    places: Integers
+    positions: Integers
     values: Floats
 
     def over(self, tables: Integers) -> tuple[Integers, Integers]:
@@ -281,8 +281,8 @@ def _transforms(queries: Sequence[Query]) -> list[_Batch]:
         kinds = np.array(members)
         if parities:  # (1 - chi) / 2
             each = np.arange(len(members))
-            places = np.broadcast_to(np.arange(width), (len(members), width))
-            terms = _Terms(each, np.zeros_like(each), places, np.full(len(members), -0.5))
+            positions = np.broadcast_to(np.arange(width), (len(members), width))
+            terms = _Terms(each, np.zeros_like(each), positions, np.full(len(members), -0.5))
             found.append(_Batch(width, kinds, np.full(len(members), 0.5), {width: terms}))
             continue
         form = object if large else np.int64
@@ -305,11 +305,11 @@ def _table_transforms(values: npt.NDArray[Any], units: npt.NDArray[Any]) -> tupl
     within = np.arange(len(rows)) - np.searchsorted(rows, rows)
     coefficients = (values[rows, columns + 1] / units[rows]).astype(np.float64)
     orders, found = settings.orders[columns + 1], {}
-    for order in range(1, len(settings.places)):
+    for order in range(1, len(settings.positions)):
         some = np.flatnonzero(orders == order)
         if len(some):
-            places = settings.places[order][settings.ranks[columns[some] + 1]]
-            found[order] = _Terms(rows[some], within[some], places, coefficients[some])
+            positions = settings.positions[order][settings.ranks[columns[some] + 1]]
+            found[order] = _Terms(rows[some], within[some], positions, coefficients[some])
     return (values[:, 0] / units).astype(np.float64), found
 
 
@@ -319,23 +319,23 @@ class _Settings:
 
     orders: Integers
     ranks: Integers
-    places: tuple[Integers, ...]
+    positions: tuple[Integers, ...]
 
 
 @lru_cache(maxsize=MAX_WIDTH + 1)
 def _settings(width: int) -> _Settings:
     bits = (np.arange(1 << width)[:, None] >> np.arange(width)[::-1] & 1).astype(bool)
-    orders, ranks, places = bits.sum(axis=1), np.empty(1 << width, dtype=np.int64), []
+    orders, ranks, positions = bits.sum(axis=1), np.empty(1 << width, dtype=np.int64), []
     for order in range(width + 1):
         of_order = np.flatnonzero(orders == order)
         ranks[of_order] = np.arange(len(of_order))
-        places.append(np.nonzero(bits[of_order])[1].reshape(len(of_order), order))
-    return _Settings(orders, ranks, tuple(places))
+        positions.append(np.nonzero(bits[of_order])[1].reshape(len(of_order), order))
+    return _Settings(orders, ranks, tuple(positions))
 
 
 def _numbered(rows: npt.NDArray[np.int16], d: int) -> tuple[npt.NDArray[np.int16], Integers]:
     """Return the distinct rows of numbers below d, ascending, and which of them each row is."""
-    words = pack_places(rows, [max(2, d)] * rows.shape[1])
+    words = pack_codes(rows, [max(2, d)] * rows.shape[1])
     order = np.argsort(words[:, 0]) if words.shape[1] == 1 else np.lexsort(words.T[::-1])
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)

@@ -41,9 +41,9 @@ class Tree:
     falls: tuple["Lift", ...]
     gathered: tuple[tuple[Step, ...], ...]
 
-    def shape(self, place: int) -> tuple[int, ...]:
+    def shape(self, position: int) -> tuple[int, ...]:
         """Return the shape of a bucket's table."""
-        return tuple(self.groupings[c].groups(level) for c, level in self.buckets[place].scope)
+        return tuple(self.groupings[c].groups(level) for c, level in self.buckets[position].scope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,12 +96,12 @@ def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Float
 def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0) -> Tree:
     """Build the tree of some factors, as `junction_tree`; every column must be in one of them."""
     buckets = junction_tree(scopes, groupings, last)
-    places = homes(scopes, buckets)
+    positions = homes(scopes, buckets)
     return Tree(
         tuple(groupings),
         buckets,
-        places,
-        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, places, strict=True)),
+        positions,
+        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, positions, strict=True)),
         tuple(lift(b.passed, buckets[b.parent].scope, groupings) if b.parent >= 0 else None for b in buckets),
         tuple(lift(b.passed, b.scope, groupings) for b in buckets),
         tuple(steps(b.scope, b.passed, groupings) for b in buckets),
@@ -118,33 +118,33 @@ def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]
         Logarithms of weights, one array for each factor of the tree; minus infinity is a structural zero.
         Each bucket must have a cell of a weight above 0.
     """
-    tables = [np.zeros(tree.shape(place)) for place in range(len(tree.buckets))]
-    for place, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
-        tables[place] += spread(factor)
+    tables = [np.zeros(tree.shape(position)) for position in range(len(tree.buckets))]
+    for position, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
+        tables[position] += spread(factor)
     total = 0.0
-    for place, bucket in enumerate(tree.buckets):
+    for position, bucket in enumerate(tree.buckets):
         # each sum by its own largest term: none is lost, however far below the others of its table
-        top = np.asarray(summed(tables[place], tree.gathered[place], np.maximum))
+        top = np.asarray(summed(tables[position], tree.gathered[position], np.maximum))
         top = np.where(np.isneginf(top), 0.0, top)
-        tables[place] -= tree.falls[place](top)
-        np.exp(tables[place], out=tables[place])
-        message = np.asarray(summed(tables[place], tree.gathered[place]))
-        tables[place] /= tree.falls[place](np.where(message > 0, message, 1.0))
+        tables[position] -= tree.falls[position](top)
+        np.exp(tables[position], out=tables[position])
+        message = np.asarray(summed(tables[position], tree.gathered[position]))
+        tables[position] /= tree.falls[position](np.where(message > 0, message, 1.0))
         with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
             logarithms = np.log(message) + top
-        rise = tree.rises[place]
+        rise = tree.rises[position]
         if rise is None:
             total += float(logarithms)
         else:
             tables[bucket.parent] += rise(logarithms)
-    for place in reversed(range(len(tables))):
-        parent = tree.buckets[place].parent
+    for position in reversed(range(len(tables))):
+        parent = tree.buckets[position].parent
         if parent >= 0:
-            tables[place] *= tree.falls[place](summed(tables[parent], steps_between(tree, place)))
+            tables[position] *= tree.falls[position](summed(tables[parent], steps_between(tree, position)))
     return tables, total
 
 
-def steps_between(tree: Tree, place: int) -> tuple[Step, ...]:
+def steps_between(tree: Tree, position: int) -> tuple[Step, ...]:
     """Return how the parent's cells are summed to what a bucket passes on to it."""
-    bucket = tree.buckets[place]
+    bucket = tree.buckets[position]
     return steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)

@@ -142,13 +142,13 @@ class CellCounts:
         """Climb to the likeliest shape for expected counts, given as logarithms."""
 
         @cache
-        def likelihood(place: int) -> float:
-            return self.posterior(logs, SHAPES[place])[0] if 0 <= place < len(SHAPES) else -inf
+        def likelihood(position: int) -> float:
+            return self.posterior(logs, SHAPES[position])[0] if 0 <= position < len(SHAPES) else -inf
 
-        place = len(SHAPES) // 2
-        while (best := max(place - 1, place, place + 1, key=likelihood)) != place:
-            place = best
-        return SHAPES[place]
+        position = len(SHAPES) // 2
+        while (best := max(position - 1, position, position + 1, key=likelihood)) != position:
+            position = best
+        return SHAPES[position]
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
@@ -162,7 +162,7 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int, 
     Parameters
     ----------
     measured
-        All columns at all places, in their own order: counts of shape `universe.sizes`.
+        All columns with all categories, in their own order: counts of shape `universe.sizes`.
     rate
         Of the noise: exp(-rate |z|).
     total

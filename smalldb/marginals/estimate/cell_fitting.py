@@ -30,14 +30,15 @@ class Contrasts:
 
     The contrasts of a column of k categories are sqrt(2) cos(pi j (2x + 1) / 2k) for j = 1 to k - 1: smooth
     ones first. That of a yes/no column is its sign, so those of yes/no columns are the parities of all sets.
-    A contrast's code is its place in an array of shape `sizes`: a j for each column, 0 where it is not in it.
+    A contrast's code is its position in an array of shape `sizes`: a j for each column, 0 where it is not in
+    it.
 
     Attributes
     ----------
     sizes
         How many categories the columns have.
     cells
-        The places, in an array of that shape, of the cells that can exist; shape (N,).
+        The positions, in an array of that shape, of the cells that can exist; shape (N,).
     """
 
     sizes: tuple[int, ...]
@@ -97,7 +98,7 @@ def minimised(
     most
         How often the function may be looked at.
     """
-    place, (value, slopes) = start, function(start)
+    point, (value, slopes) = start, function(start)
     slopes = slopes * scale
     memory = max(5, min(_MEMORY, _NUMBERS // max(1, len(start))))
     past = deque[tuple[Floats, Floats, float]](maxlen=memory)
@@ -114,7 +115,7 @@ def minimised(
         length, gain, before = 1.0, _GAIN * float(slopes @ step), value
         while looked < most:
             looked += 1
-            there = place - length * step * scale
+            there = point - length * step * scale
             value, new = function(there)
             if value <= before - length * gain or length < _SHORTEST:
                 break
@@ -128,8 +129,8 @@ def minimised(
         bent = new * scale - slopes
         if (product := -length * float(step @ bent)) > 0:
             past.append((-length * step, bent, 1 / product))
-        place, slopes = there, new * scale
-    return place
+        point, slopes = there, new * scale
+    return point
 
 
 def maximum_entropy(

@@ -15,16 +15,16 @@ from smalldb.marginals.measuring import Measured
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
 MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
-FEW = 8  # places that are not smoothed
+FEW = 8  # categories that are not smoothed
 POWERS = (0.5, 1.0, 1.5, 2.0)
 _TOLD = 0.02  # of the noise, what a table is taken to tell at least
-_FAR = 3.0  # deviations beyond which a place stands on its own
+_FAR = 3.0  # deviations beyond which a category stands on its own
 _PASSES = 4
 _LEAST = 1e-200  # a variance
-_PRICE = 8.0  # variances that such a place costs, for having been picked
+_PRICE = 8.0  # variances that such a category costs, for having been picked
 _NO_NOISE = 1e-9  # a variance that stands for none
-_RARE = 1e-3  # of the variance of noise, what a place that was read as 0 is taken to have
-_FLOOR = 1e-6  # of an equal share, what a place is expected to hold at least
+_RARE = 1e-3  # of the variance of noise, what a category that was read as 0 is taken to have
+_FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
 
 
 def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
@@ -93,11 +93,11 @@ def bounded_total(rows: float) -> int:
 
 def read_column(counts: Integers | Floats, variance: float, total: int, ordered: bool) -> Floats:
     """
-    Return expected counts of a column's places, at least 0 and `total` in all, from its released counts.
+    Return expected counts of a column's categories, at least 0 and `total` in all, from its released counts.
 
     Ordered columns are smoothed by the normal kernel of the width that has the least estimated risk (Stein);
-    places that stand out by more than three deviations stay as they were seen. Then all are shifted alike and
-    cut at 0 (the nearest point of the simplex), which removes noise where places are rare.
+    categories that stand out by more than three deviations stay as they were seen. Then all are shifted alike
+    and cut at 0 (the nearest point of the simplex), which removes noise where categories are rare.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -119,7 +119,7 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
 
 
 def _own_weights(size: int, width: float) -> Floats:
-    """Return what the kernel gives each of `size` places of its own count: more at both ends."""
+    """Return what the kernel gives each of `size` categories of its own count: more at both ends."""
     from scipy.ndimage import gaussian_filter1d
 
     reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
@@ -148,10 +148,10 @@ def reconciled(
     among: Iterable[int] | None = None,
 ) -> dict[int, Floats]:
     """
-    Return expected counts of each column's places: of least variance, given what wider tables say of groups.
+    Return expected counts of columns by category: of least variance, given what wider tables say of groups.
 
-    A place that was read as r, with noise of variance v, is taken to have the variance v r^2 / (r^2 + v): a
-    count of at least 0 that is small in what was read is hardly off by more than noise, nor by more than
+    A category that was read as r, with noise of variance v, is taken to have the variance v r^2 / (r^2 + v):
+    a count of at least 0 that is small in what was read is hardly off by more than noise, nor by more than
     itself.
 
     Parameters
@@ -170,9 +170,9 @@ def reconciled(
         sums = [_sums(table, c) for table in having.get(c, [])]
         values = least_variance(values, noise * squares / (squares + noise), grouping, sums, total)
         values = np.maximum(values, _FLOOR * total / len(values))
-        places = np.empty_like(values)
-        places[grouping.order] = values * (total / values.sum())
-        found[c] = places
+        expected = np.empty_like(values)
+        expected[grouping.order] = values * (total / values.sum())
+        found[c] = expected
     return found
 
 
@@ -194,14 +194,14 @@ def least_variance(
     """
     Return the values at least 0, `total` in all, that are nearest to all measurements by their precisions.
 
-    Groups are nested. So on the way up, from places to coarser and coarser groups, what a level says is
+    Groups are nested. So on the way up, from categories to coarser and coarser groups, what a level says is
     averaged with the sums of what stands below. On the way down, what a group holds beyond the sum of its
     parts is shared by these in proportion to their variances (as in Hay, Rastogi, Miklau and Suciu 2010).
 
     Parameters
     ----------
     values, variances
-        Of the places, in the order of the grouping; variances above 0.
+        Of the categories, in the order of the grouping; variances above 0.
     sums
         Measured of all groups of some level: the level, the values, and their variance.
     exactly

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
@@ -189,7 +189,7 @@ class Estimator:
         )
 
     # Proof: docs/proofs/rounds.md, lemma 9.
-    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Places:
+    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Codes:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
         own = None if self.known is None else self.known.rows
@@ -206,8 +206,8 @@ class Estimator:
         sample = PrivateRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
         walks = sample
         if self.known is not None and outside:  # tables have the law of walks, and rows their own
-            places = model.rows(PREDICTING, seed ^ 2, self.known.walks)
-            walks = PrivateRows(places.T, np.ones(PREDICTING, dtype=np.int64))
+            codes = model.rows(PREDICTING, seed ^ 2, self.known.walks)
+            walks = PrivateRows(codes.T, np.ones(PREDICTING, dtype=np.int64))
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])

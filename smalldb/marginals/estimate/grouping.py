@@ -1,4 +1,4 @@
-"""Nested groups of a column's places: coarse ones of about equal mass, finer ones inside them."""
+"""Nested groups of a column's categories: coarse ones of about equal mass, finer ones inside them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 
-LEVELS = 6  # halvings; a last level has all places
+LEVELS = 6  # halvings; a last level has all categories
 _LIGHT = 0.25  # of an equal share of the mass: a lighter group is not split before the last level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
     """
-    Groups of the k places of a column at each level; those of a level are split into those of the next.
+    Groups of the k categories of a column at each level; those of a level are split into those of the next.
 
     Attributes
     ----------
     order
-        The places in an order in which each group of each level is a range of positions, shape (k,).
+        The categories in an order in which each group of each level is a range of positions, shape (k,).
     starts
-        Of each level, where its groups start among the positions; level 0 is one group of all places, and
-        the last level has k groups of one place.
+        Of each level, where its groups start among the positions; level 0 is one group of all categories, and
+        the last level has k groups of one category.
 
     Examples
     --------
@@ -38,15 +38,15 @@ class Grouping:
 
     @property
     def finest(self) -> int:
-        """The level of all places."""
+        """The level of all categories."""
         return len(self.starts) - 1
 
     def groups(self, level: int) -> int:
         """Return how many groups a level has."""
         return len(self.starts[level])
 
-    def of_places(self, level: int) -> Integers:
-        """Return the group of each place at a level, shape (k,)."""
+    def of_categories(self, level: int) -> Integers:
+        """Return the group of each category at a level, shape (k,)."""
         ends = np.append(self.starts[level], len(self.order))
         found = np.empty(len(self.order), dtype=np.int64)
         found[self.order] = np.repeat(np.arange(len(self.starts[level])), np.diff(ends))
@@ -63,14 +63,14 @@ class Grouping:
 
 def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
     """
-    Halve the places again and again by their mass.
+    Halve the categories again and again by their mass.
 
     Parameters
     ----------
     mass
         At least 0, with a sum above 0, shape (k,), k at least 2: released numbers.
     ordered
-        Whether groups are ranges of places; else heavy places come first, and rare ones are together.
+        Whether groups are ranges of categories; else heavy categories come first, and rare ones are together.
     levels
         How often groups are split before the last level, at most.
     """
@@ -101,9 +101,9 @@ def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
     Parameters
     ----------
     size
-        The number of places.
+        The number of categories.
     partitions
-        Of each the group of each place, from 0.
+        Of each the group of each category, from 0.
 
     Examples
     --------

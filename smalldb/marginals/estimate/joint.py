@@ -40,30 +40,32 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
     """
     groupings, children = tree.groupings, _children(tree)
     order = _from_leaves(tree, children)
-    own = [_finished(tree, place, levels) for place in range(len(tree.buckets))]
+    own = [_finished(tree, position, levels) for position in range(len(tree.buckets))]
     width = sum(cells(scope, groupings) for scope in own if scope)
     found, alone, end = np.zeros((width, width)), np.zeros(width), 0
     given: dict[int, Floats] = {}  # of each bucket: P(group of a column below it | cell that it passes on)
-    for place in order:
-        passed = tree.buckets[place].passed
-        parts = [(_cells_of(tree, place, tree.buckets[c].passed), given.pop(c)) for c in children[place]]
+    for position in order:
+        passed = tree.buckets[position].passed
+        parts = [
+            (_cells_of(tree, position, tree.buckets[c].passed), given.pop(c)) for c in children[position]
+        ]
         start = end - sum(part.shape[1] for _, part in parts)
-        if own[place]:
-            groups = cells(own[place], groupings)
-            parts.append((_cells_of(tree, place, own[place]), np.eye(groups)))
+        if own[position]:
+            groups = cells(own[position], groupings)
+            parts.append((_cells_of(tree, position, own[position]), np.eye(groups)))
             end += groups
         both = np.zeros((cells(passed, groupings), end - start))
-        to = _cells_of(tree, place, passed)
-        _meet(tables[place].ravel(), parts, to, both, found[start:end, start:end])
+        to = _cells_of(tree, position, passed)
+        _meet(tables[position].ravel(), parts, to, both, found[start:end, start:end])
         if passed:
-            sums = np.bincount(to, tables[place].ravel(), len(both))[:, None]
-            given[place] = np.divide(both, sums, out=np.zeros_like(both), where=sums > 0)
+            sums = np.bincount(to, tables[position].ravel(), len(both))[:, None]
+            given[position] = np.divide(both, sums, out=np.zeros_like(both), where=sums > 0)
         else:
             alone[start:end] = both[0]
             found[:start, start:end] = np.outer(alone[:start], both[0])
     found = found + found.T
     np.fill_diagonal(found, alone)
-    return tuple(scope[0][0] for place in order if (scope := own[place])), found
+    return tuple(scope[0][0] for position in order if (scope := own[position])), found
 
 
 def _meet(
@@ -96,35 +98,35 @@ def _meet(
             done = more
 
 
-def _finished(tree: Tree, place: int, levels: Sequence[int]) -> Scope:
+def _finished(tree: Tree, position: int, levels: Sequence[int]) -> Scope:
     """Return the column that a bucket refines to its finest level, as it is looked at; empty if none."""
-    column = tree.buckets[place].column
-    finest = dict(tree.buckets[place].scope)[column] == tree.groupings[column].finest
+    column = tree.buckets[position].column
+    finest = dict(tree.buckets[position].scope)[column] == tree.groupings[column].finest
     return ((column, levels[column]),) if finest else ()
 
 
-def _cells_of(tree: Tree, place: int, scope: Scope) -> Integers:
+def _cells_of(tree: Tree, position: int, scope: Scope) -> Integers:
     """Return of each cell of a bucket the cell of a coarser table in which it lies."""
     shape = tuple(tree.groupings[c].groups(level) for c, level in scope)
     numbers = np.arange(prod(shape), dtype=np.float64).reshape(shape)
-    spread = lift(scope, tree.buckets[place].scope, tree.groupings)(numbers)
-    return np.broadcast_to(spread, tree.shape(place)).ravel().astype(np.int64)
+    spread = lift(scope, tree.buckets[position].scope, tree.groupings)(numbers)
+    return np.broadcast_to(spread, tree.shape(position)).ravel().astype(np.int64)
 
 
 def _children(tree: Tree) -> list[list[int]]:
     """Return the children of each bucket."""
     found: list[list[int]] = [[] for _ in tree.buckets]
-    for place, bucket in enumerate(tree.buckets):
+    for position, bucket in enumerate(tree.buckets):
         if bucket.parent >= 0:
-            found[bucket.parent].append(place)
+            found[bucket.parent].append(position)
     return found
 
 
 def _from_leaves(tree: Tree, children: Sequence[Sequence[int]]) -> list[int]:
     """Return all buckets, each right after the trees of its children, which are in order."""
-    found, left = list[int](), [place for place, bucket in enumerate(tree.buckets) if bucket.parent < 0]
+    found, left = list[int](), [position for position, bucket in enumerate(tree.buckets) if bucket.parent < 0]
     while left:  # each before its children, which come last first: then from the end
-        place = left.pop()
-        found.append(place)
-        left += children[place]
+        position = left.pop()
+        found.append(position)
+        left += children[position]
     return found[::-1]

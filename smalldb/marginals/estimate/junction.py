@@ -26,7 +26,7 @@ class Bucket:
         What the table shares with the next one on the way to the root: the scope, the column at a coarser
         level or not at all.
     parent
-        The place of that next table among the buckets, after this one; -1 for a root.
+        The position of that next table among the buckets, after this one; -1 for a root.
     """
 
     column: int
@@ -111,13 +111,13 @@ def junction_tree(
         changed = set(whole)
     refining = _refining((column, passed) for column, _, passed in done)
     return tuple(
-        Bucket(column, scope, passed, _first(passed, refining, place + 1))
-        for place, (column, scope, passed) in enumerate(done)
+        Bucket(column, scope, passed, _first(passed, refining, position + 1))
+        for position, (column, scope, passed) in enumerate(done)
     )
 
 
 def homes(scopes: Iterable[Scope], buckets: Sequence[Bucket]) -> tuple[int, ...]:
-    """Return of each scope the place of the first bucket that refines a column of it: it holds the scope."""
+    """Return of each scope the position of the first bucket that refines a column of it, and so holds it."""
     refining = _refining((bucket.column, bucket.passed) for bucket in buckets)
     found = tuple(_first(scope, refining, 0) for scope in scopes)
     if -1 in found:
@@ -126,19 +126,19 @@ def homes(scopes: Iterable[Scope], buckets: Sequence[Bucket]) -> tuple[int, ...]
 
 
 def _refining(steps: Iterable[tuple[int, Scope]]) -> dict[int, list[tuple[int, int]]]:
-    """Return where each column is refined, in order: places of buckets, and the levels that they pass on."""
+    """Return where each column is refined, in order: positions of buckets, and the levels they pass on."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for place, (column, passed) in enumerate(steps):
-        found.setdefault(column, []).append((place, dict(passed).get(column, 0)))
+    for position, (column, passed) in enumerate(steps):
+        found.setdefault(column, []).append((position, dict(passed).get(column, 0)))
     return found
 
 
 def _first(scope: Scope, refining: dict[int, list[tuple[int, int]]], start: int) -> int:
-    """Return the first place from `start` on at which a column of a scope is refined to its level; or -1."""
-    places = (
-        place
+    """Return the first position from `start` on at which a column of a scope gets its level; or -1."""
+    positions = (
+        position
         for column, level in scope
-        for place, coarser in refining.get(column, [])
-        if place >= start and level > coarser
+        for position, coarser in refining.get(column, [])
+        if position >= start and level > coarser
     )
-    return min(places, default=-1)
+    return min(positions, default=-1)

@@ -26,7 +26,7 @@ class Known:
     Attributes
     ----------
     walks
-        Places of these columns by the law of the walk, shape (K, some): predictions are made from them.
+        Codes of these columns by the law of the walk, shape (K, some): predictions are made from them.
     rows
         Those of the rows that are to be made, shape (K, rows).
     tables
@@ -61,7 +61,7 @@ def known_columns(
     Parameters
     ----------
     parents
-        Places of the released parents, shape (n, K).
+        Codes of the released parents, shape (n, K).
     times
         How many children each has, shape (n,); one at least has some.
     unit

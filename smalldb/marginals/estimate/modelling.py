@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, build
 from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
@@ -41,8 +41,8 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, seed: int, known: Places | None = None) -> Places:
-        """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
+    def rows(self, count: int, seed: int, known: Codes | None = None) -> Codes:
+        """Return so many rows of the model as codes, shape (C, count); see `model_rows`."""
         return model_rows(self.tree, self.tables, count, seed, known)
 
 
@@ -97,7 +97,7 @@ def fitted(
     Parameters
     ----------
     columns
-        Those of the model, with expected counts of their places, above 0, `total` in all.
+        Those of the model, with expected counts of their categories, above 0, `total` in all.
     fixed
         Logarithms of weights that are kept as they are: structural zeros.
     start

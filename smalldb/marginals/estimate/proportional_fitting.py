@@ -88,12 +88,12 @@ def fit(
     separators, walks = _separators(tree, tables), _walks(tree)
     for _ in range(sweeps):
         moved = 0.0
-        for before, place in walks:
+        for before, position in walks:
             if before >= 0:
-                up = tree.buckets[before].parent == place
-                separators[before if up else place].carry(up, tables[before], tables[place])
-            for number, inside, counts, ridge in at[place]:
-                here = added_up(tables[place], inside, counts.size).reshape(counts.shape) * total
+                up = tree.buckets[before].parent == position
+                separators[before if up else position].carry(up, tables[before], tables[position])
+            for number, inside, counts, ridge in at[position]:
+                here = added_up(tables[position], inside, counts.size).reshape(counts.shape) * total
                 # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of
                 # Wright. One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
                 wanted = counts - ridge * theta[number]
@@ -101,7 +101,7 @@ def fit(
                     there = ridge * wrightomega(np.log(here / ridge) + wanted / ridge)
                 ratio = np.divide(there, here, out=np.ones_like(here), where=(here > 0) & (there > 0))
                 theta[number] += np.log(ratio)
-                multiply(tables[place], inside, ratio.ravel() * (total / (here * ratio).sum()))
+                multiply(tables[position], inside, ratio.ravel() * (total / (here * ratio).sum()))
                 moved = max(moved, float(np.abs(there - here).max()))
         if moved <= close * total:
             break
@@ -158,20 +158,20 @@ def _walks(tree: Tree) -> list[tuple[int, int]]:
     """Return a walk down and up again through each tree: where from, -1 at a root, and where to."""
     children: list[list[int]] = [[] for _ in tree.buckets]
     roots: list[int] = []
-    for place, bucket in enumerate(tree.buckets):
-        (roots if bucket.parent < 0 else children[bucket.parent]).append(place)
+    for position, bucket in enumerate(tree.buckets):
+        (roots if bucket.parent < 0 else children[bucket.parent]).append(position)
     found: list[tuple[int, int]] = []
     for root in roots:
         found.append((-1, root))
         open_ = [(root, iter(children[root]))]
         while open_:
-            place, rest = open_[-1]
+            position, rest = open_[-1]
             child = next(rest, None)
             if child is None:
                 open_.pop()
                 if open_:
-                    found.append((place, open_[-1][0]))
+                    found.append((position, open_[-1][0]))
             else:
-                found.append((place, child))
+                found.append((position, child))
                 open_.append((child, iter(children[child])))
     return found

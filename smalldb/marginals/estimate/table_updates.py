@@ -41,7 +41,7 @@ def moved(
         wanted = np.maximum(coarse + beyond * prior / (prior + noise), 0.0)
         ratio = np.divide(wanted, coarse, out=np.zeros(shape), where=coarse > 0)
         spread = expected * ratio[first[:, None], second[None, :]]
-        # where nothing was expected, places of a group share by their columns
+        # where nothing was expected, categories of a group share by their columns
         empty = np.where(coarse > 0, 0.0, wanted)
         if empty.any():
             rows, columns = expected.sum(axis=1), expected.sum(axis=0)
@@ -66,6 +66,6 @@ def _ratio(wanted: Floats, there: Floats) -> Floats:
 
 
 def groups_at(groupings: Sequence[Grouping], table: Measured) -> tuple[Integers, Integers]:
-    """Return the groups of all places of the two columns of a released table."""
+    """Return the groups of all categories of the two columns of a released table."""
     (a, level), (b, other) = table.scope
-    return groupings[a].of_places(level), groupings[b].of_places(other)
+    return groupings[a].of_categories(level), groupings[b].of_categories(other)

@@ -1,10 +1,10 @@
-"""Search on rows: exchanges of places between rows, until tables of two columns are what they are to be."""
+"""Search on rows: exchanges of categories between rows, until tables of two columns are as wanted."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from queries.mixing import splitmix64
 from smalldb.marginals.private_rows import PrivateRows
 
@@ -20,22 +20,22 @@ def affordable(rows: int, tables: int) -> int:
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def exchanged(
-    rows: Places,
+    rows: Codes,
     sizes: Sequence[int],
     targets: Mapping[tuple[int, int], Floats],
     fixed: frozenset[int],
     sweeps: int,
     seed: int,
-) -> Places:
+) -> Codes:
     """
-    Return rows in which pairs of rows have exchanged places of a column: columns keep their counts.
+    Return rows in which pairs of rows have exchanged categories of a column: columns keep their counts.
 
     Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
 
     Parameters
     ----------
     rows
-        Places, shape (C, rows), in an order that says nothing.
+        Codes, shape (C, rows), in an order that says nothing.
     targets
         For pairs of columns, ascending: what the cells of their table are to hold.
     fixed

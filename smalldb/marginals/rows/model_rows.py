@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from queries.arrays import Floats, Places
+from queries.arrays import Codes, Floats
 from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
-_TINY = 1e-12  # of all mass, what a place of known columns has at least
+_TINY = 1e-12  # of all mass, what a category of known columns has at least
 
 
 # Proof: docs/proofs/rounds.md, lemma 7; docs/proofs/related.md, lemma 5.
 def model_rows(
-    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Places | None = None
-) -> Places:
+    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Codes | None = None
+) -> Codes:
     """
-    Return rows as places, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
+    Return rows as codes, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
     From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
     agree in what is given are taken in a random order, and get their groups by systematic rounding.
@@ -28,19 +28,19 @@ def model_rows(
     seed
         64 bits. Rows are no part of what privacy rests on: the model was released.
     known
-        Places of the first columns, shape (K, rows), which rows are given: the tree must take these last.
+        Codes of the first columns, shape (K, rows), which rows are given: the tree must take these last.
     """
     from smalldb.kernels.refining import refine
 
     columns = len(tree.groupings)
     level = [0] * columns
     groups = np.zeros((columns, rows), dtype=np.int32)  # of each column at its present level
-    for place in reversed(range(len(tree.buckets))):
-        bucket = tree.buckets[place]
+    for position in reversed(range(len(tree.buckets))):
+        bucket = tree.buckets[position]
         column, levels = bucket.column, dict(bucket.scope)
         grouping, fine = tree.groupings[column], levels[column]
         if known is not None and column < len(known):
-            groups[column], level[column] = grouping.of_places(fine)[known[column]], fine
+            groups[column], level[column] = grouping.of_categories(fine)[known[column]], fine
             continue
         context = np.zeros(rows, dtype=np.int32)
         for c, lev in bucket.scope:
@@ -50,13 +50,13 @@ def model_rows(
                 context *= other.groups(lev)
                 context += at.astype(np.int32)
         axis = [c for c, _ in bucket.scope].index(column)
-        weights = tables[place]
+        weights = tables[position]
         if known is not None:  # which may be where the model has no mass: others then keep their own law
             given = tuple(a for a, (c, _) in enumerate(bucket.scope) if c < len(known))
             weights = weights + _TINY * weights.sum(axis=given, keepdims=True)
         table = np.moveaxis(weights, axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
-        own = (seed + 2 * place) % (1 << 64)
+        own = (seed + 2 * position) % (1 << 64)
         words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)
         offsets = words.astype(np.float64).reshape(len(table), -1) * 2.0**-53
         refine(context, groups[column], np.maximum(table, 0.0), starts, splitmix64(rows, own), offsets)

@@ -102,7 +102,7 @@ def _tables(workload: Workload, rows: int, wanted: Floats) -> "Tables":
     """Write the queries as the kernel reads them; a parity is the table (0, 1) of a code of one bit."""
     from smalldb.kernels.flipping import Tables
 
-    places: dict[tuple[int, ...], int] = {}
+    positions: dict[tuple[int, ...], int] = {}
     values: list[Integers] = []
     attributes: list[int] = []
     origins, groups, masks, lengths, size = [], [], [], [], 0
@@ -117,11 +117,11 @@ def _tables(workload: Workload, rows: int, wanted: Floats) -> "Tables":
         groups.append(len(lengths) - 1)
         if table is None:
             table = (0, 1)
-        if table not in places:
-            places[table] = size
+        if table not in positions:
+            positions[table] = size
             values.append(np.array(table, dtype=np.int64))
             size += len(table)
-        origins.append(places[table])
+        origins.append(positions[table])
     return Tables(
         groups=np.array(groups, dtype=np.int64),
         starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -154,7 +154,7 @@ def _moves(tables: "Tables", attributes: int, rows: int, paired: bool) -> list[M
 
 def _both(one: Integers, toggles: Integers, other: Integers, others: Integers) -> tuple[Integers, Integers]:
     """Return the queries that see one of two moves, and how they see both together."""
-    queries, places = np.unique(np.concatenate([one, other]), return_inverse=True)
+    queries, inverse = np.unique(np.concatenate([one, other]), return_inverse=True)
     together = np.zeros(len(queries), dtype=np.int64)
-    np.bitwise_xor.at(together, places, np.concatenate([toggles, others]))
+    np.bitwise_xor.at(together, inverse, np.concatenate([toggles, others]))
     return queries, together

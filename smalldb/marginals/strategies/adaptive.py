@@ -300,7 +300,7 @@ def _grouped(
 ) -> Measured:
     """Measure a first table at the groups that are worth their noise."""
     scope = groups_of_first(table, plan.universe, estimator.groupings, plan.law, plan.rows)
-    groups = [estimator.groupings[c].of_places(level) for c, level in scope]
+    groups = [estimator.groupings[c].of_categories(level) for c, level in scope]
     shape = tuple(estimator.groupings[c].groups(level) for c, level in scope)
     return released_table(
         plan.law, journal, scope, shape, table.cost, partial(rows.table_of_groups, table.columns, groups)

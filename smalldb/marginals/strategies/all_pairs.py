@@ -29,7 +29,7 @@ from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.privacy_loss import Loss
 
-MOST_PLACES = 64  # of a column
+MOST_CATEGORIES = 64  # of a column
 MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
 REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
 
@@ -178,7 +178,7 @@ def measurable(universe: Universe) -> bool:
     """
     if max(map(len, universe.tables)) != 2:
         return False
-    return 2 < max(universe.sizes) <= MOST_PLACES and cone.width(universe.sizes) <= MOST_WIDE
+    return 2 < max(universe.sizes) <= MOST_CATEGORIES and cone.width(universe.sizes) <= MOST_WIDE
 
 
 def variances(
@@ -270,12 +270,12 @@ def read_pairs(
     tables, replaced, cost
         As `measure_at_once` released them.
     columns
-        Expected counts of each column's places, `total` in all.
+        Expected counts of each column's categories, `total` in all.
 
     Returns
     -------
     list of Measured
-        At all places, in the order of the groupings. They cost nothing by themselves.
+        Of all categories, in the order of the groupings. They cost nothing by themselves.
     """
     found, noise = list[Measured](), noise_at_once(universe, cost, replaced)
     _, spread = variances(universe, cost, replaced)

@@ -105,7 +105,7 @@ class Contrasts:
         """Whether all parities of the queries are measured."""
         if self.parities.cells is not None:
             return True
-        measured = {places for part in self.parities.unguarded for places in part.sets}
+        measured = {positions for part in self.parities.unguarded for positions in part.sets}
         return measured.issuperset(self.parities.spectrum.sets)
 
     @property
@@ -165,7 +165,7 @@ class Contrasts:
         else:
             made = self._turned(measured, wanted)
         order = uniform_permutation(wanted, journal.postprocessing_bits())
-        return Parities(self, measured, total, plan.coding.places(made[order]))
+        return Parities(self, measured, total, plan.coding.codes(made[order]))
 
     def _near(self, measured: Measured, count: int, seed: int) -> Bits:
         """Return rows near to parities of more columns than a table of all cells can have."""
@@ -202,14 +202,14 @@ class Parities:
         The released integers.
     total
         The number of rows that was read from them; n itself under replace-one.
-    places
+    codes
         The synthetic rows in uniformly random order, shape (rows, C).
     """
 
     strategy: Contrasts
     measured: Measured
     total: int
-    places: Integers
+    codes: Integers
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -217,9 +217,9 @@ class Parities:
         plan, found = self.strategy.parities, list[Measurement]()
         coded = plan.coding
 
-        def parity(places: tuple[int, ...]) -> Parity:
-            categories = None if coded.plain else tuple(coded.categories[a] for a in places)
-            return Parity(tuple(coded.columns[a] for a in places), not plan.replaced, categories)
+        def parity(positions: tuple[int, ...]) -> Parity:
+            categories = None if coded.plain else tuple(coded.categories[a] for a in positions)
+            return Parity(tuple(coded.columns[a] for a in positions), not plan.replaced, categories)
 
         for part, values in zip(plan.parts, pieces(plan, self.measured.values), strict=True):
             noises, cost = part.noise(plan.setting), plan.epsilon * part.share

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from queries import Rows, Workload
-from queries.arrays import Places
+from queries.arrays import Codes
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
@@ -36,7 +36,7 @@ class History:
     Attributes
     ----------
     columns
-        Every column at all its places.
+        Every column with all its categories.
     tables
         The tables that the model has, those of a target first, and then one a round; or the table of all
         cells; or those of pairs that were measured at once.
@@ -74,7 +74,7 @@ class Fitted:
     model
         The distribution that was fitted to them.
     rows
-        Makes so many rows from a seed: places, shape (C, count).
+        Makes so many rows from a seed: codes, shape (C, count).
     spent
         The cost of what was drawn: an epsilon, or a rho; at most that of the strategy.
     measurements
@@ -85,7 +85,7 @@ class Fitted:
     history: History
     total: int
     model: Model
-    rows: Callable[[int, int], Places]
+    rows: Callable[[int, int], Codes]
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -97,7 +97,7 @@ class Outcome:
 
     Attributes
     ----------
-    places
+    codes
         The synthetic rows in uniformly random order, shape (rows, C).
     """
 
@@ -105,7 +105,7 @@ class Outcome:
     history: History
     total: int
     model: Model
-    places: Places
+    codes: Codes
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -200,7 +200,7 @@ class TableStrategy(Protocol):
         running
             How it runs: progress and an executor.
         """
-        private = checked(rows.places(), rows.counts, rows.domain.sizes)
+        private = checked(rows.codes(), rows.counts, rows.domain.sizes)
         with _bar(running.progress) as tick:
             return release_tables(
                 self, private, journal, count=count, progress=tick, executor=running.executor
@@ -241,13 +241,13 @@ def release_tables(
     wanted = min(fitted.total, strategy.most_rows) if count is None else count
     made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     order = uniform_permutation(wanted, journal.postprocessing_bits())
-    places = made.astype(rows.places.dtype)[:, order].T
+    codes = made.astype(rows.codes.dtype)[:, order].T
     return Outcome(
         strategy=fitted.strategy,
         history=fitted.history,
         total=fitted.total,
         model=fitted.model,
-        places=places,
+        codes=codes,
         spent=fitted.spent,
         measurements=fitted.measurements,
     )
@@ -262,7 +262,7 @@ def published(
     """Return what was released of a table as it is published; without groupings, at all categories."""
     columns, groups = [], []
     for (column, level), size in zip(table.scope, table.counts.shape, strict=True):
-        own = range(size) if groupings is None else groupings[column].of_places(level).tolist()
+        own = range(size) if groupings is None else groupings[column].of_categories(level).tolist()
         columns.append(column)
         groups.append(tuple(own))
     values = table.counts.ravel()

@@ -42,7 +42,7 @@ def page(
     release
         Its table, record and plan are read; not its confidential part.
     schema
-        What the places of the release's columns stand for; None: for themselves.
+        What the codes of the release's columns stand for; None: for themselves.
     comparison
         The data and how far the release is off. The page is confidential then, and says so.
     about

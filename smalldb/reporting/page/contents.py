@@ -23,7 +23,7 @@ from smalldb.reporting.page.pictures import MAX_COLUMNS, STEP, bars, heights, pa
 from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered
 from smalldb.schema import Column, Schema
 
-SHOWN_ROWS, SHOWN_PLACES, SHOWN_COLUMNS = 20, 60, 200
+SHOWN_ROWS, SHOWN_CATEGORIES, SHOWN_COLUMNS = 20, 60, 200
 TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of paper
 FEW, TURNED = 6, 5  # columns that stand side by side; rows of wider tables, which are turned
 LEVEL = Fraction(19, 20)  # of the interval of a share
@@ -92,7 +92,7 @@ def cards(
         if c == SHOWN_COLUMNS:
             break
         labels = columns[0].labels
-        most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_PLACES
+        most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_CATEGORIES
         parts = _parts(heights(labels[:most], covered is not None))
         for part in parts:
             begin = part.start
@@ -111,7 +111,7 @@ def cards(
             elif begin == 0:
                 index.append((columns[0].column, anchor))
     left = [f"the first {SHOWN_COLUMNS} columns"] if len(found) > SHOWN_COLUMNS else []
-    most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_PLACES
+    most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_CATEGORIES
     left += (
         [f"the first {most} categories of a column"] if max(len(own.labels) for own in found) > most else []
     )
@@ -126,7 +126,7 @@ def _meanings(schema: Schema | None) -> dict[str, str]:
 
 
 def _parts(high: Sequence[int]) -> list[slice]:
-    """Share out places of these heights among cards that are alike high."""
+    """Share out positions of these heights among cards that are alike high."""
     parts, begin, filled = [], 0, 0
     for i, height in enumerate(high):
         if filled + height > TOGETHER * STEP:
@@ -158,12 +158,12 @@ def _ends(
     """Return for each share of each card its own interval, where it was measured; else that of the bound."""
     left = uncovered(workload)
     if len(found) == 1 and len(left) > 1:  # one card, a share for each column
-        lacking = [bool(places) for places in left]
+        lacking = [bool(codes) for codes in left]
         yes = [own[1] for own in measured]
         return [_line(found[0].shares, lacking, bound, yes)]
     lines = []
-    for c, (column, places) in enumerate(zip(found, left, strict=True)):
-        lacking = [place in places for place in range(len(column.labels))]
+    for c, (column, codes) in enumerate(zip(found, left, strict=True)):
+        lacking = [code in codes for code in range(len(column.labels))]
         lines.append(_line(column.shares, lacking, bound, measured[c] if c < len(measured) else ()))
     return lines
 
@@ -210,7 +210,7 @@ def _rows(release: Release, schema: Schema | None) -> str:
     if schema is None or release.schema is not None:
         data = as_frame(release.data)
     else:
-        data = schema.decode(release.places[:SHOWN_ROWS], middle=True)
+        data = schema.decode(release.codes[:SHOWN_ROWS], middle=True)
     names, shown = list(map(str, data.columns)), data[:SHOWN_ROWS]
     known = {} if schema is None else {column.name: column for column in schema.released}
     texts = [_fields(shown.iloc[:, i], known.get(name)) for i, name in enumerate(names)]

@@ -13,7 +13,7 @@ from smalldb.reporting.words import privacy, promised
 from smalldb.schema import Flag, Schema
 from smalldb.schema.kinds import Kind
 
-SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_PLACES, SHOWN_TABLES = 200, 24, 60, 200
+SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_CATEGORIES, SHOWN_TABLES = 200, 24, 60, 200
 
 
 def what(plan: Plan, record: Record, about: About, title: str) -> str:
@@ -148,5 +148,7 @@ def _kind(kind: Kind) -> str:
 
 def _few(labels: Sequence[str]) -> str:
     """Return the labels of categories, or the first of many and the last."""
-    shown = labels if len(labels) <= SHOWN_PLACES else [*labels[: SHOWN_PLACES - 1], "...", labels[-1]]
+    shown = (
+        labels if len(labels) <= SHOWN_CATEGORIES else [*labels[: SHOWN_CATEGORIES - 1], "...", labels[-1]]
+    )
     return f"{len(labels)}: {', '.join(shown)}"

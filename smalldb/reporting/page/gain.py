@@ -34,8 +34,8 @@ def _curve(named: str, across: str, upwards: str, begin: float, most: Callable[[
         scale = SIDE / (1 - begin)
         return f"{LEFT + scale * (x - begin):.1f},{TOP + scale * (1 - y):.1f}"
 
-    places = [begin + (1 - begin) * i / STEPS for i in range(STEPS + 1)]
-    curve = [at(x, min(1.0, most(x))) for x in places]
+    positions = [begin + (1 - begin) * i / STEPS for i in range(STEPS + 1)]
+    curve = [at(x, min(1.0, most(x))) for x in positions]
     ends = at(begin, begin), at(1, 1)
     marks = [
         element("rect", x=LEFT, y=TOP, width=SIDE, height=SIDE, class_="ground"),

@@ -63,9 +63,9 @@ def bars(
             spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
         said.append(f"{label}: {spelled}")
         lines = _lines(label, whiskers is not None)
-        for place, part in enumerate(lines):
+        for position, part in enumerate(lines):
             if part:
-                marks.append(element("text", text(part), x=0, y=tops[i] + HIGH * place + 14))
+                marks.append(element("text", text(part), x=0, y=tops[i] + HIGH * position + 14))
         top = tops[i] + HIGH * (len(lines) - 1)
         marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
         marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
@@ -175,8 +175,8 @@ def _heat(
             shown["fill_opacity"] = f"{0 if isnan(share) else STRONGEST * abs(share) / reach:.3f}"
             if grey[i, j]:
                 shown = {"class_": "unknown"}
-            place = {"x": cell * j, "y": cell * (i + 1), "width": cell - 1, "height": cell - 1}
-            marks.append(element("rect", **place, **shown))
+            position = {"x": cell * j, "y": cell * (i + 1), "width": cell - 1, "height": cell - 1}
+            marks.append(element("rect", **position, **shown))
             if not grey[i, j]:
                 at = {"x": cell * (j + 0.5), "y": middle + 4, "class_": "middle"}
                 marks.append(element("text", text(told[i][j]), **at))

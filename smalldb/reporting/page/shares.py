@@ -1,4 +1,4 @@
-"""How often each place of each column stands in a table, and which of these shares a bound covers."""
+"""How often each category of each column stands in a table, and which of these shares a bound covers."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries import Column, Rows, Workload
-from queries.arrays import Floats, Integers, Places
+from queries.arrays import Codes, Floats, Integers
 from queries.rows import tabulated
 from smalldb.marginals.adaptive.association_weights import cramers_v
 
@@ -15,7 +15,7 @@ SHORT = 18  # characters of a label that stands beside its share
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """A column, the labels of its places, and the share of rows in each."""
+    """A column, the labels of its categories, and the share of rows in each."""
 
     column: str
     labels: tuple[str, ...]
@@ -32,8 +32,8 @@ def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
     together
         Take yes/no columns together: the share of rows with each of them.
     """
-    domain, (places, n) = rows.domain, _unpacked(rows)
-    counts = [tabulated(domain, places, rows.counts, (c,)) for c in range(len(domain.sizes))]
+    domain, (codes, n) = rows.domain, _unpacked(rows)
+    counts = [tabulated(domain, codes, rows.counts, (c,)) for c in range(len(domain.sizes))]
     if together and domain.binary:
         return [Marginal("Attributes", domain.attributes, tuple(int(yes) / n for _, yes in counts))]
     return [
@@ -43,7 +43,7 @@ def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
 
 
 def labels_of(column: Column) -> tuple[str, ...]:
-    """Return the labels of a column's places; of bins, where they are long, without the column's name.
+    """Return the labels of a column's categories; of bins, where they are long, without the column's name.
 
     >>> from smalldb.schema import Column, Cuts
     >>> labels_of(Column("income of the household", Cuts([100, 200], 0, 999)).universe)
@@ -57,18 +57,18 @@ def labels_of(column: Column) -> tuple[str, ...]:
 
 def association(rows: Rows, columns: int) -> Floats:
     """Return Cramer's V of each two of the first columns, shape (columns, columns); see `cramers_v`."""
-    domain, (places, n) = rows.domain, _unpacked(rows)
+    domain, (codes, n) = rows.domain, _unpacked(rows)
     found = np.eye(columns)
     for a in range(columns):
         for b in range(a):
             shape = domain.sizes[a], domain.sizes[b]
-            table = tabulated(domain, places, rows.counts, (a, b)).reshape(shape)
+            table = tabulated(domain, codes, rows.counts, (a, b)).reshape(shape)
             found[a, b] = found[b, a] = cramers_v(table / n)
     return found
 
 
 def uncovered(workload: Workload) -> list[tuple[int, ...]]:
-    """Return the places of each column whose share the workload does not ask for, up to sign and constant.
+    """Return the categories of columns whose share the workload does not ask for, up to sign and constant.
 
     What bounds the error of every query of the workload bounds that of the other shares, and of no more.
     """
@@ -80,7 +80,7 @@ def uncovered(workload: Workload) -> list[tuple[int, ...]]:
         if len(columns) == 1:
             asked[columns[0]].update(_asked(query.over_columns(domain), query.denominator))
     left = [{*range(k)} - asked[c] for c, k in enumerate(domain.sizes)]
-    return [() if (c,) in whole else tuple(sorted(places)) for c, places in enumerate(left)]
+    return [() if (c,) in whole else tuple(sorted(codes)) for c, codes in enumerate(left)]
 
 
 def pairs_covered(workload: Workload) -> bool:
@@ -96,14 +96,14 @@ def pairs_covered(workload: Workload) -> bool:
 
 
 def _asked(values: Integers, denominator: int) -> list[int]:
-    """Return the places that stand out: a query that is one number elsewhere, and all of 1 apart there."""
+    """Return the categories that stand out: a query is one number elsewhere, and all of 1 apart there."""
     found = []
-    for place, value in enumerate(values.tolist()):
-        others = {*np.delete(values, place).tolist()}
+    for code, value in enumerate(values.tolist()):
+        others = {*np.delete(values, code).tolist()}
         if len(others) == 1 and abs(value - others.pop()) == denominator:
-            found.append(place)
+            found.append(code)
     return found
 
 
-def _unpacked(rows: Rows) -> tuple[Places, int]:
-    return np.asfortranarray(rows.places()), rows.n
+def _unpacked(rows: Rows) -> tuple[Codes, int]:
+    return np.asfortranarray(rows.codes()), rows.n

@@ -1,16 +1,16 @@
-"""What a column can hold: each kind knows its places, finds that of a field, and writes values for it."""
+"""What a column can hold: each kind knows its categories, finds that of a field, and writes values for it."""
 
 from smalldb.schema.kinds.bins import Cuts
 from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Measured, Ranged, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Binned, Kind, Measured, Ranged, Value
 from smalldb.schema.kinds.times import Times
 from smalldb.schema.kinds.weekdays import Weekdays
 from smalldb.schema.kinds.whole_numbers import Integers
 
 __all__ = [
-    "MAX_PLACES",
+    "MAX_CATEGORIES",
     "Binned",
     "Categories",
     "Cuts",

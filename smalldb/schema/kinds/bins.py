@@ -109,9 +109,9 @@ class Cuts:
     def parted(self, parts: Sequence[int]) -> "Cuts":
         """Return bins that lie in these, so many in each, of equally many steps to within one."""
         cuts: list[Decimal] = []
-        for place, count in enumerate(parts):
-            cuts += [self.cuts[place - 1]] if place else []
-            cuts += [Decimal(step).scaleb(-self.decimals) for step in equal_steps(*self.steps(place), count)]
+        for code, count in enumerate(parts):
+            cuts += [self.cuts[code - 1]] if code else []
+            cuts += [Decimal(step).scaleb(-self.decimals) for step in equal_steps(*self.steps(code), count)]
         return Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
 
     @property
@@ -140,7 +140,7 @@ class Cuts:
         """Read the number of a field."""
         return self.numbers.read(text)
 
-    def place(self, text: str) -> int | None:
+    def code(self, text: str) -> int | None:
         """Find the bin of a field."""
         number = self.numbers.read(text)
         return None if number is None else bisect_right(self.cuts, number)
@@ -160,14 +160,14 @@ class Cuts:
         if self.decimals:
             middles: list[Value] = [float((a + b) / 2) for a, b in pairwise(edges)]
         else:
-            middles = [sum(self.steps(place)) // 2 for place in range(self.size)]
+            middles = [sum(self.steps(code)) // 2 for code in range(self.size)]
         return middles if self.numbers.plain else [self._text(Decimal(str(value))) for value in middles]
 
-    def steps(self, place: int) -> tuple[int, int]:
+    def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last number of a bin, in units of the last of `decimals` digits."""
         edges = (self.low, *self.cuts, self.high)
-        low, high = (Fraction(edge) * 10**self.decimals for edge in edges[place : place + 2])
-        last = high.__floor__() if place == len(self.cuts) else ceil(high) - 1
+        low, high = (Fraction(edge) * 10**self.decimals for edge in edges[code : code + 2])
+        last = high.__floor__() if code == len(self.cuts) else ceil(high) - 1
         return ceil(low), last
 
     def at(self, step: int) -> Value:

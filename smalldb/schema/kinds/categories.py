@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed as as_list
-from smalldb.schema.kinds.kind import MAX_PLACES, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 
@@ -32,7 +32,7 @@ class Categories:
     listed: tuple[str | int, ...]
     other: bool = False
     groups: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
-    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _codes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -51,24 +51,25 @@ class Categories:
             values = [*map(str, values), "other"]
         if len({type(v) for v in values}) > 1:
             raise TypeError("values must be all texts or all whole numbers")
-        if not 2 <= len(values) <= MAX_PLACES:
+        if not 2 <= len(values) <= MAX_CATEGORIES:
             raise ValueError(
-                f"values must be 2 to {MAX_PLACES}, with 'other' (a column of one value: list it in ignore)"
+                f"values must be 2 to {MAX_CATEGORIES}, with 'other' (a column of one value: "
+                "list it in ignore)"
             )
-        places = {}
-        spelled = [(str(value), place) for place, value in enumerate(values)]
+        codes = {}
+        spelled = [(str(value), code) for code, value in enumerate(values)]
         for name, of in members.items():
             spelled += [(str(value), values.index(name)) for value in of if str(value) != name]
-        for text, place in spelled:
+        for text, code in spelled:
             if not text or text != text.strip():
                 raise ValueError(f"values: {text!r} is empty, or has spaces at its ends")
-            if text in places:
+            if text in codes:
                 raise ValueError(f"values: {text!r} stands more than once")
-            places[text] = place
+            codes[text] = code
         object.__setattr__(self, "listed", tuple(values))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "groups", tuple((name, tuple(of)) for name, of in members.items()))
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_codes", codes)
 
     @property
     def size(self) -> int:
@@ -85,10 +86,10 @@ class Categories:
         """The categories."""
         return [str(value) for value in self.listed]
 
-    def place(self, text: str) -> int | None:
-        """Find the place of a field; what is not listed may be a whole number with a fraction of zeros."""
-        found = self._places.get(text, self._places.get(without_zeros(text)))
-        return self._places["other"] if found is None and self.other else found
+    def code(self, text: str) -> int | None:
+        """Find the code of a field; what is not listed may be a whole number with a fraction of zeros."""
+        found = self._codes.get(text, self._codes.get(without_zeros(text)))
+        return self._codes["other"] if found is None and self.other else found
 
     def names(self, column: str, coding: str) -> list[str]:
         """Name each category."""

@@ -19,7 +19,7 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
-from smalldb.schema.kinds.kind import MAX_PLACES, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
@@ -120,9 +120,9 @@ class Dates:
     def parted(self, parts: Sequence[int]) -> "Dates":
         """Return bins that lie in these, so many in each, of equally many steps to within one."""
         cuts: list[Day] = []
-        for place, count in enumerate(parts):
-            cuts += [self.cuts[place - 1]] if place else []
-            for step in equal_steps(*self.steps(place), count):
+        for code, count in enumerate(parts):
+            cuts += [self.cuts[code - 1]] if code else []
+            for step in equal_steps(*self.steps(code), count):
                 moment = _START + step * self._step
                 cuts.append(moment.isoformat() if self.timed else moment.date().isoformat())
         made = Dates(cuts, self.low, self.high, self.form)
@@ -154,7 +154,7 @@ class Dates:
         found = self._read(text)
         return None if found is None else (found.replace(tzinfo=None) - _START) // _MICROSECOND
 
-    def place(self, text: str) -> int | None:
+    def code(self, text: str) -> int | None:
         """Find the bin of a field."""
         found = self._read(text)
         return None if found is None else bisect_right(self._starts, found.replace(tzinfo=None))
@@ -177,12 +177,12 @@ class Dates:
             years = [edge.start.year for edge in self._edges]
             middles = [(a + b - 1) // 2 for a, b in pairwise([*years[:-1], years[-1] + 1])]
             return [self._text(datetime(year, 7, 1)) for year in middles]
-        return [self.at(sum(self.steps(place)) // 2) for place in range(self.size)]
+        return [self.at(sum(self.steps(code)) // 2) for code in range(self.size)]
 
-    def steps(self, place: int) -> tuple[int, int]:
+    def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last day of a bin; minutes or seconds where cuts or format have times."""
-        unit, (first, last) = self._step, self._edges[place : place + 2]
-        end = last.last if place == len(self.cuts) else last.start - timedelta(seconds=1)
+        unit, (first, last) = self._step, self._edges[code : code + 2]
+        end = last.last if code == len(self.cuts) else last.start - timedelta(seconds=1)
         return (first.start - _START) // unit, (end - _START) // unit
 
     @property
@@ -234,9 +234,9 @@ class Dates:
     def _unreadable(self) -> bool:
         """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""
         year = timedelta(days=365) // self._step
-        for place in range(self.size):
-            first, last = self.steps(place)
-            if any(self.place(self.at(step)) != place for step in (*range(first, last, year), last)):
+        for code in range(self.size):
+            first, last = self.steps(code)
+            if any(self.code(self.at(step)) != code for step in (*range(first, last, year), last)):
                 return True
         return False
 
@@ -272,7 +272,7 @@ def _starts_of(unit: str, first: datetime, last: datetime) -> list[str]:
     """Return where the units of the calendar begin that begin behind a first moment, up to a last one."""
     if unit in ("week", "day"):
         days, monday = (last.date() - first.date()).days, 7 - first.weekday()
-        steps = range(monday if unit == "week" else 1, min(days, 7 * MAX_PLACES) + 1, _DAYS_OF[unit])
+        steps = range(monday if unit == "week" else 1, min(days, 7 * MAX_CATEGORIES) + 1, _DAYS_OF[unit])
         return [(first + timedelta(days=step)).date().isoformat() for step in steps]
     months = [
         (year, month) for year in range(first.year, last.year + 1) for month in range(1, 13, _MONTHS_OF[unit])

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
-from smalldb.schema.kinds.kind import MAX_PLACES
+from smalldb.schema.kinds.kind import MAX_CATEGORIES
 
 _T = TypeVar("_T")
 
@@ -26,8 +26,8 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
 
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
     """Refuse cuts that are too many, do not ascend or leave the range."""
-    if not 1 <= len(cuts) < MAX_PLACES:
-        raise ValueError(f"cuts must be 1 to {MAX_PLACES - 1}, and here are {len(cuts)}: take wider bins")
+    if not 1 <= len(cuts) < MAX_CATEGORIES:
+        raise ValueError(f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins")
     if any(a >= b for a, b in pairwise(cuts)):
         raise ValueError("cuts must ascend, each above the one before")
     if not (low < cuts[0] and cuts[-1] <= high):
@@ -45,8 +45,8 @@ def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
 
 def check_bins(bins: object) -> int:
     """Read how many bins of equal width are wanted."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_PLACES:
-        raise ValueError(f"bins must be a whole number from 2 to {MAX_PLACES}")
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_CATEGORIES:
+        raise ValueError(f"bins must be a whole number from 2 to {MAX_CATEGORIES}")
     return bins
 
 

@@ -34,7 +34,7 @@ class Flag:
 
     true: tuple[str | int, ...] = ()
     false: tuple[str | int, ...] = ()
-    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _codes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(self, true: Iterable[str | int] = (), false: Iterable[str | int] = ()) -> None:
         sides = [listed(false, "false"), listed(true, "true")]
@@ -42,16 +42,16 @@ class Flag:
             raise TypeError("true and false must be lists of texts or whole numbers")
         if bool(sides[0]) != bool(sides[1]):
             raise ValueError("give both lists, true = [...] and false = [...], or neither")
-        places: dict[str, int] = {}
-        for place, side in enumerate(sides):
+        codes: dict[str, int] = {}
+        for code, side in enumerate(sides):
             for text in map(str, side):
                 if not text or text != text.strip():
                     raise ValueError(f"true and false: {text!r} is empty, or has spaces at its ends")
-                if places.setdefault(text, place) != place:
+                if codes.setdefault(text, code) != code:
                     raise ValueError(f"true and false: {text!r} stands in both")
         object.__setattr__(self, "false", tuple(sides[0]))
         object.__setattr__(self, "true", tuple(sides[1]))
-        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_codes", codes)
 
     @property
     def dtype(self) -> str:
@@ -60,11 +60,11 @@ class Flag:
             return "boolean"
         return "Int64" if all(isinstance(value, int) for value in self.values()) else "str"
 
-    def place(self, text: str) -> int | None:
-        """Find the place of a field."""
-        if not self._places:
+    def code(self, text: str) -> int | None:
+        """Find the code of a field."""
+        if not self._codes:
             return _USUAL.get(without_zeros(text).lower())
-        found = self._places.get(text, self._places.get(without_zeros(text)))
+        found = self._codes.get(text, self._codes.get(without_zeros(text)))
         return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
 
     def names(self, column: str, coding: str) -> list[str]:

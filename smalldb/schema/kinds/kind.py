@@ -7,18 +7,18 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 Value = bool | int | float | str
 
-MAX_PLACES = 1 << 12  # of one column
+MAX_CATEGORIES = 1 << 12  # of one column
 
 
 class Kind(Protocol):
-    """A kind of column: places 0, 1, ..., ``size - 1``, fixed by public choices alone."""
+    """A kind of column: categories 0, 1, ..., ``size - 1``, fixed by public choices alone."""
 
     codings: ClassVar[tuple[str, ...]]
     spelling: ClassVar[str]  # how fields are written, for a refusal
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """How many categories there are."""
 
     @property
     def dtype(self) -> str:
@@ -26,24 +26,24 @@ class Kind(Protocol):
 
     @property
     def labels(self) -> Sequence[str] | None:
-        """What people call each place, if not by its name (see `names`)."""
+        """What people call each category, if not by its name (see `names`)."""
 
     @property
     def cuts_told(self) -> Sequence[str]:
-        """The cuts that ranges such as ``age>=40`` may speak of; empty: the places are no bins."""
+        """The cuts that ranges such as ``age>=40`` may speak of; empty: the categories are no bins."""
 
     @property
     def ordered(self) -> bool:
-        """Whether the places are in a meaningful order."""
+        """Whether the categories are in a meaningful order."""
 
-    def place(self, text: str) -> int | None:
-        """Find the place of a field, spelled as in a CSV file; None: it has none."""
+    def code(self, text: str) -> int | None:
+        """Find the code of a field, spelled as in a CSV file; None: no category covers it."""
 
     def names(self, column: str, coding: str) -> list[str]:
-        """Name each place (``sex=female``); for a thermometer what places 1, 2, ... reach (``age>=40``)."""
+        """Name each category (``sex=female``); for a thermometer what 1, 2, ... reach (``age>=40``)."""
 
     def values(self) -> Sequence[Value]:
-        """Return one value for each place: its category, or the middle of its bin."""
+        """Return one value for each category: its own, or the middle of its bin."""
 
 
 @runtime_checkable
@@ -56,9 +56,9 @@ class Ranged(Kind, Protocol):
 
 @runtime_checkable
 class Binned(Kind, Protocol):
-    """A kind whose places are bins of a grid of values. The places of other kinds have one value each."""
+    """A kind whose categories are bins of a grid of values. Those of other kinds have one value each."""
 
-    def steps(self, place: int) -> tuple[int, int]:
+    def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last step of the grid that lie in a bin."""
 
     def at(self, step: int) -> Value:
@@ -81,5 +81,5 @@ class Measured(Kind, Protocol):
     def value(self, text: str) -> Decimal | int | None:
         """Return the value of a field: a number, or microseconds since a fixed moment; None: none."""
 
-    def steps(self, place: int) -> tuple[int, int]:
-        """Return the first and the last step of the grid that lie in a place."""
+    def steps(self, code: int) -> tuple[int, int]:
+        """Return the first and the last step of the grid that lie in a category."""

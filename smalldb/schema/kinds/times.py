@@ -33,7 +33,7 @@ class Times:
         Ascending, at least one: texts such as "06:30" or "06:30:15", where bins begin.
     low, high
         What the values of the outer bins are taken from, both included. A `high` of "24:00" or more says that
-        there are values beyond a day: then "25:10" counts, and otherwise it has no place.
+        there are values beyond a day: then "25:10" counts, and otherwise it has no category.
     """
 
     codings: ClassVar[tuple[str, ...]] = BINS
@@ -87,7 +87,7 @@ class Times:
         seconds = self._read(text)
         return None if seconds is None else seconds * 10**6
 
-    def place(self, text: str) -> int | None:
+    def code(self, text: str) -> int | None:
         """Find the bin of a field."""
         seconds = self._read(text)
         return None if seconds is None else bisect_right(self._starts, seconds)
@@ -105,13 +105,13 @@ class Times:
 
     def values(self) -> Sequence[Value]:
         """Return the middle of each bin."""
-        return [self.at(sum(self.steps(place)) // 2) for place in range(self.size)]
+        return [self.at(sum(self.steps(code)) // 2) for code in range(self.size)]
 
-    def steps(self, place: int) -> tuple[int, int]:
+    def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last time of a bin: minutes, or seconds where cuts or range have them."""
         edges = (_edge(self.low, ""), *self._starts, _edge(self.high, ""))
-        last = edges[place + 1] - (place < len(self.cuts))
-        return edges[place] // self._step, last // self._step
+        last = edges[code + 1] - (code < len(self.cuts))
+        return edges[code] // self._step, last // self._step
 
     def at(self, step: int) -> str:
         """Return the time so many minutes or seconds after midnight."""

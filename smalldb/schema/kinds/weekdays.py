@@ -38,7 +38,7 @@ class Weekdays:
         if self.form is not None and not tells_dates(self.form):
             raise ValueError(f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'")
 
-    def place(self, text: str) -> int | None:
+    def code(self, text: str) -> int | None:
         """Find the day of a field: Monday is 0."""
         if text in _DAYS:
             return _DAYS.index(text)

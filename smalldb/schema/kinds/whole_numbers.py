@@ -1,4 +1,4 @@
-"""Whole numbers of a small range, each a place."""
+"""Whole numbers of a small range, each a category."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from smalldb.exact.numbers import as_fraction
-from smalldb.schema.kinds.kind import MAX_PLACES, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
 from smalldb.schema.kinds.number_format import PLAIN, NumberFormat
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """A whole number from `low` to `high`; each number is a place.
+    """A whole number from `low` to `high`; each number is a category.
 
     Parameters
     ----------
     low, high
         The first and the last, both included.
     nearest
-        Whether numbers outside count as the nearest end; otherwise they have no place.
+        Whether numbers outside count as the nearest end; otherwise they have no category.
     numbers
         How fields write numbers. Other formats than the plain one are written as text.
     """
@@ -44,8 +44,8 @@ class Integers:
             if exact.denominator != 1:
                 raise ValueError("range must be two whole numbers")
             object.__setattr__(self, name, int(exact))
-        if not 2 <= self.size <= MAX_PLACES:
-            raise ValueError(f"range must hold 2 to {MAX_PLACES} whole numbers: take cuts for more")
+        if not 2 <= self.size <= MAX_CATEGORIES:
+            raise ValueError(f"range must hold 2 to {MAX_CATEGORIES} whole numbers: take cuts for more")
 
     @property
     def size(self) -> int:
@@ -66,12 +66,12 @@ class Integers:
         """Read the number of a field, also one beyond the range."""
         return self.numbers.read(text)
 
-    def steps(self, place: int) -> tuple[int, int]:
+    def steps(self, code: int) -> tuple[int, int]:
         """Return the number, twice."""
-        return self.low + place, self.low + place
+        return self.low + code, self.low + code
 
-    def place(self, text: str) -> int | None:
-        """Find the place of a field."""
+    def code(self, text: str) -> int | None:
+        """Find the code of a field."""
         number = self.numbers.read(text)
         if number is None or number != number.to_integral_value():
             return None

@@ -109,11 +109,11 @@ def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iter
         open_text(path, file.codec) as text,
     ):
         header = read_heading(text, path, file, known)
-        places, width, sign = wanted.choose(header.names), len(header.names), header.separator
+        positions, width, sign = wanted.choose(header.names), len(header.names), header.separator
         if regular and size >= plain.LEAST and file.splits_as_bytes and sign.isascii():
             with open_bytes(path) as raw:
                 if plain.begin(raw, header.lines, file.quote):
-                    for piece in plain.plain_pieces(raw, width, places, path, sign, file):
+                    for piece in plain.plain_pieces(raw, width, positions, path, sign, file):
                         yield piece
                         bar.update(raw.tell() - bar.n)
                     text.seek(raw.tell())
@@ -127,9 +127,9 @@ def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iter
                     f"{path} is not a CSV file with as many fields in every line as names: {width}"
                 )
             columns = list(zip(*fields, strict=True))
-            if not all(is_text("".join(columns[i])) for i in places):
+            if not all(is_text("".join(columns[i])) for i in positions):
                 raise DataError(f"{path} is not a CSV file in {file.told}")
-            yield [np.array(columns[i], dtype=object) for i in places], None
+            yield [np.array(columns[i], dtype=object) for i in positions], None
             bar.update(text.buffer.tell() - bar.n)
 
 

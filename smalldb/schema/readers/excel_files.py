@@ -42,7 +42,7 @@ class ExcelFiles(WithoutCodeBook):
         """Yield the columns in pieces: a row without any value is none."""
         with _rows(path, file) as rows:
             names = _names(rows, path, wanted.names)
-            places, width = wanted.choose(names), len(names)
+            positions, width = wanted.choose(names), len(names)
             while True:
                 found = _next(rows, path)
                 if not found:
@@ -50,7 +50,7 @@ class ExcelFiles(WithoutCodeBook):
                 kept = [row for row in found if any(value is not None for value in row)]
                 if any(value is not None for row in kept for value in row[width:]):
                     raise DataError(f"{path} has a value in a column without a name")
-                yield [objects([row[i] if i < len(row) else None for row in kept]) for i in places], None
+                yield [objects([row[i] if i < len(row) else None for row in kept]) for i in positions], None
 
 
 @contextmanager

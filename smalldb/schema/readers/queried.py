@@ -65,8 +65,10 @@ def check_columns(names: Sequence[str], path: str) -> list[str]:
     return found
 
 
-def pieces_of_rows(batches: Iterable[Sequence[Sequence[object]]], places: Sequence[int]) -> Iterator[Piece]:
-    """Yield the columns at some places of rows that come in batches."""
+def pieces_of_rows(
+    batches: Iterable[Sequence[Sequence[object]]], positions: Sequence[int]
+) -> Iterator[Piece]:
+    """Yield the columns at some positions of rows that come in batches."""
     for batch in batches:
         columns = [*zip(*batch, strict=True)]
-        yield [objects(columns[i]) for i in places], None
+        yield [objects(columns[i]) for i in positions], None

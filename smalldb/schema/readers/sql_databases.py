@@ -26,7 +26,7 @@ _DTYPES: dict[type, str] = {
 class SqlDatabases(WithoutCodeBook):
     """A database at a URL, such as ``postgresql+psycopg://host/name``. It is read, and never written to.
 
-    What is told of one is its place: never a password, and of an error nothing that could hold data.
+    What is told of one is its address: never a password, and of an error nothing that could hold data.
     """
 
     name: ClassVar[str] = "sql"
@@ -54,10 +54,10 @@ class SqlDatabases(WithoutCodeBook):
         with ExitStack() as stack:
             base = _connected(path, stack)
             result = _result(base, path, file, _table(base, path, file), stack)
-            places = wanted.choose(check_columns([*result.keys()], shown(path)))
+            positions = wanted.choose(check_columns([*result.keys()], shown(path)))
             broken = False
             try:
-                yield from pieces_of_rows(result.partitions(CHUNK), places)
+                yield from pieces_of_rows(result.partitions(CHUNK), positions)
             except Exception:  # which ones drivers raise is not documented
                 broken = True
             if broken:  # not chained: nothing of the data may travel in an error

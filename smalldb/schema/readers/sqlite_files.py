@@ -55,12 +55,12 @@ class SqliteFiles(WithoutCodeBook):
         """Yield the columns in pieces, as SQLite hands on the rows."""
         with _opened(path) as base:
             query = _query(file, _table(base, path, file))
-            places = wanted.choose(_names(base, path, query))
+            positions = wanted.choose(_names(base, path, query))
             broken = False
             try:
                 cursor = base.execute(query)
                 batches = iter(partial(cursor.fetchmany, CHUNK), [])
-                yield from pieces_of_rows(batches, places)
+                yield from pieces_of_rows(batches, positions)
             except (sqlite3.Error, OverflowError):
                 broken = True
             if broken:  # not chained: nothing of the data may travel in an error

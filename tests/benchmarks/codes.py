@@ -1,12 +1,12 @@
 """
-The places of a table's rows by a schema, as the benchmarks of wide tables read them.
+The codes of a table's rows by a schema, as the benchmarks of wide tables read them.
 
-    python tests/benchmarks/places.py diamonds.csv tests/benchmarks/diamonds.toml diamonds
+    python tests/benchmarks/codes.py diamonds.csv tests/benchmarks/diamonds.toml diamonds
     python examples/make_survey.py survey.csv
-    python tests/benchmarks/places.py survey.csv examples/survey.toml survey
+    python tests/benchmarks/codes.py survey.csv examples/survey.toml survey
 
-The last argument is NAME. NAME.csv.gz gets a column of places, integers from 0, for each column; NAME.json
-the number of places of each. Printed: which columns have an order.
+The last argument is NAME. NAME.csv.gz gets a column of codes, integers from 0, for each column; NAME.json
+the number of categories of each. Printed: which columns have an order.
 """
 
 import json
@@ -24,8 +24,8 @@ def main():
     table, schema, name = sys.argv[1:]
     rows = read_table(table, read_schema(schema))
     columns = rows.domain.columns
-    places = np.repeat(rows.places(), rows.counts, axis=0)
-    pd.DataFrame(places, columns=[column.name for column in columns]).to_csv(f"{name}.csv.gz", index=False)
+    codes = np.repeat(rows.codes(), rows.counts, axis=0)
+    pd.DataFrame(codes, columns=[column.name for column in columns]).to_csv(f"{name}.csv.gz", index=False)
     sizes = {column.name: column.size for column in columns}
     Path(f"{name}.json").write_text(json.dumps(sizes) + "\n", encoding="utf-8")
     print("--ordered", *(column.name for column in columns if column.ordered))
