@@ -4,7 +4,7 @@ Measures of releases over tables of any kind, beside simple ways and peers: one 
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --simple --releases 3 --save figures.json
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --releases 3 --beside before.json
 
-TABLE is NAME.npz (an array `codes`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
+TABLE is NAME.npz (an array `places`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
 the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it for its first 16 columns; or
 "made:16", a made table of 16 yes/no columns and 5,000 rows.
 
@@ -75,7 +75,7 @@ def table(text):
         else Column(f"c{c}", size if c in known["ordered"] else [f"{i}" for i in range(size)])
         for c, size in enumerate(known["sizes"])
     ]
-    return name, Domain(columns), np.load(path)["codes"].astype(np.int64)
+    return name, Domain(columns), np.load(path)["places"].astype(np.int64)
 
 
 def ways(domain, codes, epsilon, given):
