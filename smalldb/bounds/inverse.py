@@ -70,7 +70,7 @@ def sharp_epsilon(
     Equation (10) of `docs/theory.md`.
 
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. 0 means that any epsilon
-    will do. The bound depends on epsilon n alone. Parameters and errors as for `sharp_data`.
+    will do. The bound depends on epsilon n alone. Errors as for `sharp_data`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def sharp_queries(
 
     By the rounding OPT, data enough for N - 1 queries serve any number of them, hence `most`. With
     Hoeffding's alone, m rows serve ln J = 2 m (error - c)^2 - ln 2, where c is the rest of the bound.
-    Other parameters as for `sharp_data`. Cost: O(log `most`) searches for the best rows.
+    Cost: O(log `most`) searches for the best rows.
 
     Parameters
     ----------

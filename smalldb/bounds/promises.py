@@ -73,7 +73,7 @@ def expected(
     Equation (16) of `docs/theory.md`.
 
     By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L OPT, L = epsilon n / 2. `gibbs`
-    takes what is known of one table. Parameters as for `sharp`.
+    takes what is known of one table.
 
     Parameters
     ----------

@@ -26,9 +26,6 @@ from smalldb.noise.simulating import Uniforms
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 MIDDLES = "numbers count as the middle of their bin"
-HINT = (
-    "over all cells, dependence does not stand out of the noise, so one interval that shows it may be chance"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -46,6 +46,8 @@ WIDER = 1.25  # times the noise that is added to these: being cut at 0 takes a p
 RARE = 3.0  # deviations of noise: of categories with fewer rows, intervals are too narrow
 _NO_NOISE = 1e-9  # a variance that stands for none
 _FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
+_Told: TypeAlias = list[list[tuple[int, Floats, float]]]
+"""Of each column what tables tell of it: levels, counts by groups, and their variance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +166,7 @@ class Refits:
         seed
             64 bits.
         """
-        first = self._fitted([each.values.astype(np.float64) for each in self.measurements], (), FIRST_SWEEPS)
+        first = self._fitted(self._released(), (), FIRST_SWEEPS)
         coins = bit_source(seed)
         while True:
             values = [_noisier(each, each.noise.draw(len(each.values), coins)) for each in self.measurements]
@@ -174,32 +176,35 @@ class Refits:
 
     def rare(self) -> tuple[tuple[int, ...], ...]:
         """Return of each column the categories whose rows are hardly more than noise, or fewer."""
-        found = []
-        values = [each.values.astype(np.float64) for each in self.measurements]
-        for c, (grouping, counts) in enumerate(zip(self.groupings, self._columns(values), strict=True)):
-            told = [sums[2] for sums in self._told(values)[c] if sums[0] == grouping.finest]
-            least = RARE * min(told, default=float(self.total) ** 2) ** 0.5
+        found, told = [], self._told(self._released())
+        for grouping, counts, own in zip(self.groupings, self._columns(told), told, strict=True):
+            variances = (variance for level, _, variance in own if level == grouping.finest)
+            least = RARE * min(variances, default=float(self.total) ** 2) ** 0.5
             found.append(tuple(sorted(grouping.order[counts < least].tolist())))
         return tuple(found)
 
-    def _told(self, values: Sequence[Floats]) -> list[list[tuple[int, Floats, float]]]:
-        """Return what all tables tell of each column: levels, counts by groups, and their variance."""
-        told: list[list[tuple[int, Floats, float]]] = [[] for _ in self.groupings]
+    def _released(self) -> list[Floats]:
+        """Return the values of all measurements, as they are published."""
+        return [each.values.astype(np.float64) for each in self.measurements]
+
+    def _told(self, values: Sequence[Floats]) -> _Told:
+        """Return what all tables tell of each column."""
+        told: _Told = [[] for _ in self.groupings]
         for table in self.tables:
             counts = table.counts(values)
             for axis, (c, _) in enumerate(table.scope):
                 told[c].append(table.sums(counts, axis))
         return told
 
-    def _columns(self, values: Sequence[Floats]) -> list[Floats]:
+    def _columns(self, told: _Told) -> list[Floats]:
         """Return expected counts of the categories of each column, in the order of its grouping."""
         found = []
-        for grouping, told in zip(self.groupings, self._told(values), strict=True):
+        for grouping, own in zip(self.groupings, told, strict=True):
             size, finest = len(grouping.order), grouping.finest
             unknown = np.full(size, self.total / size), np.full(size, float(self.total) ** 2)
-            whole = [unknown, *((own, np.full(size, v)) for level, own, v in told if level == finest)]
+            whole = [unknown, *((sums, np.full(size, v)) for level, sums, v in own if level == finest)]
             means, variances = pooled(*zip(*whole, strict=True))
-            coarser = [sums for sums in told if sums[0] < finest]
+            coarser = [sums for sums in own if sums[0] < finest]
             counts = least_variance(means, variances, grouping, coarser, self.total, exactly=True)
             counts = np.maximum(counts, _FLOOR * self.total / size)
             found.append(counts * (self.total / counts.sum()))
@@ -207,7 +212,7 @@ class Refits:
 
     def _fitted(self, values: Sequence[Floats], start: Sequence[Floats], sweeps: int) -> Model:
         """Fit the model to released numbers: columns first, then tables that have these margins."""
-        columns, total = self._columns(values), self.total
+        columns, total = self._columns(self._told(values)), self.total
         factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in columns]
         beside = defaultdict[tuple[int, ...], list[int]](list)
         for number, table in enumerate(self.tables):

@@ -13,7 +13,7 @@ from smalldb.marginals.measuring import measure
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
 from smalldb.schema import Schema
-from smalldb.schema.pieces import Piece, read_counts
+from smalldb.schema.pieces import Piece, occurrences
 
 Histograms: TypeAlias = dict[str, Integers]
 """By column with finer bins, how many rows are in each. Private."""
@@ -40,10 +40,8 @@ def gather_finer(
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
     for fields, times in pieces:
-        occur = [1] * len(fields[0]) if times is None else [int(count) for count in times]
-        if counts is not None:
-            stated = read_counts(fields[-1], counts)
-            occur = [a * b for a, b in zip(stated, occur, strict=True)]
+        given = occurrences(fields, times, counts)
+        occur = [1] * len(fields[0]) if given is None else [int(count) for count in given]
         if sum(occur) >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
         each = np.array(occur, dtype=np.int64)

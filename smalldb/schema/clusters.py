@@ -6,7 +6,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from queries import Rows
-from smalldb.schema.counting_sql import counting_query
+from smalldb.schema.counting_sql import counting_query, counts_beside
 from smalldb.schema.mapping import Schema
 
 
@@ -39,10 +39,8 @@ def count_on_cluster(table: object, schema: Schema) -> Rows:
 
 
 def _by_spark(frame: Any, schema: Schema) -> Rows:
-    session, view, counts = frame.sparkSession, f"smalldb_{uuid4().hex}", "n"
+    session, view, counts = frame.sparkSession, f"smalldb_{uuid4().hex}", counts_beside(schema)
     schema.chosen(frame.columns)
-    while counts in map(str.casefold, schema.names):
-        counts += "_"
     frame.createOrReplaceTempView(view)
     try:
         found = session.sql(counting_query(schema, "spark", view, counts)).toPandas()

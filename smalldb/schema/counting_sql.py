@@ -239,10 +239,16 @@ def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, 
         raise ValueError(f"{shown(path)}: name the table that is to be counted (--query)")
     if reader == "sql" and "." in table and dialect != "bigquery" and not is_query(table):
         table = f"SELECT * FROM {'.'.join(map(DIALECTS[dialect].quoted, table.rpartition('.')[::2]))}"
+    counts = counts_beside(schema)
+    return counting_query(schema, dialect, table, counts), counts
+
+
+def counts_beside(schema: Schema) -> str:
+    """Return a name for a column of counts that no column of a schema has, in capitals or not."""
     counts = "n"
     while counts in map(str.casefold, schema.names):
         counts += "_"
-    return counting_query(schema, dialect, table, counts), counts
+    return counts
 
 
 def _expression(column: Column, way: Dialect) -> str:

@@ -29,7 +29,7 @@ from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
-from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
+from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, occurrences, tally
 from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
@@ -365,7 +365,5 @@ class Schema:
         codes = np.empty((len(fields[0]), len(sizes)), dtype=codes_dtype(sizes), order="F")
         for c, each in enumerate(found):
             codes[:, c] = each
-        if counts is not None:
-            stated = read_counts(fields[-1], counts)
-            return codes, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
-        return distinct(codes, sizes) if times is None else (codes, times)
+        occur = occurrences(fields, times, counts)
+        return distinct(codes, sizes) if occur is None else (codes, occur)

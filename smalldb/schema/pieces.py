@@ -73,6 +73,30 @@ def objects(values: Sequence[object]) -> npt.NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def occurrences(
+    fields: Sequence[Fields], times: Sequence[int] | None, counts: str | None
+) -> Sequence[int] | None:
+    """
+    Return how often each row of a piece occurs; None: once.
+
+    Parameters
+    ----------
+    fields, times
+        The piece.
+    counts
+        Name of its last column, which says how often each row occurs; None: there is none.
+
+    Raises
+    ------
+    DataError
+        As `read_counts`.
+    """
+    if counts is None:
+        return times
+    stated = read_counts(fields[-1], counts)
+    return stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
+
+
 def read_counts(fields: Fields, name: str) -> list[int]:
     """Read a column that says how often each row occurs.
 

@@ -131,12 +131,27 @@ def _own_weights(size: int, width: float) -> Floats:
 
 def on_simplex(values: Floats, total: float) -> Floats:
     """Return the nearest values that are at least 0 and sum to `total`, above 0."""
-    ranked = np.sort(values)[::-1]
-    shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
-    # the first is above its shift, but for rounding where values are huge
-    last = int(np.nonzero(ranked > shifts)[0].max(initial=0))
-    near: Floats = np.maximum(values - shifts[last], 0.0)
+    near: Floats = np.maximum(values - shifts_to(values[None, :], np.array([total]))[0], 0.0)
     return near
+
+
+def shifts_to(slices: Floats, sums: Floats) -> Floats:
+    """
+    Return for each row of numbers what all are lowered by, so that those that stay above 0 have its sum.
+
+    Parameters
+    ----------
+    slices
+        Shape (r, k).
+    sums
+        At least 0, shape (r,).
+    """
+    ranked = np.sort(slices, axis=1)[:, ::-1]
+    shifts = (np.cumsum(ranked, axis=1) - sums[:, None]) / np.arange(1, slices.shape[1] + 1)
+    # the first is above its shift, but for a sum of 0, or for rounding where values are huge
+    last = np.where(ranked > shifts, np.arange(slices.shape[1]), 0).max(axis=1)
+    found: Floats = np.take_along_axis(shifts, last[:, None], axis=1)[:, 0]
+    return found
 
 
 def reconciled(

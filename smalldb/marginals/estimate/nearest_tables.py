@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.marginals.estimate.column_estimates import pooled
+from smalldb.marginals.estimate.column_estimates import pooled, shifts_to
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 
@@ -41,21 +41,12 @@ def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
         moved = 0.0
         for axis, sums in enumerate(margins):
             slices = np.moveaxis(table, axis, 0).reshape(len(sums), -1)
-            shifts = _shifts(slices, sums)
+            shifts = shifts_to(slices, sums)
             table = table - shifts.reshape([-1 if a == axis else 1 for a in range(table.ndim)])
             moved = max(moved, float(np.abs(shifts).max()))
         if moved < CLOSE:
             break
     found: Floats = np.maximum(table, 0.0)
-    return found
-
-
-def _shifts(slices: Floats, sums: Floats) -> Floats:
-    """Return for each slice what its numbers are lowered by, so that those above 0 have the sum."""
-    ranked = -np.sort(-slices, axis=1)
-    shifts = (np.cumsum(ranked, axis=1) - sums[:, None]) / np.arange(1, slices.shape[1] + 1)
-    last = np.maximum((ranked > shifts).sum(axis=1) - 1, 0)  # of a sum of 0, none is above its shift
-    found: Floats = np.take_along_axis(shifts, last[:, None], axis=1)[:, 0]
     return found
 
 
