@@ -206,6 +206,14 @@ def test_what_the_model_has_no_room_for_is_not_taken_as_measured(monkeypatch):
     assert {*tables.unmeasured} == {("a", "c"), ("b", "c")}
 
 
+def test_pairs_of_a_wider_table_without_room_are_left_out_but_where_another_table_has_them(monkeypatch):
+    monkeypatch.setattr("smalldb.marginals.refits.MEMORY", 8)
+    codes, noise = people(300, 1), Geometric(Fraction(1))
+    every, pair = (measured(codes, columns, noise, 1) for columns in ((0, 1, 2), (0, 1)))
+    assert Refits.of(DOMAIN, [pair, every], 300).left_out == ((0, 2), (1, 2))
+    assert Refits.of(DOMAIN, [every], 300).left_out == ((0, 1), (0, 2), (1, 2))
+
+
 def test_contrasts_and_tables_of_mostly_empty_cells_are_for_chains():
     parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
     assert Refits.of(DOMAIN, [parity], 9) is None

@@ -8,9 +8,10 @@ data given what was released, by a flat prior. All of it is post-processing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from math import prod
 from typing import Self, TypeAlias
 
@@ -102,7 +103,8 @@ class Refits:
     tables
         All that were measured; those of two and more columns that `inside` numbers are in the model.
     left_out
-        Pairs of columns of the others, for which the model has no room: they tell of single columns alone.
+        Pairs of columns of the others, for which the model has no room, unless one that it has is of both: of
+        these nothing but single columns is told.
     """
 
     measurements: tuple[Measurement, ...]
@@ -110,7 +112,7 @@ class Refits:
     groupings: tuple[Grouping, ...]
     tables: tuple[_Table, ...]
     inside: tuple[int, ...]
-    left_out: tuple[tuple[int, ...], ...]
+    left_out: tuple[tuple[int, int], ...]
     fixed: tuple[Fixed, ...]
     tree: Tree
 
@@ -133,14 +135,13 @@ class Refits:
             starts[number] += part.size
         fixed = zeros_of([(rule.columns, rule.allowed) for rule in domain.rules], groupings)
         least = cells_of([], groupings, fixed)
-        scopes, inside, left_out = list[Scope](), list[int](), list[tuple[int, ...]]()
+        scopes, inside = list[Scope](), list[int]()
         for number, table in enumerate(tables):
-            if len(table.scope) > 1:
-                if cells_of([*scopes, table.scope], groupings, fixed) <= MEMORY + least:
-                    scopes.append(table.scope)
-                    inside.append(number)
-                else:
-                    left_out.append(tuple(c for c, _ in table.scope))
+            if len(table.scope) > 1 and cells_of([*scopes, table.scope], groupings, fixed) <= MEMORY + least:
+                scopes.append(table.scope)
+                inside.append(number)
+        told = _pairs(scopes)
+        left_out = [pair for pair in _pairs(table.scope for table in tables) if pair not in told]
         tree = build(scopes_of(range(len(groupings)), groupings, scopes, fixed), groupings)
         kept = tuple(measurements), total, tuple(groupings), tuple(tables)
         return cls(*kept, tuple(inside), tuple(left_out), fixed, tree)
@@ -241,6 +242,11 @@ class Refits:
         margins = [sums / self.total for sums in self._margins(table, columns)]
         independent = self.total * reduce(np.multiply.outer, margins)
         return independent + without_margins(table.counts(values) - independent)
+
+
+def _pairs(scopes: Iterable[Scope]) -> dict[tuple[int, int], None]:
+    """Return the pairs of columns of tables, each once, in order."""
+    return dict.fromkeys(pair for scope in scopes for pair in combinations([c for c, _ in scope], 2))
 
 
 def _groupings(domain: Domain, parts: Sequence[Marginal]) -> list[Grouping] | None:

@@ -61,27 +61,27 @@ class Refitted:
     model_tables
         How many tables of several columns the model has.
     left_out
-        The columns of those for which it has no room, as if they had not been measured together.
+        The pairs of columns for whose tables it has no room, as if they had not been measured together.
     rare
         Of columns, the categories whose rows are hardly more than noise: intervals of what looks at these
         alone are too narrow.
     """
 
     model_tables: int
-    left_out: tuple[tuple[str, ...], ...]
+    left_out: tuple[tuple[str, str], ...]
     rare: dict[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, refits: Refits, domain: Domain) -> "Refitted":
         """Tell it by the names of columns and categories."""
         names = domain.names
-        left_out = dict.fromkeys(tuple(names[c] for c in columns) for columns in refits.left_out)
+        left_out = tuple((names[a], names[b]) for a, b in refits.left_out)
         rare = {
             column.name: tuple(column.labels[code] for code in codes)
             for column, codes in zip(domain.columns, refits.rare(), strict=True)
             if codes
         }
-        return cls(len(refits.inside), tuple(left_out), rare)
+        return cls(len(refits.inside), left_out, rare)
 
 
 class Tables(Sequence[Any]):
