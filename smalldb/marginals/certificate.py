@@ -94,14 +94,20 @@ def certify(
 
     Parameters
     ----------
+    workload
+        The queries that are covered.
     rows
         The data.
     finished
         The finished rows, of any number; none of them only where the total is 0.
     total
         As in `Certificate`.
+    law
+        Of the noise and of the selection: epsilon or rho, under one neighbouring relation.
     cost
         In all: an epsilon, or a rho.
+    source
+        Where random bits come from.
     """
     denominator, half = workload.denominator, cost / 2
     apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
@@ -125,6 +131,13 @@ def certified(
     """
     Certify as `certify` does, or read what was certified before of the same finished rows.
 
+    Parameters
+    ----------
+    workload, rows, finished, total, law, cost
+        As for `certify`.
+    journal
+        Has the source of random bits, and what was certified before.
+
     Raises
     ------
     ValueError
@@ -144,7 +157,17 @@ def certified(
 
 # Proof: docs/proofs/certificate.md, lemma 1.
 def expected(answers: Integers, rows: int, total: int) -> Integers:
-    """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers."""
+    """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers.
+
+    Parameters
+    ----------
+    answers
+        Sums over the rows in units of 1 / D, where D is the common denominator of the queries: int64.
+    rows
+        Over how many rows they are; if there are none, they stay as they are.
+    total
+        For how many rows these stand.
+    """
     if rows in (0, total):
         return answers
     whole, rest = answers // rows, answers % rows  # so that no product passes 2^63
@@ -160,8 +183,14 @@ def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fracti
 
     Parameters
     ----------
+    workload
+        The queries that are covered.
+    law
+        Of the noise and of the selection.
     cost
         Of the selection, and again of the noise.
+    beta
+        The probability with which this may be exceeded: half for the selection, half for the noise.
     """
     noise = law.noise_of_number(cost, workload.denominator)
     return missed(workload, law, cost, float(beta / 2)) + int(noise.quantile(None, beta / 2))
@@ -169,6 +198,23 @@ def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fracti
 
 # Proof: docs/proofs/certificate.md, lemma 3.
 def missed(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: float) -> int:
-    """Return by how much less the selected query is off than the worst, but with probability beta."""
+    """Return by how much less the selected query is off than the worst, but with probability beta.
+
+    Parameters
+    ----------
+    workload
+        The queries that are covered.
+    law
+        Of the selection.
+    cost
+        Of the selection alone: an epsilon, or a rho.
+    beta
+        The probability with which this may be exceeded.
+
+    Returns
+    -------
+    int
+        In units of 1 / D of a row, where D is the common denominator of the queries; rounded up.
+    """
     epsilon = float(law.selecting(cost))
     return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)

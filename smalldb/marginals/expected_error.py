@@ -53,7 +53,17 @@ TUNING = Tuning()
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
-    """Return the mean distance of columns' tables if each that costs something has a noise of its own."""
+    """Return the mean distance of columns' tables if each that costs something has a noise of its own.
+
+    Parameters
+    ----------
+    universe, law
+        The columns, and how costs are counted.
+    costs
+        Of each column, an epsilon or a rho; 0: it is not measured.
+    rows
+        The public n, or a guess of it.
+    """
     paid = [(size, cost) for size, cost in zip(universe.sizes, costs, strict=True) if cost]
     noise = sum((size * law.noise(cost).mean_size for size, cost in paid), 0.0)
     return noise / (2 * rows * len(paid))
@@ -66,7 +76,19 @@ def columns_at_once(
     costs: Sequence[Fraction],
     rows: int,
 ) -> float:
-    """Return the mean distance of the columns' tables if groups of them are measured by one noise each."""
+    """Return the mean distance of the columns' tables if groups of them are measured by one noise each.
+
+    Parameters
+    ----------
+    universe, law
+        The columns, and how costs are counted.
+    groups
+        Columns that are measured at once.
+    costs
+        Of each column; those of a group add up to what its noise costs.
+    rows
+        The public n, or a guess of it.
+    """
     sizes, noise = universe.sizes, 0.0
     for group in groups:
         own = [sizes[c] for c in group]
@@ -88,6 +110,8 @@ def in_rounds(
 
     Parameters
     ----------
+    universe
+        The columns, and the tables of the workload.
     columns_error
         The mean distance that columns would have if everything were spent on them.
     concentrated
@@ -117,8 +141,12 @@ def all_pairs(
 
     Parameters
     ----------
+    universe
+        The columns, and the tables of the workload.
     columns, pairs
         The variance of a count of each column, and of a cell of each table of two.
+    rows
+        The public n, or a guess of it.
     """
     blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
     columns_error, total = sum(blurs) / len(blurs), 0.0
@@ -131,7 +159,17 @@ def all_pairs(
 
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
-    """Return the mean distance of the workload's tables where all cells are measured at once."""
+    """Return the mean distance of the workload's tables where all cells are measured at once.
+
+    Parameters
+    ----------
+    universe, law
+        The columns and the workload, and how costs are counted.
+    cost
+        Of all cells together.
+    rows
+        The public n, or a guess of it.
+    """
     deviation = sqrt(law.noise(cost).variance() * np.count_nonzero(universe.possible()) * 2 / pi)
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):

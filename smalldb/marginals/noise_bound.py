@@ -40,7 +40,17 @@ class Sums(NamedTuple):
 
     @classmethod
     def within(cls, released: Floats, margins: Floats | float, rows: tuple[float, float]) -> "Sums":
-        """Return the sums that are within margins of released ones."""
+        """Return the sums that are within margins of released ones.
+
+        Parameters
+        ----------
+        released
+            The released sum of each query, in rows, shape (J,).
+        margins
+            By how much each may be off, or all of them.
+        rows
+            The ends of n.
+        """
         return cls(released - margins, released + margins, rows, _SLACK * (np.abs(released) + rows[1]))
 
 
@@ -54,8 +64,12 @@ def bound(workload: Workload, finished: Rows, sums: Sums) -> float:
 
     Parameters
     ----------
+    workload
+        The queries.
     finished
         The finished rows, at least one; however they were made.
+    sums
+        Between which numbers their sums over the data lie.
     """
     fewest, most = sums.rows
     if fewest <= 0:
@@ -84,8 +98,12 @@ def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float
 
     Parameters
     ----------
+    workload
+        The queries, over a domain whose cells can be listed.
     noise
         On every cell.
+    beta
+        The probability, exactly, with which any may be off by more.
     """
     domain, each = workload.domain, beta / (workload.size + 1)
     every = Rows.from_codes(domain, domain.table())
@@ -105,10 +123,16 @@ def sums_of_cells(
 
     Parameters
     ----------
+    workload
+        The queries.
     counts
         The released counts of all cells, shaped by the columns' categories.
+    noise
+        On every cell.
     n
         The rows of the data where they are public, else None.
+    beta
+        As for `margins`.
     """
     domain, scale = workload.domain, workload.denominator
     codes = domain.table()
@@ -131,8 +155,12 @@ def sums_of_columns(workload: Workload, measured: Sequence[Measured], n: int | N
 
     Parameters
     ----------
+    workload
+        The queries.
     measured
         Every column, in order, with all its categories.
+    n, beta
+        As for `sums_of_cells`.
     """
     each, columns = beta / (workload.size + 1), workload.domain.columns
     sums, reach = list[Floats](), list[Floats]()
@@ -156,6 +184,10 @@ def margins_at_once(workload: Workload, noise: ConeDifference, beta: Fraction) -
     ----------
     workload
         Cells of these tables alone: `measured_at_once`.
+    noise
+        Of all tables together.
+    beta
+        As for `margins`.
     """
     sizes, each = noise.sizes, beta / (workload.size + 1)
     found = []
@@ -171,7 +203,13 @@ def _of_rows_at_once(noise: ConeDifference, failure: Fraction) -> float:
 
 
 def loudest(workload: Workload, noise: ConeDifference, beta: Fraction) -> float:
-    """Return about the largest of these margins: that of n, or of columns with the fewest categories."""
+    """Return about the largest of these margins: that of n, or of columns with the fewest categories.
+
+    Parameters
+    ----------
+    workload, noise, beta
+        As for `margins_at_once`.
+    """
     each, fewest = beta / (workload.size + 1), sorted(noise.sizes)[:2]
     of_cells = (quantile(noise.sizes, noise.rate, tuple(fewest[:width]), each) for width in (1, 2))
     return max(_of_rows_at_once(noise, each), *of_cells)
@@ -195,8 +233,12 @@ def sums_at_once(
 
     Parameters
     ----------
+    workload, noise
+        As for `margins_at_once`.
     tables
         The released counts, by columns.
+    n, beta
+        As for `sums_of_cells`.
     """
     columns = workload.domain.columns
     sums = []

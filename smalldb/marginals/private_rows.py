@@ -89,6 +89,8 @@ def counted(
 
     Parameters
     ----------
+    rows
+        The private rows.
     count
         Counts the tables of some rows; picklable where the executor needs it.
     executor
@@ -104,7 +106,22 @@ def counted(
 
 
 def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
-    """Return rows that lie in the universe and can be counted exactly; no message shows a value."""
+    """Return rows that lie in the universe and can be counted exactly; no message shows a value.
+
+    Parameters
+    ----------
+    codes
+        Shape (r, C), integers.
+    counts
+        How often each row is there: int64, shape (r,).
+    sizes
+        How many categories each column has.
+
+    Raises
+    ------
+    ValueError
+        A code that no category has, a count below 0, 2^53 rows or more, or another number of columns.
+    """
     rows = PrivateRows(np.asfortranarray(codes), np.ascontiguousarray(counts))
     if codes.shape[1] != len(sizes):
         raise ValueError("codes must have one column for each column of the universe")

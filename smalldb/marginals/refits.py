@@ -122,6 +122,15 @@ class Refits:
         Lay out the model; tables come into it in the order of measuring, as long as there is room.
 
         None: something else than tables was measured, or in groups that are not nested.
+
+        Parameters
+        ----------
+        domain
+            Whose columns were measured.
+        measurements
+            As published, of one release.
+        total
+            How many rows each drawn table has.
         """
         parts = [(number, part) for number, each in enumerate(measurements) for part in each.of]
         marginals = [(number, part) for number, part in parts if isinstance(part, Marginal)]

@@ -107,7 +107,17 @@ class Walks:
     def release(
         self, families: Families, source: BitSource | Journal, executor: Executor | None = None
     ) -> "Related":
-        """Release parents, then children of these; every step costs what the two strategies state."""
+        """Release parents, then children of these; every step costs what the two strategies state.
+
+        Parameters
+        ----------
+        families
+            The private rows. Under replace-one there are as many parents as was planned.
+        source
+            Where random bits come from; or a journal that has a source, and what was released before.
+        executor
+            Counts tables in pieces of the rows; None: threads.
+        """
         journal = source if isinstance(source, Journal) else Journal(source)
         universe, sizes = self.parents.universe, self.children.universe.sizes
         private = checked(
@@ -202,6 +212,10 @@ def plan_walks(
         Of the parents' columns; the last is the number of children.
     children
         Of the children's columns.
+    epsilon
+        Of the whole guarantee, exactly, for a parent with all its children.
+    replaced
+        Whether neighbours have a parent replaced; else one is added or removed.
     rows
         The public number of parents under replace-one, else a public guess of it.
     cap

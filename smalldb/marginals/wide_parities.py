@@ -25,6 +25,12 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
 
     Parameters
     ----------
+    means
+        The mean sign of each attribute, from -1 to 1, shape (d,).
+    rows
+        How many are made.
+    seed
+        64 bits. Rows are no part of what privacy rests on.
     starts
         The first sign of each column, of which at most one is -1, and d; None: each is a column of its own.
     """
@@ -46,6 +52,10 @@ def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Sig
 
     Parameters
     ----------
+    plan
+        Which attributes and parities there are.
+    found
+        The means of the parities as they were released, with their noise.
     near
         The parities as they are believed, shape (K,).
     start

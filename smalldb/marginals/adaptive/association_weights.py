@@ -26,6 +26,8 @@ def association_weights(
 
     Parameters
     ----------
+    layout
+        The candidates, and how their tables lie.
     predicted
         What the model expects of each candidate table, at its finest levels.
     measured

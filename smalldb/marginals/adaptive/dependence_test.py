@@ -30,7 +30,17 @@ def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
 
 
 def answerable(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> bool:
-    """Whether the number at that cost is not lost in its own noise."""
+    """Whether the number at that cost is not lost in its own noise.
+
+    Parameters
+    ----------
+    universe, noise
+        As for `ask`.
+    law
+        Pure, under the neighbouring relation of the release.
+    cost
+        The epsilon of the number, exactly.
+    """
     most = tops(universe, noise)
     return law.noise(cost / (MOVED * len(most))).mean_size <= _MOST_NOISE_SHARE * sum(most.values())
 
@@ -70,10 +80,23 @@ def ask(
 
     Parameters
     ----------
+    universe
+        The columns, and the tables of the workload.
     counts
         The table of each pair of columns in the workload, in order.
     noise
         Of each of these pairs: the variance of a cell, were all measured at once.
+    law
+        Pure, under the neighbouring relation of the release.
+    cost
+        The epsilon that is spent, exactly.
+    source
+        Where random bits come from.
+
+    Returns
+    -------
+    int
+        A sum of distances in rows, with noise: it may be below 0.
     """
     most = tops(universe, noise)
     distances = (min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
@@ -83,5 +106,13 @@ def ask(
 
 
 def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
-    """Tell whether that number says that most pairs depend."""
+    """Tell whether that number says that most pairs depend.
+
+    Parameters
+    ----------
+    released
+        What `ask` released.
+    universe, noise
+        As it was asked with.
+    """
     return released >= DEPENDENT_SHARE * sum(tops(universe, noise).values())

@@ -61,6 +61,8 @@ def beyond_noise(table: Measured, expected: Floats, concentrated: bool) -> bool:
 
     Parameters
     ----------
+    table
+        The released table, with the variance of its noise.
     expected
         Counts that follow from what was released before, of the shape of the table.
     concentrated

@@ -60,7 +60,21 @@ def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
 
 
 def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Positions, ...]) -> Integers:
-    """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
+    """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each.
+
+    Parameters
+    ----------
+    plan, measured
+        What was planned, and what the parts before a safeguard released.
+    sets
+        Parities of any order, of up to 20 attributes in all.
+
+    Returns
+    -------
+    array of int64
+        Under replace-one the rows with an odd number of ones on the set; under add-remove the sum of chi_S
+        over the rows.
+    """
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
     d = len(plan.domain.attributes)
     chi = fitted.chi[[mask(positions, d) for positions in sets]]
@@ -109,6 +123,15 @@ def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitt
     over the parities that were measured as z_S with noise sd_S; prior_S is `sizes`, (K,), or `sizes_of`.
     What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
     Walsh-Hadamard transforms.
+
+    Parameters
+    ----------
+    plan
+        Which attributes and parities there are.
+    found
+        The means of the parities as they were released; of those with an infinite deviation nothing is known.
+    sizes
+        Shape (K,): the standard deviation of each coefficient's prior; None: `sizes_of`.
     """
     contrasts, known = Contrasts.of(plan.domain), np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]

@@ -27,6 +27,8 @@ def parity_sums(plan: ParityPlan, measured: Measured, beta: Number) -> Sums:
 
     Parameters
     ----------
+    plan, measured
+        What was planned, and what its parts released.
     beta
         Strictly between 0 and 1.
     """

@@ -50,7 +50,21 @@ def pieces(plan: ParityPlan, values: Integers) -> list[Integers]:
 
 
 def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
-    """Read released integers of all parts, or some, as means of parities; post-processing."""
+    """Read released integers of all parts, or some, as means of parities; post-processing.
+
+    Parameters
+    ----------
+    plan, measured
+        What was planned, and what its parts released.
+    parts
+        Those of the plan that are read; None: all.
+
+    Returns
+    -------
+    Estimates
+        Sums over the rows, divided by `released_total`, and cut to [-1, 1]. Several measurements of a parity
+        are averaged by their precisions.
+    """
     total = float(max(1, released_total(plan, measured)))
     positions = {chosen: position for position, chosen in enumerate(plan.spectrum.sets)}
     some = [Estimates(np.zeros(len(positions)), np.full(len(positions), inf))]

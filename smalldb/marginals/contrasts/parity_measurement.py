@@ -84,6 +84,13 @@ def loss(plan: ParityPlan, one: Rows, other: Rows) -> Fraction:
     proved: their share of epsilon for each row that was replaced, added or removed. Private, and for audits
     of tiny instances.
 
+    Parameters
+    ----------
+    plan
+        What is measured, with its neighbouring relation.
+    one, other
+        Tables over the plan's domain, neighbours or not.
+
     Raises
     ------
     ValueError

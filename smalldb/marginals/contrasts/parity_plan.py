@@ -181,8 +181,16 @@ def alternatives(
 
     Parameters
     ----------
+    workload
+        The reduced queries over the universe.
     n
         The public n under replace-one, else a public guess of it.
+    epsilon
+        Of all parts together.
+    neighbours
+        "replace-one" or "add-remove".
+    delta
+        What the guarantee may have; None: it must be pure.
     series
         The spectrum of the workload, where it is known.
 

@@ -120,6 +120,16 @@ class Part(Protocol):
         """Return the privacy loss between tables whose counts differ by `gap`, and whose cells by `moved`.
 
         Exact, or at least what is proved: see `unaudited`.
+
+        Parameters
+        ----------
+        setting
+            What the part is planned with.
+        gap
+            How far what is measured lies apart in the two tables: absolute differences of `exact`, int64.
+        moved
+            The sum of absolute differences of the cells' counts: 2 for a row that is replaced, 1 for one that
+            is added or removed.
         """
 
 
@@ -155,7 +165,17 @@ class Counted:
 def counted_sums(
     setting: Setting, sets: tuple[Positions, ...], values: Integers
 ) -> tuple[tuple[Positions, ...], Integers]:
-    """Return the parities of counted sets, without the empty one, and their sums of chi_S over the rows."""
+    """Return the parities of counted sets, without the empty one, and their sums of chi_S over the rows.
+
+    Parameters
+    ----------
+    setting
+        What the part is planned with: its relation and n.
+    sets
+        The parities that were counted; under add-remove the first may be the empty one.
+    values
+        The released counts, one a set: under replace-one the rows with odd parity, else the sums themselves.
+    """
     if setting.replaced:
         return sets, setting.n - 2 * values
     first = int(not sets[0])
@@ -165,13 +185,33 @@ def counted_sums(
 def each_margin(
     setting: Setting, sets: tuple[Positions, ...], margins: Mapping[int, float]
 ) -> tuple[int, Floats]:
-    """Return the margins of counts, known by the order of their sets, as `Part.margins` does."""
+    """Return the margins of counts, known by the order of their sets, as `Part.margins` does.
+
+    Parameters
+    ----------
+    setting
+        What the part is planned with.
+    sets
+        The parities that were counted; the empty one is the number of rows.
+    margins
+        For each order what the noise of a count does not exceed; for 0, that of the number of rows.
+    """
     some = np.array([margins[len(positions)] for positions in sets if positions])
     return ceil(margins.get(0, 0)), setting.unit * some
 
 
 def proved_loss(setting: Setting, share: Fraction, moved: int) -> Fraction:
-    """Return what is proved of a loss: a share of epsilon for each row replaced, added or removed."""
+    """Return what is proved of a loss: a share of epsilon for each row replaced, added or removed.
+
+    Parameters
+    ----------
+    setting
+        What the part is planned with: epsilon and the relation.
+    share
+        The part's share of epsilon.
+    moved
+        As for `Part.loss`.
+    """
     return setting.epsilon * share * (moved // setting.unit)
 
 
@@ -181,7 +221,15 @@ def attributes_of(sets: tuple[Positions, ...]) -> tuple[int, ...]:
 
 
 def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Positions, ...]:
-    """Return the parities of some orders."""
+    """Return the parities of some orders.
+
+    Parameters
+    ----------
+    series
+        The queries as sums of parities.
+    lowest, highest
+        The orders, both included.
+    """
     start = int(np.searchsorted(series.orders, lowest))
     return series.sets[start : int(np.searchsorted(series.orders, highest, side="right"))]
 

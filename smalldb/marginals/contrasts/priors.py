@@ -30,6 +30,12 @@ def read_deviation(cells: int, n: int, rate: float, precision: Floats, modelled:
 
     Parameters
     ----------
+    cells
+        How many cells have a count.
+    n
+        The number of rows, or a public guess of it.
+    rate
+        Of the geometric noise on each cell.
     precision
         Shape (d,), for orders 1 to d: 1 / variance of the mean of a parity beside the cells.
     modelled

@@ -26,6 +26,20 @@ def shrunk(plan: ParityPlan, found: Estimates, means: Floats) -> Floats:
 
     Order 2 and above 3: the product of the means of its attributes; order 3: `uninteracting`, where its pairs
     are there.
+
+    Parameters
+    ----------
+    plan
+        Which attributes and parities there are.
+    found
+        The means of the parities as they were released, with their noise.
+    means
+        Shape (d,): the mean sign of each attribute, 1 - 2 times its frequency.
+
+    Returns
+    -------
+    array of float
+        The mean of each parity as it is believed, shape (K,).
     """
     sets, orders = plan.spectrum.sets, plan.spectrum.orders
     said = np.array([means[list(positions)].prod() for positions in sets])

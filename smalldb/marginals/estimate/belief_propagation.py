@@ -61,7 +61,15 @@ class Lift:
 
 
 def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
-    """Prepare the repeating of a table's cells over those of a finer one."""
+    """Prepare the repeating of a table's cells over those of a finer one.
+
+    Parameters
+    ----------
+    coarse, fine
+        The columns and levels of both tables; the finer one has all columns of the other, at levels as fine.
+    groupings
+        Of all columns.
+    """
     levels = dict(fine)
     takes = tuple(
         (axis, groupings[c].parents(level, levels[c]))
@@ -73,7 +81,15 @@ def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
 
 
 def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[Step, ...]:
-    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first."""
+    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first.
+
+    Parameters
+    ----------
+    fine, coarse
+        The columns and levels of both tables, as for `lift`.
+    groupings
+        Of all columns.
+    """
     levels = dict(coarse)
     found: list[Step] = []
     for axis, (c, level) in reversed(list(enumerate(fine))):
@@ -85,7 +101,17 @@ def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[St
 
 
 def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Floats:
-    """Sum a table's cells along prepared steps, or take their maxima."""
+    """Sum a table's cells along prepared steps, or take their maxima.
+
+    Parameters
+    ----------
+    table
+        The cells of the finer table.
+    path
+        What `steps` prepared.
+    how
+        `np.add`, or `np.maximum`.
+    """
     gone = tuple(axis for axis, starts in path if starts is None)
     groups = [(axis, starts) for axis, starts in path if starts is not None]
     for axis, starts in groups:
@@ -94,7 +120,17 @@ def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Float
 
 
 def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0) -> Tree:
-    """Build the tree of some factors, as `junction_tree`; every column must be in one of them."""
+    """Build the tree of some factors, as `junction_tree`; every column must be in one of them.
+
+    Parameters
+    ----------
+    scopes
+        The columns and levels of each factor.
+    groupings
+        Of all columns.
+    last
+        So many columns, the first ones, are nearest to the roots: see `junction_tree`.
+    """
     buckets = junction_tree(scopes, groupings, last)
     positions = homes(scopes, buckets)
     return Tree(

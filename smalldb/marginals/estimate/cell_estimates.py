@@ -115,7 +115,18 @@ class CellCounts:
     def objective(
         self, codes: Integers, theta: Floats, spread: Floats, shape: float, precision: Floats
     ) -> tuple[float, Floats]:
-        """Return minus the logarithm of the posterior density of coefficients, and its slopes; see `read`."""
+        """Return minus the logarithm of the posterior density of coefficients, and its slopes; see `read`.
+
+        Parameters
+        ----------
+        codes, theta, spread
+            The contrasts that expected counts are made of, the empty one among them; their coefficients, and
+            the deviations of their priors.
+        shape
+            Of the negative binomial.
+        precision
+            Of the sums beside: see `precision`.
+        """
         logs = np.minimum(self.contrasts.over_cells(codes, theta), _MOST)
         likelihood, steps, means, variances = self.posterior(logs, shape)
         apart = self.sums - self.contrasts.sums(means)[self.beside]
@@ -161,6 +172,8 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int, 
 
     Parameters
     ----------
+    universe
+        Of at most `MOST_CELLS` cells.
     measured
         All columns with all categories, in their own order: counts of shape `universe.sizes`.
     rate
@@ -200,6 +213,8 @@ def prior_spread(universe: Universe, means: Floats, noise: float) -> tuple[Integ
 
     Parameters
     ----------
+    universe
+        The columns, and which of them are ordered.
     means
         The released means of all contrasts, by their codes.
     noise

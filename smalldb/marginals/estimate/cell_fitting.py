@@ -91,6 +91,8 @@ def minimised(
     ----------
     function
         Its value and its slopes.
+    start
+        The point from which the search starts.
     scale
         Of each coordinate: 1 / sqrt(curvature), about.
     enough
@@ -141,6 +143,19 @@ def maximum_entropy(
 
     They are where ``log Z(theta) - theta means + ridge theta^2 / 2`` is least; what is left of each mean is
     then ridge theta. See `minimised`.
+
+    Parameters
+    ----------
+    contrasts
+        Of the N cells that can exist.
+    codes
+        The contrasts of the model, shape (K,).
+    means
+        What the mean of each is to be, shape (K,).
+    ridge
+        Shape (K,), at least 0: how far each mean may be missed, for a coefficient of 1.
+    enough, most
+        As in `minimised`; its coordinates have the scale 1 / sqrt(1 + ridge).
     """
 
     def probabilities(theta: Floats) -> tuple[float, Floats]:

@@ -98,6 +98,17 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
     Ordered columns are smoothed by the normal kernel of the width that has the least estimated risk (Stein);
     categories that stand out by more than three deviations stay as they were seen. Then all are shifted alike
     and cut at 0 (the nearest point of the simplex), which removes noise where categories are rare.
+
+    Parameters
+    ----------
+    counts
+        As they were released, shape (k,).
+    variance
+        Of the noise of a count.
+    total
+        The number of rows, public or released.
+    ordered
+        Whether categories beside each other are alike.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -171,6 +182,16 @@ def reconciled(
 
     Parameters
     ----------
+    read
+        Of all columns the expected counts of their categories, by themselves: see `read_column`.
+    columns
+        What was released of each: its noise is looked at.
+    groupings
+        Of all columns.
+    tables
+        Released tables of two or more columns.
+    total
+        The number of rows, public or released.
     among
         The columns that are wanted; None: all.
     """
@@ -217,8 +238,12 @@ def least_variance(
     ----------
     values, variances
         Of the categories, in the order of the grouping; variances above 0.
+    grouping
+        Of the column.
     sums
         Measured of all groups of some level: the level, the values, and their variance.
+    total
+        What all values add up to.
     exactly
         Whether the parts of a group keep its sum where some are cut at 0; else they add up to more.
     """

@@ -64,7 +64,17 @@ class Estimator:
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
     def of(plan: TableBudget, columns: tuple[Measured, ...], known: Known | None = None) -> "Estimator":
-        """Read the released columns."""
+        """Read the released columns.
+
+        Parameters
+        ----------
+        plan
+            The strategy: its universe, its memory and its public rows.
+        columns
+            What was released of each column, with all its categories.
+        known
+            What is known of the first columns, and of how many rows; None: nothing.
+        """
         if known is not None:
             total = known.total
         else:
@@ -130,6 +140,12 @@ class Estimator:
 
         Parameters
         ----------
+        tables
+            Those of two and more columns that the model is to have, in the order of measuring.
+        start
+            Coefficients of an earlier model: of its columns, then of the first of the tables; may be empty.
+        last
+            Whether this is the last model of a release, which is fitted to the end.
         among
             Columns that the model is of, which have all these tables; None: all columns.
         near
@@ -190,7 +206,24 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 9.
     def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Codes:
-        """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
+        """Return rows of the model, moved to the tables of two columns that it expects or has no room for.
+
+        Parameters
+        ----------
+        model
+            The last one.
+        beside
+            Released tables that the model has no room for.
+        count
+            How many rows are made.
+        seed
+            64 bits. Rows are no part of what privacy rests on.
+
+        Returns
+        -------
+        array of int32
+            Codes, shape (C, count).
+        """
         universe, tables = self.plan.universe, self.candidates.tables
         own = None if self.known is None else self.known.rows
         found = model.rows(count, seed, own)

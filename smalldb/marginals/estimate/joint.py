@@ -26,6 +26,8 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
 
     Parameters
     ----------
+    tree
+        The junction tree of a model.
     tables
         The probabilities of the buckets, from `belief_propagation.beliefs`.
     levels

@@ -64,6 +64,8 @@ def junction_tree(
     ----------
     scopes
         The tables of the model; each column is in one of them.
+    groupings
+        Of all columns.
     last
         The first so many columns are taken after all others: from the roots down, the others are refined
         given these.

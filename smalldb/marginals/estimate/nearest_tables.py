@@ -67,6 +67,8 @@ def agreeing(
     ----------
     tables, scopes, variances
         Of each its cells, its columns and levels, and the variance of a cell.
+    groupings
+        Of all columns.
     """
     found = list(tables)
     for pair in combinations(range(len(found)), 2):

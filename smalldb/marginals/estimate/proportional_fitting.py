@@ -60,6 +60,12 @@ def fit(
 
     Parameters
     ----------
+    tree
+        The junction tree of the factors.
+    factors
+        The tables of the model, with what each is to hold.
+    total
+        What all cells add up to: the number of rows.
     start
         Coefficients to start from, for each factor with counts; None: 0.
     sweeps

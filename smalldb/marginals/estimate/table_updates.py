@@ -53,7 +53,17 @@ def moved(
 
 
 def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
-    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
+    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting).
+
+    Parameters
+    ----------
+    table
+        Cells of at least 0.
+    rows, columns
+        The sums that its rows and its columns are to have, with one total.
+    passes
+        How often both are scaled; the columns come last, and have their sums.
+    """
     for _ in range(passes):
         table = table * _ratio(rows, table.sum(axis=1))[:, None]
         table = table * _ratio(columns, table.sum(axis=0))

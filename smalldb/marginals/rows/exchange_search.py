@@ -36,6 +36,8 @@ def exchanged(
     ----------
     rows
         Codes, shape (C, rows), in an order that says nothing.
+    sizes
+        How many categories each column has.
     targets
         For pairs of columns, ascending: what the cells of their table are to hold.
     fixed
@@ -43,6 +45,8 @@ def exchanged(
     sweeps
         How often each row is offered an exchange in each column. Cost: sweeps times rows times twice the
         tables.
+    seed
+        64 bits. Rows are no part of what privacy rests on.
     """
     from smalldb.kernels.swapping import swap
 

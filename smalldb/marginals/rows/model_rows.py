@@ -25,6 +25,12 @@ def model_rows(
 
     Parameters
     ----------
+    tree
+        The junction tree of a model.
+    tables
+        The probabilities of its buckets.
+    rows
+        How many are made.
     seed
         64 bits. Rows are no part of what privacy rests on: the model was released.
     known

@@ -22,6 +22,15 @@ def synthesise(plan: ParityPlan, measured: Measured, rows: int, *, progress: boo
     up to 20 attributes.
 
     The same released integers give the same rows. No row is made that `domain.valid` rules out.
+
+    Parameters
+    ----------
+    plan, measured
+        What was planned, with a table of all cells, and what its parts released.
+    rows
+        How many are made.
+    progress
+        Whether a bar is shown.
     """
     from smalldb.kernels.walsh import walsh
 

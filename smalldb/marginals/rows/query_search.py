@@ -41,6 +41,8 @@ def search(
 
     Parameters
     ----------
+    workload
+        The queries, over yes/no attributes.
     start
         Rows that can exist: 0/1, shape (m, d).
     wanted
@@ -49,6 +51,8 @@ def search(
         An error at which the search may end.
     budget
         How many times a query may be looked at; beyond, no new sweep begins.
+    progress
+        Whether a bar is shown.
 
     Cost
     ----

@@ -18,8 +18,12 @@ def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
 
     Parameters
     ----------
+    domain
+        Of d yes/no attributes.
     distribution
         Shape (2^d,), not negative, of positive sum.
+    rows
+        How many are made.
     """
     d = len(domain.attributes)
     cells = np.arange(1 << d)

@@ -188,6 +188,11 @@ class Adaptive(RoundsBudget, TableStrategy):
         After a table that told nothing, rounds cost more (`stopping_rule`), while the budget pays for it.
         Where all of them tell nothing, rounds end, and the columns get what is left. The first columns may be
         `known`: nothing of them is measured by itself.
+
+        Parameters
+        ----------
+        known
+            What is known of the first columns, and of how many rows; None: nothing.
         """
         earlier = () if known is None else known.tables
         before = [_whole(self, rows, journal, table) for table in self.first if table.whole]

@@ -61,7 +61,13 @@ class AllPairs(TableBudget, TableStrategy):
         memory: int,
         certificate: Fraction,
     ) -> Self | None:
-        """Return the strategy; None where not all pairs can be measured at once."""
+        """Return the strategy; None where not all pairs can be measured at once.
+
+        Parameters
+        ----------
+        universe, epsilon, replaced, rows, memory, certificate
+            As for `AllCells.planned`.
+        """
         if not measurable(universe):
             return None
         left = epsilon * (1 - certificate)
@@ -140,7 +146,15 @@ class AllPairs(TableBudget, TableStrategy):
     def fit_counted(
         self, count: Callable[[], list[Integers]], journal: Journal, progress: Progress | None
     ) -> Fitted:
-        """Fit as `fit` does; `count` gives what `counts_of` does, where it was not released before."""
+        """Fit as `fit` does; `count` gives what `counts_of` does, where it was not released before.
+
+        Parameters
+        ----------
+        count
+            Returns the counts of each column, then the table of each pair: see `counts_of`. Private.
+        journal, progress
+            As for `fit`.
+        """
         universe, replaced, cost = self.universe, self.law.replaced, self.measuring
 
         def draw(coins: BitSource) -> Integers:
@@ -184,7 +198,17 @@ def measurable(universe: Universe) -> bool:
 def variances(
     universe: Universe, cost: Fraction, replaced: bool
 ) -> tuple[list[float], dict[tuple[int, int], float]]:
-    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
+    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives.
+
+    Parameters
+    ----------
+    universe
+        The columns, and the tables of the workload.
+    cost
+        The epsilon of all tables together, exactly.
+    replaced
+        Whether neighbours have a row replaced.
+    """
     noise = noise_at_once(universe, cost, replaced)
     columns, cells = cone.variances(noise.sizes, noise.rate, noise.pairs)
     return columns, dict(zip(noise.pairs, cells, strict=True))
@@ -192,7 +216,13 @@ def variances(
 
 # Proof: docs/proofs/pairs.md, lemma 3.
 def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> ConeDifference:
-    """Return the noise of all these tables."""
+    """Return the noise of all these tables.
+
+    Parameters
+    ----------
+    universe, cost, replaced
+        As for `variances`.
+    """
     rate = PrivacyMeasure(concentrated=False, replaced=replaced).rate(cost)
     return ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
 
@@ -219,8 +249,12 @@ def measure_at_once(
 
     Parameters
     ----------
+    universe, replaced, cost
+        As for `variances`.
     counts
         As in `counts_of`.
+    source
+        Where random bits come from.
 
     Returns
     -------
@@ -244,7 +278,15 @@ def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...]
 def read_columns(
     universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
 ) -> tuple[Measured, ...]:
-    """Return what was released of each column. It costs nothing by itself."""
+    """Return what was released of each column. It costs nothing by itself.
+
+    Parameters
+    ----------
+    universe, replaced, cost
+        As for `variances`.
+    tables
+        The released counts, by columns: see `tables_at_once`.
+    """
     noise = noise_at_once(universe, cost, replaced)
     return tuple(
         Measured(((c, 0),), tables[c,], Fraction(0), noise, variance)
@@ -267,10 +309,16 @@ def read_pairs(
 
     Parameters
     ----------
+    universe
+        The columns, and the tables of the workload.
     tables, replaced, cost
         As `measure_at_once` released them.
     columns
         Expected counts of each column's categories, `total` in all.
+    groupings
+        Of all columns.
+    total
+        The number of rows, public or released.
 
     Returns
     -------

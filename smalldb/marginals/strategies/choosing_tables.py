@@ -42,8 +42,16 @@ def plan_tables(
 
     Parameters
     ----------
+    universe
+        The columns, the rules and the workload.
+    epsilon, delta
+        Of the whole guarantee, exactly; delta None: it must be pure.
+    replaced
+        Whether neighbours have a row replaced; else one is added or removed.
     rows
         The public n under replace-one, else a public guess of it.
+    memory
+        As in `TableBudget`.
     certificate
         The share of the budget for the certificate, 0 for none.
     strategy

@@ -52,7 +52,22 @@ def column_groups(
 def shares_of_columns(
     sizes: Sequence[int], groups: Sequence[Sequence[int]], concentrated: bool
 ) -> list[Fraction]:
-    """Return the shares of costs of all columns, each an equal part of its group's; 0: in no group."""
+    """Return the shares of costs of all columns, each an equal part of its group's; 0: in no group.
+
+    Parameters
+    ----------
+    sizes
+        Of all columns.
+    groups
+        The columns that are measured, in groups that one noise serves.
+    concentrated
+        Whether costs are parts of a rho.
+
+    Returns
+    -------
+    list of Fraction
+        Of all columns; they add up to 1, but for no group at all.
+    """
     parts = [Fraction(0)] * len(sizes)
     alone = proportions(sizes, concentrated)
     together = any(len(group) > 1 for group in groups)

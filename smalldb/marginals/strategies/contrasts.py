@@ -142,11 +142,15 @@ class Contrasts:
 
         Parameters
         ----------
+        rows
+            The data, over the domain of the plan.
         journal
             Has the source of random bits, and what was released before.
         count
             How many rows are wanted; None: as many as there are, or are read from what was released (then up
             to 10^9 entries).
+        running
+            Whether progress is shown.
         """
         plan = self.parities
         measured = journal.step(
@@ -244,7 +248,13 @@ class Parities:
         return tuple(found)
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
-        """Return the bound on every query that follows from the noise alone, where all were measured."""
+        """Return the bound on every query that follows from the noise alone, where all were measured.
+
+        Parameters
+        ----------
+        workload, n, finished, beta
+            As for `TableStrategy.bound`; n is not looked at, as the plan has it.
+        """
         return bound(workload, finished, parity_sums(self.strategy.parities, self.measured, beta))
 
 
@@ -275,8 +285,14 @@ def plan_contrasts(
 
     Parameters
     ----------
+    workload
+        The queries.
     n
         The public n under replace-one, else a public guess of it.
+    epsilon, delta
+        Of the whole guarantee, exactly; delta None: it must be pure.
+    neighbours
+        "replace-one" or "add-remove".
     certificate
         The share of epsilon for the certificate, if one is needed.
 

@@ -84,6 +84,8 @@ def first_tables(
 
     Parameters
     ----------
+    universe, law
+        The columns, the workload and its targets, and how costs are counted.
     budget
         Without the certificate.
     rows
@@ -176,6 +178,10 @@ def groups_of_first(
 
     Parameters
     ----------
+    first
+        The table, with its cost.
+    universe, law
+        As for `first_tables`.
     groupings
         Of all columns; from released numbers.
     rows

@@ -110,7 +110,13 @@ class Outcome:
     measurements: tuple[Measurement, ...]
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
-        """Return the bound on every query that follows from the noise alone, where all were measured."""
+        """Return the bound on every query that follows from the noise alone, where all were measured.
+
+        Parameters
+        ----------
+        workload, n, finished, beta
+            As for `TableStrategy.bound`.
+        """
         return self.strategy.bound(self.history, workload, n, finished, beta)
 
 
@@ -183,7 +189,7 @@ class TableStrategy(Protocol):
         progress
             A bar that is moved on, or None.
         executor
-            Counts tables in pieces of the data; None: this process does.
+            Counts tables in pieces of the data; None: threads of this process.
         """
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
@@ -196,7 +202,7 @@ class TableStrategy(Protocol):
         journal
             As for `fit`.
         count
-            How many synthetic rows; None: as many as the measurements estimate.
+            How many synthetic rows; None: as many as there are, or are read from what was released.
         running
             How it runs: progress and an executor.
         """
@@ -224,6 +230,8 @@ def release_tables(
 
     Parameters
     ----------
+    strategy
+        What is measured, with which noise and at which cost.
     rows
         The private rows; under replace-one as many as the strategy says.
     source
@@ -259,7 +267,19 @@ def published(
     groupings: Sequence[Grouping] | None,
     selecting: Fraction | None = None,
 ) -> Measurement:
-    """Return what was released of a table as it is published; without groupings, at all categories."""
+    """Return what was released of a table as it is published; without groupings, at all categories.
+
+    Parameters
+    ----------
+    law
+        Whether the cost of the table is an epsilon or a rho.
+    table
+        What was released of it.
+    groupings
+        Of all columns; None: the table is of all categories, in their own order.
+    selecting
+        What it cost to select the table; None: it was not selected.
+    """
     columns, groups = [], []
     for (column, level), size in zip(table.scope, table.counts.shape, strict=True):
         own = range(size) if groupings is None else groupings[column].of_categories(level).tolist()
@@ -286,7 +306,19 @@ def released_columns(
     costs: Sequence[Fraction],
     count: Callable[[], Integers],
 ) -> list[Measured]:
-    """Release columns at once, at the sum of their pure costs, unless they were released before."""
+    """Release columns at once, at the sum of their pure costs, unless they were released before.
+
+    Parameters
+    ----------
+    law
+        Of the noise, which is pure.
+    journal
+        Has the source of random bits, and what was released before.
+    columns, sizes, costs
+        The columns; of each the number of categories, and its part of the epsilon.
+    count
+        Returns their counts, one after another. Private; called where they were not released before.
+    """
     cost = sum(costs, Fraction(0))
     noise = law.noise_of_columns(tuple(sizes), cost)
     flat = journal.step(
@@ -312,7 +344,19 @@ def released_table(
     cost: Fraction,
     count: Callable[[], Integers],
 ) -> Measured:
-    """Release a table, unless it was released before: then nothing is counted."""
+    """Release a table, unless it was released before: then nothing is counted.
+
+    Parameters
+    ----------
+    law, journal
+        How costs are counted; and the source of random bits, with what was released before.
+    scope, shape
+        Its columns with the levels of their groups, and how many groups each has.
+    cost
+        An epsilon, or a rho.
+    count
+        Returns its counts. Private; called where they were not released before.
+    """
     return journal.step(
         lambda coins: measure(count(), scope, law, cost, coins),
         lambda table: table.counts.ravel().tolist(),
