@@ -120,7 +120,17 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
 
 
 def halved(count: int, times: int, source: BitSource) -> int:
-    """Return how many of `count` things survive `times` fair coins each: Binomial(count, 2^-times)."""
+    """Return how many of `count` things survive `times` fair coins each: Binomial(count, 2^-times).
+
+    Parameters
+    ----------
+    count
+        How many things there are.
+    times
+        How many coins each has to survive; 0: all do.
+    source
+        Where random bits come from: one for each coin that is thrown.
+    """
     # the ones among the bits of one number are the heads: about 500, 250 and 125 of 1000 are left in turn
     while count and times:
         count, times = source.bits(count).bit_count(), times - 1

@@ -18,7 +18,15 @@ _DIGITS = 50
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real number in [low, high]; what is computed from it is rounded outwards at `digits` digits."""
+    """A real number in [low, high]; what is computed from it is rounded outwards at `digits` digits.
+
+    Attributes
+    ----------
+    low, high
+        The ends of the interval; infinite where nothing is known.
+    digits
+        To which results are rounded.
+    """
 
     low: Decimal
     high: Decimal
@@ -123,7 +131,15 @@ def _contexts(digits: int) -> tuple[Context, Context]:
 
 
 def ln_choose(a: int, b: int, digits: int) -> Real:
-    """Enclose ln C(a + b, a)."""
+    """Enclose ln C(a + b, a).
+
+    Parameters
+    ----------
+    a, b
+        At least 0.
+    digits
+        To which results are rounded.
+    """
     a, b = sorted((a, b))
     if b > a * a * 10**digits:  # between b^a / a! and (a + b)^a / a!, which differ by less than a^2 / b
         ln = Log(digits)
@@ -182,7 +198,16 @@ def is_positive(formula: Callable[["Log"], "Real"]) -> bool:
 
 
 def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real":
-    """Enclose the zero of a rising function between two numbers, by bisection from either side of it."""
+    """Enclose the zero of a rising function between two numbers, by bisection from either side of it.
+
+    Parameters
+    ----------
+    rising
+        The function, which encloses its values.
+    low, high
+        Where it is below 0, and above: the zero lies between the lower end of one and the upper end of the
+        other.
+    """
     digits = low.digits
     down, _ = _contexts(digits)
 

@@ -31,6 +31,7 @@ def draw_loudest(levels: Mapping[int, int], rate: Fraction, source: BitSource) -
         Counts are positive ints of any size.
     rate : Fraction
         At least 0.
+    source : BitSource
 
     Raises
     ------

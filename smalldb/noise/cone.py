@@ -256,8 +256,12 @@ def quantile(sizes: tuple[int, ...], rate: Fraction, shape: tuple[int, ...], fai
 
     Parameters
     ----------
+    sizes, rate
+        As in `ConeDifference`.
     shape
         The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
+    failure
+        In (0, 1).
     """
     near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
     tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})

@@ -63,6 +63,8 @@ def rounded_tables(both: Sequence[Drawn], factor: Fraction, pairs: Pairs) -> Int
         The numbers behind A and behind A'.
     factor
         What the sum of the squares of `Drawn.total` is multiplied by to give the total.
+    pairs
+        The columns whose tables follow those of all columns, by their positions among these.
     """
     bits = _BITS + 2 * max(map(len, both[0].frames))
     while True:

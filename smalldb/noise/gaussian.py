@@ -121,6 +121,20 @@ def moving(attributes: int, order: int, distance: int) -> int:
     Return how many sets of an order hold an odd number of `distance` given attributes of so many.
 
     Their parities, and no other, differ between two rows that differ in just these attributes.
+
+    Parameters
+    ----------
+    attributes
+        How many there are.
+    order
+        How many attributes a set has.
+    distance
+        In how many attributes the rows differ, from 0 to all.
+
+    Examples
+    --------
+    >>> moving(3, 2, 1)  # of ab, ac and bc, those with a
+    2
     """
     return sum(comb(distance, j) * comb(attributes - distance, order - j) for j in range(1, order + 1, 2))
 
@@ -142,10 +156,16 @@ def least_variances(
 
     Parameters
     ----------
+    attributes
+        How many there are in the sets.
     sizes
         How many sets of each order are counted (order 0: the rows).
     needs
         What the variance of each order counts in the worst query, above 0.
+    rho
+        Of all counts together, exactly.
+    replaced
+        Whether neighbours have a row replaced; else one is added or removed.
     """
     orders = sorted(sizes)
     if replaced:

@@ -73,6 +73,8 @@ class Noise(ABC):
             Shape (kinds, k).
         kinds
             Of each value its kind, the row of its weights; -1: it does not count.
+        uniforms
+            What draws are made from; they stand in for an integral over the noise.
         """
         each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
         drawn = [self.draw(len(kinds), uniforms.bits) for _ in range(DRAWS)]
@@ -105,6 +107,19 @@ def rounded_quantile(
 
     All values within theirs (union bound); or what no log-concave number of that variance exceeds, and all
     that rounding adds.
+
+    Parameters
+    ----------
+    noise
+        Of the values: log-concave and symmetric before it is rounded to nearest.
+    weights
+        One a value; None: of the value whose quantile is largest.
+    kinds
+        Of each value its kind: those of a kind have one distribution.
+    entry
+        Of a kind and a probability: what a rounded value of it does not exceed, but for that probability.
+    failure
+        The probability with which the result may be exceeded, in (0, 1).
     """
     if weights is None:
         return float(max(entry(kind, failure) for kind in set(kinds)))

@@ -179,6 +179,15 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
 
     V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions:
     E cos^2m = 1 3 ... (2m - 1) / ((d + 2) (d + 4) ... (d + 2m)), and E a^m = k (k + 1) ... (k + m - 1) / y^m.
+
+    Parameters
+    ----------
+    attributes, x, y
+        As in `WishartDifference`.
+    order
+        1 or 2.
+    count
+        At least 1.
     """
     low, high = (Fraction(degree, 2) for degree in degrees(attributes))
     parts = [Fraction(1)]
@@ -202,6 +211,15 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
 
     In absolute value, by the best of many moments: never worse than Chernoff's bound.
+
+    Parameters
+    ----------
+    attributes, x, y
+        As in `WishartDifference`.
+    order
+        1 or 2.
+    failure
+        In (0, 1).
     """
     tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
     moments = even_moments(attributes, order, x, y, tried)
@@ -221,6 +239,8 @@ def rounded_entries(
         The numbers behind A and behind A'.
     factors
         What the sums of squares are multiplied by to give b and a.
+    pairs
+        Rows of the matrix, two a value: see `WishartDifference`.
     """
     bits = _BITS
     while True:
