@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from smalldb.counting import recursion as module
 from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
-from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
+from smalldb.counting.recursion import Cost
 from smalldb.counting.scores import Scores, settling_order
-from smalldb.kernels import dynamic as kernels
+from smalldb.counting.state_keys import MAX_KEY_BITS, key_bits, state_bytes
+from smalldb.kernels import census_layers as kernels
 
 # counts and hashes wrap within a word on purpose; uncompiled, numpy warns of it
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -94,10 +95,9 @@ def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, se
     order = np.random.default_rng(seed).permutation(len(data))
     scores = replace(scores, cells=scores.cells[order], weights=scores.weights[order])
     with pytest.MonkeyPatch.context() as patch:
-        layout = module._layout
-        patch.setattr(
-            module, "_layout", lambda scores: ([64 + position for position in layout(scores)[0]], 128)
-        )
+        layout = module.layout
+        patch.setattr(module, "layout", lambda scores: ([64 + at for at in layout(scores)[0]], 128))
+        patch.setattr(module, "key_bits", lambda scores: 128)
         recursion = module.Recursion.build(scores, candidates)
     recursion = replace(recursion, limbs=2)
     layers = list(recursion.run((), Cost()))

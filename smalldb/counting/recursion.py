@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from queries.arrays import Integers, Words
-from smalldb.counting.scores import Candidates, Scores, base_measure, count
+from smalldb.counting.scores import Candidates, Scores, base_measure
+from smalldb.counting.state_keys import (
+    MAX_KEY_BITS,
+    field_bits,
+    key_bits,
+    layout,
+    lifetimes,
+    limbs,
+    rank_bits,
+)
 
 if TYPE_CHECKING:
     from smalldb.kernels.dynamic import Program, Step
@@ -25,7 +34,6 @@ Layer = tuple[Words, Words]  # keys and counts of the states with the same numbe
 History = list[list[Layer]]
 Prefix = tuple[int, ...]
 
-MAX_KEY_BITS = 128
 THREADED = 1 << 14  # states: settling fewer costs less than handing them to a thread
 
 
@@ -99,8 +107,8 @@ class Recursion:
                 f"the dynamic program would need keys of {bits} bits, more than {MAX_KEY_BITS}: "
                 "use fewer queries or rows, or the enumeration"
             )
-        positions, _ = _layout(scores)
-        born, settled = _lifetimes(weights)
+        positions, _ = layout(scores)
+        born, settled = lifetimes(weights)
         words = -(-bits // 64)
         deltas = np.zeros((cells, words), dtype=np.uint64)
         for j, position in enumerate(positions):
@@ -117,14 +125,14 @@ class Recursion:
             born=born,
             settled=settled,
             positions=np.array(positions, dtype=np.int64),
-            widths=np.array([_field_bits(scores, j) for j in range(queries)], dtype=np.int64),
+            widths=np.array([field_bits(scores, j) for j in range(queries)], dtype=np.int64),
             words=words,
-            rank_bits=_rank_bits(scores),
+            rank_bits=rank_bits(scores),
         )
         return cls(
             scores,
             ordered,
-            _limbs(scores, candidates),
+            limbs(scores, candidates),
             program,
             deltas,
             np.minimum.accumulate(weights[::-1])[::-1],
@@ -180,7 +188,8 @@ class Recursion:
         Multisets settle the copies first, with the cell still open: what they join to now they would
         join to after it (the reachable answers only narrow), and far fewer states are merged.
         """
-        from smalldb.kernels.dynamic import merge, settle
+        from smalldb.kernels.census_layers import merge
+        from smalldb.kernels.dynamic import settle
 
         delta = self.deltas[cell]
         # the counts of tuples are not sums along the copies: only their keys are made here
@@ -218,7 +227,8 @@ class Recursion:
 
     def complete(self, layers: list[Layer], cell: int, used: int, made: Layer) -> Layer:
         """Settle a layer that is made; for tuples, count its states first."""
-        from smalldb.kernels.dynamic import add_multiple, settle
+        from smalldb.kernels.census_layers import add_multiple
+        from smalldb.kernels.dynamic import settle
 
         keys, counts = made
         if self.ordered:
@@ -281,83 +291,6 @@ class Recursion:
         candidate = np.empty_like(placed)
         candidate[self.scores.cells] = placed
         return candidate
-
-
-def key_bits(scores: Scores) -> int:
-    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables.
-
-    Beyond `MAX_KEY_BITS`: at least that many, from the fields that are in use at one time.
-    """
-    born, settled = _lifetimes(scores.weights)
-    used = np.flatnonzero(settled >= born)
-    widths = np.array([_field_bits(scores, j) for j in used.tolist()], dtype=np.int64)
-    change = np.zeros(len(scores.cells) + 1, dtype=np.int64)
-    np.add.at(change, born[used], widths)
-    np.subtract.at(change, settled[used] + 1, widths)
-    least = _rank_bits(scores) + int(change.cumsum().max())
-    return least if least > MAX_KEY_BITS else _layout(scores)[1]
-
-
-def state_bytes(scores: Scores, candidates: Candidates = "multisets") -> int:
-    """Return the bytes of a state, its key and its count, from public numbers alone."""
-    return 8 * (-(-key_bits(scores) // 64) + _limbs(scores, candidates))
-
-
-def _limbs(scores: Scores, candidates: Candidates) -> int:
-    """Return the uint64 words of a count: the number of all candidates fits, and no sum is larger."""
-    return -(-count(len(scores.cells), scores.rows, candidates).bit_length() // 64)
-
-
-def _layout(scores: Scores) -> tuple[list[int], int]:
-    """Place the fields of the queries in the key; also return the bits of the key.
-
-    A field is as wide as the query's largest answer, does not cross a word, and is in use from the cell
-    where the query's weights start to differ to the cell after which they no longer do.
-    """
-    born, settled = _lifetimes(scores.weights)
-    positions = [0] * len(born)
-    bits = rank_bits = _rank_bits(scores)
-    taken: dict[int, tuple[int, int]] = {}
-    for cell in range(len(scores.cells)):
-        taken = {j: span for j, span in taken.items() if settled[j] >= cell}
-        for j in np.flatnonzero((born == cell) & (settled >= cell)).tolist():
-            width = _field_bits(scores, j)
-            positions[j] = _gap([(0, rank_bits), *taken.values()], width)
-            taken[j] = positions[j], positions[j] + width
-            bits = max(bits, positions[j] + width)
-    return positions, bits
-
-
-def _rank_bits(scores: Scores) -> int:
-    return max(1, (len(scores.ranks) - 1).bit_length())
-
-
-def _field_bits(scores: Scores, query: int) -> int:
-    return int(scores.offsets[query + 1] - scores.offsets[query] - 1).bit_length()
-
-
-def _gap(taken: list[tuple[int, int]], width: int) -> int:
-    """Return the first bit of the first free gap of ``width`` bits within a word."""
-    position = 0
-    for start, end in [*sorted(taken), (1 << 62, 1 << 62)]:
-        if position // 64 != (position + width - 1) // 64:
-            position = (position // 64 + 1) * 64
-        if position + width <= start:
-            break
-        position = max(position, end)
-    return position
-
-
-def _lifetimes(weights: Integers) -> tuple[Integers, Integers]:
-    """Return the first cell with another weight than cell 0, and the last with another one than cell N - 1.
-
-    N and -1 for a query whose weights are all the same.
-    """
-    cells = len(weights)
-    early, late = weights != weights[0], weights != weights[-1]
-    born = np.where(early.any(axis=0), early.argmax(axis=0), cells)
-    settled = np.where(late.any(axis=0), cells - 1 - late[::-1].argmax(axis=0), -1)
-    return born, settled
 
 
 def _bytes(layers: list[Layer]) -> int:

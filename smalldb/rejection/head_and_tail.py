@@ -20,8 +20,9 @@ from smalldb.counting import multisets
 from smalldb.counting.census_law import Law
 from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
-from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
+from smalldb.counting.recursion import BeyondLimit, Cost, Limit
 from smalldb.counting.scores import MAX_RANKS, Scores, largest_score, rank_count, rate_of, too_large
+from smalldb.counting.state_keys import MAX_KEY_BITS, key_bits
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
