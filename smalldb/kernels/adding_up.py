@@ -17,6 +17,8 @@ def added_up(fine: Floats, inside: Integers, coarse: int) -> Floats:
         Shape (cells,).
     inside
         Of each fine cell, the coarse one that it is in: int32, shape (cells,).
+    coarse
+        How many cells the coarse table has.
     """
     found = np.zeros(coarse)
     for cell in range(len(fine)):
@@ -26,6 +28,14 @@ def added_up(fine: Floats, inside: Integers, coarse: int) -> Floats:
 
 @kernel
 def multiply(fine: Floats, inside: Integers, ratios: Floats) -> None:
-    """Multiply each fine cell by the ratio of the coarse one that it is in: see `added_up`."""
+    """Multiply each fine cell by the ratio of the coarse one that it is in: see `added_up`.
+
+    Parameters
+    ----------
+    fine, inside
+        As for `added_up`; `fine` is written.
+    ratios
+        Of each coarse cell, shape (coarse,).
+    """
     for cell in range(len(fine)):
         fine[cell] *= ratios[inside[cell]]

@@ -42,7 +42,17 @@ class Tables(NamedTuple):
 
 @inlined
 def code_of(bits: npt.NDArray[np.uint8], row: int, group: np.int64, tables: Tables) -> np.int64:
-    """Return the code of a row under the queries of a group."""
+    """Return the code of a row under the queries of a group.
+
+    Parameters
+    ----------
+    bits
+        The rows, 0/1, shape (m, d).
+    row, group
+        Their numbers.
+    tables
+        The queries.
+    """
     code = np.int64(0)
     for entry in range(tables.starts[group], tables.starts[group + 1]):
         if bits[row, tables.attributes[entry]]:
@@ -78,10 +88,27 @@ def flip(
 ) -> int:
     """Flip some attributes in each row in turn where that lowers the objective; return how often.
 
-    The objective is the sum over the queries of (error / unit)^(2^(squarings + 1)). ``bits``, shape (m, d),
-    and ``totals``, shape (J,), the sum of each query's values, change in place; a row that is not ``allowed``
-    stays. ``queries`` are those that see the attributes, ``toggles`` how their codes change. Cost: rows times
-    queries times their width.
+    The objective is the sum over the queries of (error / unit)^(2^(squarings + 1)). Cost: rows times queries
+    times their width.
+
+    Parameters
+    ----------
+    bits
+        The rows, 0/1, shape (m, d); written.
+    flips
+        The attributes that are flipped together.
+    allowed
+        Shape (m,): whether each row may be flipped.
+    queries, toggles
+        The queries that see these attributes, and how their codes change then, by XOR.
+    tables
+        All queries, with what they are to be.
+    totals
+        Shape (J,): the sum of each query's values over the rows; written.
+    unit
+        The error of an answer that counts 1.
+    squarings
+        How often squared errors are squared again, at least 0.
     """
     changes = np.empty(len(queries), np.int64)
     inverse, flipped = 1 / unit, 0

@@ -157,7 +157,22 @@ def gammas(shapes: Floats, state: Words) -> Floats:
 
 @kernel
 def cell(rows: npt.NDArray[np.int16], row: int, table: int, counted: Counted) -> int:
-    """Return the cell of a row in a table."""
+    """Return the cell of a row in a table.
+
+    Parameters
+    ----------
+    rows
+        Categories, shape (rows, B).
+    row, table
+        Their numbers.
+    counted
+        The tables.
+
+    Returns
+    -------
+    int
+        A position in ``counted.beyond``.
+    """
     found = int(counted.origins[table])
     for m in range(counted.first_member[table], counted.first_member[table + 1]):
         found += int(counted.codes[counted.member_codes[m] + rows[row, counted.members[m]]])
@@ -166,7 +181,17 @@ def cell(rows: npt.NDArray[np.int16], row: int, table: int, counted: Counted) ->
 
 @kernel
 def count_rows(rows: npt.NDArray[np.int16], starts: Integers, counted: Counted, signed: Signed) -> None:
-    """Add the rows to the deviations of tables and parities."""
+    """Add the rows to the deviations of tables and parities.
+
+    Parameters
+    ----------
+    rows
+        Categories, shape (rows, B).
+    starts
+        As in `Cliques`: where the categories of each column begin.
+    counted, signed
+        Their `beyond` is written.
+    """
     words = signed.masks.shape[1]
     has = np.zeros(words, np.uint64)
     for row in range(len(rows)):
@@ -206,6 +231,10 @@ def sweep(
         Categories, shape (rows, B); written.
     state
         Of the stream of random numbers, shape (1,); written.
+    cliques
+        The model of the columns.
+    counted, signed
+        The noisy counts; deviations are written.
     """
     columns, words = rows.shape[1], signed.masks.shape[1]
     odds = np.empty(np.max(np.diff(cliques.starts)))

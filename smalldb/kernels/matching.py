@@ -56,7 +56,17 @@ class Cut(NamedTuple):
 
 @kernel
 def patterns(rows: Rows, starts: Integers, codes: Integers) -> Integers:
-    """Return the pattern of each row: what its categories add up to."""
+    """Return the pattern of each row: what its categories add up to.
+
+    Parameters
+    ----------
+    rows
+        Categories, shape (rows, C).
+    starts
+        Where the categories of each column begin, and their number.
+    codes
+        What each category of each column adds.
+    """
     found = np.zeros(len(rows), np.int64)
     for c in range(rows.shape[1]):
         own = codes[starts[c] : starts[c + 1]]
@@ -68,7 +78,15 @@ def patterns(rows: Rows, starts: Integers, codes: Integers) -> Integers:
 
 @kernel
 def matching(first: Integers, second: Integers, sizes: tuple[int, int]) -> Integers:
-    """Return how many rows have each pair of patterns, shape `sizes`."""
+    """Return how many rows have each pair of patterns, shape `sizes`.
+
+    Parameters
+    ----------
+    first, second
+        The pattern of each part of each row, shape (rows,).
+    sizes
+        How many patterns each part has.
+    """
     found = np.zeros(sizes, np.int64)
     for i in range(len(first)):
         found[first[i], second[i]] += 1
@@ -95,6 +113,14 @@ def move(
     ----------
     matched
         Rows of each pair of patterns; written, as are the deviations of `counted` and `signed`.
+    state
+        Of the stream of random numbers, shape (1,); written.
+    steps
+        How many moves are tried.
+    cut
+        The two parts of the columns.
+    counted, signed
+        The noisy counts; deviations are written.
     """
     some = np.flatnonzero(matched.sum(axis=1) > 0)
     if cut.alone:
@@ -205,8 +231,16 @@ def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: I
 
     Parameters
     ----------
+    rows
+        Categories, shape (rows, C); written.
+    state
+        Of the stream of random numbers, shape (1,); written.
+    matched
+        How many rows are to have each pair of patterns.
     first, second
         The patterns that the rows had.
+    cut
+        The two parts of the columns.
     """
     left, rest = matched.copy(), matched.sum(axis=0)
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets

@@ -9,7 +9,15 @@ from smalldb.kernels.imputing import uniform
 
 @kernel
 def draw_subset(count: int, most: int, state: Words) -> Integers:
-    """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm)."""
+    """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm).
+
+    Parameters
+    ----------
+    count, most
+        How many, from 0 to `most`.
+    state
+        Of the stream of random numbers, shape (1,); written.
+    """
     found = np.zeros(count, np.int64)
     for i in range(count):
         last = most - count + 1 + i

@@ -20,9 +20,20 @@ def posterior(
     """Write the mean and variance of each count, and return the logarithm of the sums of weights, added up.
 
     Count h >= 0 has the weight Gamma(h + shape) / (Gamma(shape) h!) decay^h exp(-rate |observed - h|);
-    infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,); shape and
-    rate are above 0. Cost: some 80 / rate steps a cell, up to four times that where decay is above 1, and up
-    to `observed` where decay is so small that the noise is as likely to be that large.
+    infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,). Cost: some
+    80 / rate steps a cell, up to four times that where decay is above 1, and up to `observed` where decay is
+    so small that the noise is as likely to be that large.
+
+    Parameters
+    ----------
+    observed
+        Released counts, int64.
+    log_decays
+        Of each count, the logarithm of the decay of its prior.
+    shape, rate
+        Of the negative binomial prior, and of the noise; above 0.
+    means, variances
+        Written.
     """
     total = 0.0
     reach = int(REACH / rate) + 1

@@ -74,7 +74,15 @@ class Star(NamedTuple):
 # Proof: docs/proofs/rejection.md, lemma 11.
 @inlined
 def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
-    """Return a column of those that a leaf's are drawn from, by its position among them."""
+    """Return a column of those that a leaf's are drawn from, by its position among them.
+
+    Parameters
+    ----------
+    star, leaf
+        The star, and the number of a leaf.
+    rank
+        From 0 to below the `SIZE` of its set.
+    """
     first, last = star.leaves[leaf, WAYS], star.leaves[leaf, WAYS_END]
     way = first_above(star.way_sums, first, last, rank)
     if way > first:
@@ -87,7 +95,19 @@ def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
 
 @inlined
 def holds(star: Star, first: np.uint64, last: np.uint64, column: np.uint64, columns: Words) -> bool:
-    """Return whether some conjunctions of a leaf are true of as many rows as they may."""
+    """Return whether some conjunctions of a leaf are true of as many rows as they may.
+
+    Parameters
+    ----------
+    star
+        Whose conjunctions are looked at.
+    first, last
+        The first of these, and the one after the last.
+    column
+        That of the leaf.
+    columns
+        Those of the hubs and of the leaves before it, by attribute.
+    """
     for c in range(first, last):
         chosen = column ^ star.conjunctions[c, OWN]
         chosen &= columns[star.conjunctions[c, OTHER]] ^ star.conjunctions[c, FLIP]
@@ -120,6 +140,8 @@ def star_trials(
 
     Parameters
     ----------
+    star
+        What is drawn from.
     order, turn, stop
         The trials as they are made, how many were made, and how many are to be.
     end

@@ -52,9 +52,21 @@ class States(NamedTuple):
 def find(
     slots: Integers, start: int, mask: np.uint64, keys: Words, base: int, first: np.uint64, second: np.uint64
 ) -> tuple[np.int64, np.int64]:
-    """Return the slot of a state in the table from `start` on, and the state found there or `EMPTY`.
+    """Return the slot of a state in a table, and the state that is found there, or `EMPTY`.
 
-    States are counted from `base`.
+    Parameters
+    ----------
+    slots, start, mask
+        Tables of states; where that of the node starts; and its length, a power of two, less 1.
+    keys, base
+        The packed states, shape (states, 2), and the first of the node.
+    first, second
+        The words of the state that is looked for.
+
+    Returns
+    -------
+    slot, state
+        The slot counted from `start`, and the state counted from `base`, or `EMPTY`.
     """
     slot = hashed(first, second) & mask
     while True:
@@ -68,7 +80,22 @@ def find(
 def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple[Words, Integers, int]:
     """Return the states of one child that are reachable from the states of node i, their slots, the cost.
 
-    `which` counts the children of i. The cost is the number of ways visited; above the budget: cut short.
+    Parameters
+    ----------
+    nodes, i
+        The nodes, and the number of one.
+    which
+        The child, counted among the children of i.
+    states
+        Those of i, packed, shape (states, 2).
+    budget
+        The cost at which the search is cut short.
+
+    Returns
+    -------
+    keys, slots, cost
+        The child's states, shape (states, 2); their table, as in `States`; and the ways visited, with
+        `STATE_COST` for each state: above the budget where the search was cut short.
     """
     scan = scan_for(nodes)
     slots = np.full(64, EMPTY, np.int64)
@@ -131,6 +158,17 @@ def widened(keys: Words) -> tuple[Words, Integers]:
 def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) -> int:
     """Write the weight of each way in the present range: binomials times the children's values.
 
+    Parameters
+    ----------
+    nodes, i
+        The nodes, and the number of one.
+    scan
+        At a range ``scan.u[0] .. scan.top[0]``.
+    states
+        With the values of the children's states.
+    found
+        Shape (at least the length of the range,), written.
+
     Returns
     -------
     int
@@ -167,13 +205,17 @@ def weigh_states(
     ----------
     nodes
         With the boxes of the last threshold.
+    i
+        The number of the node.
     states
         Its own values are not read.
     thresholds
         Ascending.
     values, first
-        Shape (states, thresholds) and (states,), written: each value (0 before), and the first threshold at
-        which there is one.
+        Of all states, shape (states, thresholds) and (states,), written: each value (0 before), and the first
+        threshold at which there is one.
+    budget
+        The cost at which the count is given up.
 
     Returns
     -------

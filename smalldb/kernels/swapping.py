@@ -26,6 +26,8 @@ def swap(
     ----------
     rows
         Codes, int32, shape (C, rows); written.
+    column
+        The one whose categories are exchanged.
     others
         Of each table of the column, its other column.
     origins, strides
