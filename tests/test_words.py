@@ -196,3 +196,152 @@ def test_a_pointer_leads_to_a_lemma(page):
             for numbers in re.findall(rf"docs/proofs/{page.name}`?, lemmas? ([\d, and]+)", home):
                 for number in re.findall(r"\d+", numbers):
                     assert re.search(rf"^\*\*{number}\. ", text, re.M), (page.name, number)
+
+
+# rooms whose docstrings say what each parameter is, of all that is public and takes several
+DESCRIBED = {"counting", "exact", "kernels", "marginals", "mechanisms", "noise", "planning"}
+SEVERAL = 3
+
+
+def section(node, title):
+    """The names that a section of a docstring describes: of parameters, or of attributes."""
+    text = ast.get_docstring(node) or ""
+    part = re.search(rf"^{title}\n-+\n(.*?)(?=^\w+\n-{{3,}}$|\Z)", text, re.M | re.S)
+    heads = re.findall(r"^\S.*", part[1], re.M) if part else []
+    return {said.strip() for head in heads for said in head.partition(" : ")[0].split(",")}
+
+
+def members(node):
+    body = [] if isinstance(node, ast.FunctionDef) else node.body
+    return {one.name: one for one in body if isinstance(one, ast.FunctionDef)}
+
+
+def homes(*trees):
+    """The classes and functions at the top of modules, by their names."""
+    found = {}
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.setdefault(node.name, []).append(node)
+    return found
+
+
+def undescribed(tree, everywhere):
+    """What is public in a module, and has several parameters or fields, one of which nothing describes.
+
+    Those of a method may be described where its class extends or names another one, in backticks, that has a
+    method of the same name; those of fields in a class or function that their own class extends or names.
+    """
+    near = everywhere | homes(tree)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield from missing(node, node.name, [node])
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            said = re.findall(r"`([\w.]+)`", ast.get_docstring(node) or "")
+            names = {full.rpartition(".")[2] for full in (*map(ast.unparse, node.bases), *said)}
+            others = [one for called in names - {node.name} for one in near.get(called, [])]
+            for method in members(node).values():
+                alike = [members(one)[method.name] for one in others if method.name in members(one)]
+                yield from missing(method, f"{node.name}.{method.name}", [method, *alike])
+            fields = [
+                one.target.id
+                for one in node.body
+                if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one.annotation)
+            ]
+            public = {field for field in fields if not field.startswith("_")}
+            known = set()
+            for one in (node, *others):
+                known |= section(one, "Attributes") | section(one, "Parameters") | {*members(one)}
+            if len(public) >= SEVERAL and public - known:
+                yield node.name, sorted(public - known)
+
+
+def missing(function, said, alike):
+    """A public function with several parameters, and those that none of some docstrings describes.
+
+    Also any function whose docstring describes a parameter that it has not.
+    """
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    names = {one.arg for one in every} - {"self", "cls"}
+    gone = section(function, "Parameters") - names
+    left = names.difference(*(section(one, "Parameters") for one in alike))
+    if gone or (not function.name.startswith("_") and len(names) >= SEVERAL and left):
+        yield said, sorted(gone or left)
+
+
+TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "smalldb").rglob("*.py")}
+
+
+@pytest.mark.parametrize("room", sorted(DESCRIBED))
+def test_parameters_are_described(room):
+    everywhere = homes(*TREES.values())
+    for file, tree in TREES.items():
+        if room in file.relative_to(ROOT / "smalldb").with_suffix("").parts[:1]:
+            assert not list(undescribed(tree, everywhere)), name(file)
+
+
+UNDESCRIBED = '''
+def told(a, b, c=None):
+    """Do.
+
+    Parameters
+    ----------
+    a, b
+        Numbers.
+    c : int, optional
+        Another.
+    """
+
+def silent(a, b, *, c):
+    """Do with `told`."""
+
+def few(a, b):
+    """Do."""
+
+def renamed(a, b):
+    """Do.
+
+    Parameters
+    ----------
+    c
+        Another.
+    """
+
+class Base:
+    def step(self, a, b, c):
+        """Do.
+
+        Parameters
+        ----------
+        a, b
+            Numbers.
+        """
+
+class Own(Base):
+    """A step."""
+
+    def step(self, a, b, c):
+        """Do."""
+
+class Alike:
+    """A `Base`, and no more."""
+
+    a: int
+    b: int
+    c: int
+    step: ClassVar[int]
+
+    def step(self, a, b):
+        """Do."""
+'''
+
+
+def test_parameters_that_nothing_describes_are_seen():
+    assert list(undescribed(ast.parse(UNDESCRIBED), {})) == [
+        ("silent", ["a", "b", "c"]),
+        ("renamed", ["c"]),
+        ("Base.step", ["c"]),
+        ("Own.step", ["c"]),
+        ("Alike", ["a", "b", "c"]),
+    ]

@@ -103,7 +103,13 @@ def calibration(
 def calibrating(
     workload: Workload, rows: int, candidates: str | None, n: int | None, relation: Neighbours
 ) -> Callable[[Fraction], Calibration]:
-    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`)."""
+    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`).
+
+    Parameters
+    ----------
+    workload, rows, candidates, n, relation
+        As for `calibration`.
+    """
     if not workload.size:
         raise ValueError("queries: none of them varies, so there is nothing to calibrate")
     if n == 0:

@@ -99,7 +99,13 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
 
 
 def overhead(workload: Workload, rows: int, candidates: Candidates) -> int:
-    """Return the operations that a dynamic program takes whatever states it meets."""
+    """Return the operations that a dynamic program takes whatever states it meets.
+
+    Parameters
+    ----------
+    workload, rows, candidates
+        As for `work`.
+    """
     cells, ranks = workload.domain.size, workload.size * (rows * workload.denominator + 1)
     step = STEP + ranks // 16
     if candidates == "multisets":
@@ -108,11 +114,21 @@ def overhead(workload: Workload, rows: int, candidates: Candidates) -> int:
 
 
 class Run(NamedTuple):
-    """The largest figures over the made-up tables, for one number of rows."""
+    """The largest figures over the made-up tables, for one number of rows.
+
+    Attributes
+    ----------
+    operations
+        States touched in merging and settling.
+    peak
+        The most states at a time.
+    states
+        Of all layers together.
+    """
 
     operations: int
-    peak: int  # states at a time
-    states: int  # of all layers together
+    peak: int
+    states: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,5 +231,15 @@ def made_up(workload: Workload) -> Iterator[Integers]:
 
 
 def posed(matrix: Integers, histogram: Integers, rows: int) -> Scores:
-    """Return the scores against a made-up table."""
+    """Return the scores against a made-up table.
+
+    Parameters
+    ----------
+    matrix
+        Shape (k, N): see `Scores.build`.
+    histogram
+        The rows of the table in each cell, shape (N,).
+    rows
+        m, of each small database.
+    """
     return Scores.build(matrix, matrix @ histogram, int(histogram.sum()), rows)

@@ -99,7 +99,17 @@ def spans(size: int) -> list[Span]:
 
 
 def shown(results: Iterable[tuple[int, R]], parts: Sequence[Span], progress: bool) -> Iterator[tuple[int, R]]:
-    """Pass on the results of spans, with a bar over the databases on stderr if that is asked for."""
+    """Pass on the results of spans, with a bar over the databases on stderr if that is asked for.
+
+    Parameters
+    ----------
+    results
+        The position of each span among `parts`, and its result, as they come.
+    parts
+        All spans.
+    progress
+        Whether the bar is shown.
+    """
     if not progress:
         yield from results
         return

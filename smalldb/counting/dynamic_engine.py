@@ -81,6 +81,8 @@ def count_scores(
     Cells are processed one by one. A state is (rows used, running maximum rank, answers of the live
     queries); states with the same future are joined and their counts added.
 
+    Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
+
     Parameters
     ----------
     scores
@@ -103,8 +105,6 @@ def count_scores(
         a checkpoint. Whether it is reached does not depend on the threads.
     progress
         Show a bar on stderr, in cells.
-
-    Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
     """
     # A maximum needs the order of the scores, not their sizes, so keys hold ranks among all that can occur.
     # With n = 4, m = 2 and b = 1 and 3, the answers 0, 1, 2 score 2, 2, 6 and 6, 2, 2: two levels, hence one
@@ -159,7 +159,17 @@ def count_scores(
 def count_shard(
     scores: Scores, prefix: Prefix, candidates: Candidates = "multisets"
 ) -> tuple[list[int], Cost]:
-    """Count the candidates whose first cells hold the rows of ``prefix``, for each of ``scores.levels``."""
+    """Count the candidates whose first cells hold the rows of ``prefix``, for each of ``scores.levels``.
+
+    Parameters
+    ----------
+    scores
+        What is counted.
+    prefix
+        The rows in each of the first cells of the processing order.
+    candidates
+        Multisets or tuples.
+    """
     recursion = Recursion.build(scores, candidates)
     cost = Cost()
     layers: list[Layer] = []

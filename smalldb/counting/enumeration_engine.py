@@ -167,13 +167,29 @@ def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -
 
 
 def head_counts(walk: "Walk", cells: int, position: int) -> Integers:
-    """Return the counts on the head of the candidate at a position."""
+    """Return the counts on the head of the candidate at a position.
+
+    Parameters
+    ----------
+    walk
+        From `prepare`.
+    cells
+        N.
+    position
+        Of the candidate, in the order of `smalldb.counting.multisets`.
+    """
     counts = multisets.unrank(position, cells, walk.rows)
     return np.array(counts[: len(walk.touch_starts) - 1], dtype=np.int64)
 
 
 def leaf_start(walk: "Walk", cells: int, position: int) -> int:
-    """Return the position of the first candidate in the leaf of the candidate at a position."""
+    """Return the position of the first candidate in the leaf of the candidate at a position.
+
+    Parameters
+    ----------
+    walk, cells, position
+        As for `head_counts`.
+    """
     return position - multisets.rank(
         multisets.unrank(position, cells, walk.rows)[len(walk.touch_starts) - 1 :]
     )
@@ -247,7 +263,19 @@ def weight_range(weights: Integers) -> tuple[Integers, Integers]:
 
 
 def tail_cells(weights: Integers, settled: Integers, rows: int, itemsize: int) -> int:
-    """Choose how many cells are tabulated: least work with tables of at most `TABLE_BYTES`."""
+    """Choose how many cells are tabulated: least work with tables of at most `TABLE_BYTES`.
+
+    Parameters
+    ----------
+    weights
+        Shape (N, k), cells in processing order: see `Scores`.
+    settled
+        From `settling`, shape (k,).
+    rows
+        m.
+    itemsize
+        Bytes of an entry of a table.
+    """
     spreads = np.maximum.accumulate(weights) - np.minimum.accumulate(weights)
     best, chosen = None, 1  # one cell: no query is live
     for tail in range(1, len(weights) + 1):

@@ -114,6 +114,8 @@ class Census:
 
         Parameters
         ----------
+        epsilon
+            Privacy parameter of the release, above 0: an exact number.
         law
             "exponential": as a release does. "permute-and-flip" (McKenna and Sheldon 2020): never of larger
             mean error, and epsilon-DP, but not epsilon-bounded-range.
@@ -343,7 +345,19 @@ def count_candidates(
     checkpoint: Folder | None = None,
     progress: bool = False,
 ) -> Census:
-    """Do the census of checked arguments."""
+    """Do the census of checked arguments.
+
+    Parameters
+    ----------
+    workload, rows, candidates, threads, executor, shards, checkpoint, progress
+        As for `census`, but checked.
+    table
+        The data, over the workload's domain.
+    engine
+        "enumeration" or "dynamic".
+    keep_layers
+        Whether a dynamic program keeps what a draw needs.
+    """
     if too_large(table.n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     if engine == "enumeration":

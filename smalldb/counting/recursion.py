@@ -84,14 +84,30 @@ class Cost:
 # Proof: docs/proofs/census.md, lemma 7.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recursion:
-    """The recursion over the cells for one census."""
+    """The recursion over the cells for one census.
+
+    Attributes
+    ----------
+    scores
+        What is counted.
+    ordered
+        Whether candidates are tuples.
+    limbs
+        uint64 words of a count.
+    program
+        The queries, and their fields of keys.
+    deltas
+        Shape (N, words): what one row in a cell adds to a key.
+    least, most
+        Shape (N, k): the least and the greatest weight of each query, from each cell on.
+    """
 
     scores: Scores
     ordered: bool
-    limbs: int  # uint64 words of a count
+    limbs: int
     program: "Program"
-    deltas: Words  # shape (N, words): what one row in a cell adds to a key
-    least: Integers  # shape (N, k): least and greatest weight from each cell on
+    deltas: Words
+    least: Integers
     most: Integers
 
     @classmethod
@@ -140,7 +156,17 @@ class Recursion:
         )
 
     def run(self, prefix: Prefix, cost: Cost, threads: int = 1) -> Iterator[list[Layer]]:
-        """Yield the layers of 0 .. m rows before the first cell after ``prefix``, and after each cell."""
+        """Yield the layers of 0 .. m rows before the first cell after ``prefix``, and after each cell.
+
+        Parameters
+        ----------
+        prefix
+            The rows in each of the first cells.
+        cost
+            Written: what this run takes is added. `BeyondLimit` where it has a limit, and that is passed.
+        threads
+            How many settle layers.
+        """
         layers = self.opening(prefix)
         yield layers
         with ThreadPoolExecutor(threads) as pool:
@@ -168,7 +194,17 @@ class Recursion:
         return np.zeros((0, self.deltas.shape[1]), np.uint64), np.zeros((0, self.limbs), np.uint64)
 
     def step(self, cell: int, used: int, done: bool = True) -> "Step":
-        """Say how the keys of ``used`` rows change after a cell, or while it is still open."""
+        """Say how the keys of ``used`` rows change after a cell, or while it is still open.
+
+        Parameters
+        ----------
+        cell
+            The position of the last cell that rows were placed in; -1: of none.
+        used
+            The rows placed so far.
+        done
+            Whether no more come into that cell.
+        """
         from smalldb.kernels.dynamic import plan_step
 
         later = cell + 1 if done else cell
@@ -187,6 +223,17 @@ class Recursion:
         The layer of one more row is the old one of that size and, with one more copy, the one just made.
         Multisets settle the copies first, with the cell still open: what they join to now they would
         join to after it (the reachable answers only narrow), and far fewer states are merged.
+
+        Parameters
+        ----------
+        layers
+            Of 0 .. m rows, before the cell.
+        cell
+            Its position in the processing order.
+        cost
+            Written: what this takes is added.
+        threads, pool
+            How many layers are settled at a time, and by what.
         """
         from smalldb.kernels.census_layers import merge
         from smalldb.kernels.dynamic import settle
@@ -226,7 +273,19 @@ class Recursion:
         return settled
 
     def complete(self, layers: list[Layer], cell: int, used: int, made: Layer) -> Layer:
-        """Settle a layer that is made; for tuples, count its states first."""
+        """Settle a layer that is made; for tuples, count its states first.
+
+        Parameters
+        ----------
+        layers
+            Of 0 .. m rows, before the cell.
+        cell
+            Its position in the processing order.
+        used
+            The rows of the layer.
+        made
+            Its keys and counts; of tuples, counts without limbs.
+        """
         from smalldb.kernels.census_layers import add_multiple
         from smalldb.kernels.dynamic import settle
 
@@ -258,6 +317,20 @@ class Recursion:
 
         A state's count is the sum over its predecessors' counts (times the arrangements of the copies), so
         the index says which one it came from, and leaves an index for that one.
+
+        Parameters
+        ----------
+        prefix
+            The rows in each of the first cells.
+        history
+            All that `run` yields for it.
+        rank, index
+            A rank, and a position among the candidates of the prefix that have it, from 0.
+
+        Returns
+        -------
+        array of int64
+            Counts over the domain's cells, shape (N,).
         """
         from smalldb.kernels.dynamic import predecessors
 

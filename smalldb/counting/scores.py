@@ -62,6 +62,8 @@ class Scores:
     def build(cls, matrix: Integers, answers: Integers, n: int, rows: int, most: int = MAX_SCORE) -> "Scores":
         """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
 
+        Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
+
         Parameters
         ----------
         matrix
@@ -74,8 +76,6 @@ class Scores:
             Rows of a small database, at least 1.
         most
             Scores beyond it count as it: see `largest_score`.
-
-        Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
         """
         order = settling_order(matrix)
         least = matrix.min(axis=1)

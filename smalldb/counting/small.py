@@ -146,6 +146,10 @@ def best_rows(request: Request, base: Candidates, possible: range | list[int]) -
 
     Parameters
     ----------
+    request
+        What is asked for.
+    base
+        Multisets or tuples.
     possible
         Ascending; n is public.
     """

@@ -32,7 +32,21 @@ NEAR = 1e-12  # relative, far more than floats are off: what comes so near is co
 @final
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What is audited; hashable and small, so that each process can work out its own tables from it."""
+    """What is audited; hashable and small, so that each process can work out its own tables from it.
+
+    Attributes
+    ----------
+    workload
+        Its queries and its domain.
+    epsilon
+        Of the exponential mechanism, exactly.
+    rows
+        m, of each small database.
+    base
+        Multisets or tuples.
+    n, relation
+        Rows of the data (at most so many under add-remove), and who is a neighbour.
+    """
 
     workload: Workload
     epsilon: Fraction
@@ -59,7 +73,24 @@ def instance_of(
     most_ratios: int = MOST_RATIOS,
     most_moves: int = MOST_MOVES,
 ) -> Instance:
-    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`."""
+    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`.
+
+    Parameters
+    ----------
+    workload, epsilon, rows, n, relation
+        As in `Instance`.
+    candidates
+        "multisets" or "tuples"; None: multisets.
+    compared
+        Whether the losses of all pairs of neighbours are wanted, too.
+    most_scores, most_ratios, most_moves
+        The budgets: see `MOST_SCORES`, `MOST_RATIOS` and `MOST_MOVES`.
+
+    Raises
+    ------
+    ValueError
+        Beyond the budget: names the largest n that is not.
+    """
     base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
     if too_large(n, rows, workload.denominator):
         raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
@@ -80,18 +111,38 @@ def instance_of(
 
 
 class Tables(NamedTuple):
-    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
+    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory.
+
+    Attributes
+    ----------
+    databases, position
+        All databases as counts over the cells, and where each stands among them.
+    small
+        Shape (candidates, cells): counts over the cells.
+    scores
+        Shape (databases, candidates).
+    least
+        Shape (databases,): the least score, set apart as an integer; or 0, where all exponents are small.
+    floats
+        Shape (databases,): ln Z less that, but for a constant.
+    near
+        Far more than losses by floats are off.
+    ln_z
+        The same exactly.
+    orders, shares
+        How many ordered tables each candidate stands for, 1 for multisets; and the same over their sum.
+    """
 
     databases: list[Counts]
     position: dict[Counts, int]
-    small: Integers  # shape (candidates, cells)
-    scores: Integers  # shape (databases, candidates)
-    least: Integers  # shape (databases,): the least score, set apart as an integer, or 0
-    floats: Floats  # shape (databases,): ln Z less that, but for a constant
-    near: float  # far more than losses by floats are off
+    small: Integers
+    scores: Integers
+    least: Integers
+    floats: Floats
+    near: float
     ln_z: "Partitions"
-    orders: list[int]  # of each candidate, how many ordered tables it stands for; 1 for multisets
-    shares: Floats  # the same over their sum
+    orders: list[int]
+    shares: Floats
 
 
 @lru_cache(maxsize=1)
@@ -129,7 +180,22 @@ def tabulated(instance: Instance) -> Tables:
 
 
 def blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the positions of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
+    """Yield the positions of neighbours of a span, each pair once, about `BLOCK` ratios at a time.
+
+    Parameters
+    ----------
+    tables
+        Of the instance.
+    instance
+        Says who is a neighbour.
+    span
+        The first database that is looked at, and the one after the last.
+
+    Yields
+    ------
+    here, there
+        Positions of both tables of some pairs.
+    """
     position, size = tables.position, BLOCK // len(tables.small) + 1
     here, there = list[int](), list[int]()
     for x in tables.databases[slice(*span)]:
@@ -148,6 +214,17 @@ def float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) -
     Return ln Z of each database, less that of rate 0, for scores less the least one.
 
     About 1e-15 off; where all exponents are `small`, at most 1, in terms of the largest of them.
+
+    Parameters
+    ----------
+    scores
+        Shape (databases, candidates), less the least of each database; where they are `small`, as they are.
+    weights
+        Of each candidate, how many ordered tables it stands for.
+    rate
+        What a unit of the score costs.
+    small
+        Whether rate times the largest score is at most 1.
     """
     total = sum(weights)
     if small:

@@ -100,11 +100,19 @@ class Refits:
         As published.
     total
         The number of rows.
+    groupings
+        Of all columns: each level is a set of groups in which some table was measured.
     tables
-        All that were measured; those of two and more columns that `inside` numbers are in the model.
+        All that were measured.
+    inside
+        The numbers of the tables of two and more columns that are in the model.
     left_out
         Pairs of columns of the others, for which the model has no room, unless one that it has is of both: of
         these nothing but single columns is told.
+    fixed
+        The factors of the rules.
+    tree
+        The junction tree of the model.
     """
 
     measurements: tuple[Measurement, ...]

@@ -51,6 +51,10 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
 
     Parameters
     ----------
+    domain
+        The columns.
+    items
+        All measurements of a release, in order.
     n
         The rows of the data where they are public.
     """

@@ -31,7 +31,15 @@ _BITS = 64  # of each normal number that are looked at first
 
 
 class Drawn(NamedTuple):
-    """The normal numbers behind one A: the rows of G, and those whose squares give b and a."""
+    """The normal numbers behind one A: the rows of G, and those whose squares give b and a.
+
+    Attributes
+    ----------
+    rows
+        Those of G.
+    first, rest
+        The numbers whose squares give b, and those whose squares give a.
+    """
 
     rows: Sequence[Sequence[Normal]]
     first: Sequence[Normal]

@@ -94,6 +94,9 @@ def plan(
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         mechanism and rows of least public expected error; under add-remove marginals, with `n_max`.
+    neighbours
+        Which tables are neighbours. "replace-one": those that differ in one row, and n is public.
+        "add-remove": those of which one has a row more, and n is private.
     n_max
         Under add-remove, about how many rows the data have at most, from public knowledge: what can be
         done, and what marginals measure, is chosen by it. The guarantee does not depend on it.

@@ -21,8 +21,8 @@ class Measured:
     ----------
     values
         int64 (read-only): for each part of the plan one entry a set: the rows with odd parity on it under
-        replace-one, the sum of chi_S over the rows under add-remove (the empty set: the rows); or one entry
-        a cell. Of a safeguard two entries: which of its sets was chosen, and this for it.
+        replace-one, the sum of chi_S over the rows under add-remove (the empty set: the rows); or one entry a
+        cell. Of a safeguard two entries: which of its sets was chosen, and this for it.
     """
 
     values: Integers

@@ -134,7 +134,7 @@ class Part(Protocol):
 
 
 class Counted:
-    """A part that releases the count of each of its sets; the first is that of the rows, under add-remove."""
+    """A `Part` that releases the count of each of its sets; under add-remove first that of the rows."""
 
     __slots__ = ()
 

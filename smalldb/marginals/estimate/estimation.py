@@ -35,6 +35,20 @@ class Estimator:
 
     Attributes
     ----------
+    plan
+        The strategy: its universe, its memory and its public rows.
+    columns
+        What was released of each column, with all its categories.
+    total
+        The number of rows, public or read from what was released.
+    read
+        Of each column, the expected counts of its categories.
+    groupings
+        Of each column, by these counts.
+    fixed
+        The factors of the rules.
+    candidates
+        The tables that may be selected, and at which levels.
     names, sizes
         Of all candidates at all their levels, in the order of their scores: scopes, and how many cells.
     least

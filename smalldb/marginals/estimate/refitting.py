@@ -103,6 +103,8 @@ class ModelInParts:
 
     Attributes
     ----------
+    estimator, packed
+        What follows from columns, and how the candidates lie.
     tables
         Those that were measured.
     fitted
