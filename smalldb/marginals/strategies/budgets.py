@@ -214,7 +214,7 @@ class RoundsBudget(TableBudget):
         epsilon, delta
             Of the whole guarantee, exactly; delta None: it is pure.
         rows
-            The public n under replace-one, else a public guess of it; of walks, what they weigh together.
+            The public n under replace-one, else a public guess of it; of walks, what they weigh together at most.
         memory
             As in `TableBudget`.
         certificate
