@@ -135,6 +135,13 @@ def gammas(shapes: Floats, state: Words) -> Floats:
 
     Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Shapes below 1 are drawn
     one higher, times the power 1 / shape of a uniform number.
+
+    Parameters
+    ----------
+    shapes
+        Above 0.
+    state
+        Of the stream of random numbers, shape (1,); written.
     """
     found = np.empty(len(shapes))
     for i in range(len(shapes)):

@@ -135,7 +135,15 @@ def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple
 
 @kernel
 def slots_for(keys: Words, length: int) -> Integers:
-    """Return the slots of these states: so many, a power of two above the number of states."""
+    """Return the slots of these states: so many, a power of two above the number of states.
+
+    Parameters
+    ----------
+    keys
+        Packed states, shape (states, 2), all different.
+    length
+        Of the table: a power of two, above the number of states.
+    """
     slots = np.full(length, EMPTY, np.int64)
     for state in range(len(keys)):
         slot, _ = find(slots, 0, np.uint64(length - 1), keys, 0, keys[state, 0], keys[state, 1])

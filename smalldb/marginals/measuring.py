@@ -60,7 +60,15 @@ class PrivacyMeasure:
 
     # Proof: docs/proofs/k-norm.md, lemma 3; docs/proofs/related.md, lemma 2.
     def noise_of_columns(self, sizes: tuple[int, ...], cost: Fraction) -> KNorm:
-        """Return the noise on several columns at once, of a pure cost."""
+        """Return the noise on several columns at once, of a pure cost.
+
+        Parameters
+        ----------
+        sizes
+            How many categories each column has.
+        cost
+            The epsilon of all of them together.
+        """
         if self.unit == 1:
             return KNorm(sizes, cost, self.replaced)
         # what replaces a parent may weigh more or less: it is removed, and the other one added
@@ -68,7 +76,15 @@ class PrivacyMeasure:
 
     # Proof: docs/proofs/certificate.md, lemma 2.
     def noise_of_number(self, cost: Fraction, moved: int) -> Geometric | DiscreteGaussian:
-        """Return the noise on one number that moves by `moved` between neighbours."""
+        """Return the noise on one number that moves by `moved` between neighbours.
+
+        Parameters
+        ----------
+        cost
+            An epsilon, or a rho.
+        moved
+            In whole numbers, at least 1.
+        """
         if self.concentrated:
             return DiscreteGaussian(Fraction(moved * moved) / (2 * cost))
         return Geometric(cost / moved)

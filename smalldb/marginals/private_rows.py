@@ -44,6 +44,11 @@ class PrivateRows:
         Count the rows in each cell of a table; an int64 array of shape `sizes`.
 
         Between neighbours under add-remove one cell moves by 1; under replace-one two do, or none.
+
+        Parameters
+        ----------
+        columns, sizes
+            Of the table, in the order of its axes: their numbers, and how many categories each has.
         """
         cells = np.zeros(len(self.codes), dtype=np.int64)
         for column, size in zip(columns, sizes, strict=True):

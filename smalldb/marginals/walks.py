@@ -59,7 +59,15 @@ class Families:
 
     # Proof: docs/proofs/related.md, lemma 1.
     def walks(self, most: int, cap: int) -> PrivateRows:
-        """Return the walks: columns of a parent, its number of children, a child's columns; with weights."""
+        """Return the walks: columns of a parent, its number of children, a child's columns; with weights.
+
+        Parameters
+        ----------
+        most
+            The last category of the number of children: so many or more.
+        cap
+            Children weigh 1 / max(their number, cap).
+        """
         weights = weights_of(self.counts(), cap)[self.of]
         codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
         return PrivateRows(np.asfortranarray(codes), weights)

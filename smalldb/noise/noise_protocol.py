@@ -46,6 +46,13 @@ class Noise(ABC):
         """
         Draw `count` values, exactly: int64, cut off at `exact.integers.CLIP`.
 
+        Parameters
+        ----------
+        count
+            At least 0; of a joint distribution, as many values as it has.
+        source
+            Where random bits come from.
+
         Raises
         ------
         ValueError
@@ -83,7 +90,15 @@ class Noise(ABC):
 
     @abstractmethod
     def quantile(self, weights: Weights, failure: Fraction) -> float:
-        """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
+        """Return what |linear combination| exceeds with probability at most `failure`; rounded up.
+
+        Parameters
+        ----------
+        weights
+            One a value; None: of one value.
+        failure
+            In (0, 1), exactly.
+        """
 
     def summed(self, size: int) -> Floats:
         """Return the weights of a sum over a table of that size; here of as many independent values."""
@@ -146,7 +161,13 @@ def sum_of_squares(weights: Weights) -> float:
 
 
 def times_of(weights: Floats, kinds: Integers) -> Integers:
-    """Return how many values have each row of weights."""
+    """Return how many values have each row of weights.
+
+    Parameters
+    ----------
+    weights, kinds
+        As for `Noise.simulated`.
+    """
     return np.bincount(kinds[kinds >= 0], minlength=len(weights))
 
 

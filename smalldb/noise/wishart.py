@@ -176,6 +176,13 @@ def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
 
     Replace-one, where odd rows are counted (half of a sum of signs): the matrix moves by u u^T / 2 up and
     v v^T / 2 down, each for (x + y) / 2. Add-remove, where signs are summed: by u u^T, for x + y.
+
+    Parameters
+    ----------
+    epsilon
+        Of the guarantee, exactly.
+    tilt
+        In (0, 1): the part of it that x gets.
     """
     return tilt * epsilon, (1 - tilt) * epsilon
 

@@ -25,6 +25,13 @@ def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
     Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
 
     Columns that are nearer to independent than noise are better left alone than measured with it.
+
+    Parameters
+    ----------
+    universe
+        The columns.
+    noise
+        Of each pair: the variance of a cell, were all measured at once.
     """
     return {pair: round(_NOISES_AT_TOP * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
 

@@ -88,6 +88,13 @@ def sizes_of(plan: ParityPlan, found: Estimates) -> Floats:
 
     The prior; of order 2 the likeliest of its halvings. The parity of a pair that does not interact is the
     product of its means, and a small coefficient moves it by that times the variances of both signs.
+
+    Parameters
+    ----------
+    plan
+        Which attributes and parities there are.
+    found
+        The means of the parities as they were released, with their noise.
     """
     orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
     means = np.full(len(plan.domain.attributes), nan)

@@ -125,7 +125,16 @@ class ParityPlan:
         return np.where(precision > 0, 1 / np.sqrt(np.where(precision > 0, precision, 1.0)), inf)
 
     def precision(self, orders: Integers, *, read: bool) -> Floats:
-        """Return 1 / variance of the means of parities: as released, or as it is expected to be read."""
+        """Return 1 / variance of the means of parities: as released, or as it is expected to be read.
+
+        Parameters
+        ----------
+        orders
+            Of the parities, from 1: how many attributes each has.
+        read
+            Whether cells count as they are expected to be read by empirical Bayes; else every parity has the
+            noise that it is released with.
+        """
         domain, cells = self.domain, self.cells
         d = len(domain.attributes)
 

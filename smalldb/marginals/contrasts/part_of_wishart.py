@@ -67,6 +67,13 @@ class Wishart(Counted):
         The tilt that weighs order 1 against order 2 is the one with the least noise in the worst query; under
         add-remove the number of rows, on which order 1 depends too, counts as often as a query counts it at
         most.
+
+        Parameters
+        ----------
+        setting
+            What is planned for.
+        share
+            Of epsilon, above 0.
         """
         series, replaced = setting.spectrum, setting.replaced
         sets = sets_of(series, 1, 2)

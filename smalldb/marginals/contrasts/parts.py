@@ -70,7 +70,16 @@ class Part(Protocol):
         """Return the distributions of its noise, in the order of what they are added to."""
 
     def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return what is measured, without noise; `sums` are the counts of its sets. Private."""
+        """Return what is measured, without noise; `sums` are the counts of its sets. Private.
+
+        Parameters
+        ----------
+        rows
+            The data.
+        sums
+            One a set: under replace-one the rows with an odd number of ones on it, under add-remove the sum
+            of chi_S; int64.
+        """
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Release what is measured, with exact noise: int64.
@@ -91,12 +100,32 @@ class Part(Protocol):
         """Return the number of rows as it was released, where `deviations` has one for it."""
 
     def released(self, setting: Setting, values: Integers) -> tuple[tuple[Positions, ...], Integers]:
-        """Return the parities that it measured, and their released sums of chi_S over the rows."""
+        """Return the parities that it measured, and their released sums of chi_S over the rows.
+
+        Parameters
+        ----------
+        setting
+            What the part is planned with.
+        values
+            What `draw` returned.
+        """
 
     def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers | Floats]:
         """Return what the noise of the number of rows, and of each of the released sums, does not exceed.
 
         All at once, but for a probability `failure`, and of each sum that the queries have.
+
+        Parameters
+        ----------
+        setting
+            What the part is planned with.
+        failure
+            In (0, 1), exactly.
+
+        Returns
+        -------
+        of_rows, of_sums
+            0 where rows are not counted; and one for each sum that `released` returns.
         """
 
     def direct(
@@ -240,7 +269,15 @@ def heaviest_constant(series: Spectrum) -> float:
 
 
 def worst(series: Spectrum, weights: Mapping[int, float]) -> float:
-    """Return the largest sum over a query's parities of its squared coefficient times its order's weight."""
+    """Return the largest sum over a query's parities of its squared coefficient times its order's weight.
+
+    Parameters
+    ----------
+    series
+        The queries as sums of parities.
+    weights
+        Of each order; one that is not there weighs 0.
+    """
     return series.kinds.worst(np.array([weights.get(o, 0.0) for o in range(series.orders[-1] + 1)]))
 
 

@@ -13,7 +13,13 @@ _HALVINGS = 50
 
 
 def frequencies(plan: ParityPlan, found: Estimates) -> Floats:
-    """Return how frequent each attribute is, shape (d,); one half where that was not measured."""
+    """Return how frequent each attribute is, shape (d,); one half where that was not measured.
+
+    Parameters
+    ----------
+    plan, found
+        As for `shrunk`.
+    """
     ones = np.full(len(plan.domain.attributes), 0.5)
     for positions, chi in zip(plan.spectrum.sets, found.chi, strict=True):
         if len(positions) == 1:

@@ -141,6 +141,13 @@ class CellCounts:
 
         The logarithm of their likelihood; of each cell how far a step of the logarithm of its expected count
         arrives at the count; and the mean and the variance of the count.
+
+        Parameters
+        ----------
+        logs
+            Of each cell the logarithm of its expected count, shape (N,).
+        shape
+            Of the negative binomial.
         """
         from smalldb.kernels.posterior import posterior
 

@@ -175,7 +175,16 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:
-        """Return what a model expects of every candidate table at its finest levels, from rows of it."""
+        """Return what a model expects of every candidate table at its finest levels, from rows of it.
+
+        Parameters
+        ----------
+        model
+            The present one.
+        number
+            How many tables it was fitted to: seeds follow from it, so that the same release predicts the
+            same.
+        """
         walks = None if self.known is None else self.known.walks
         rows = PrivateRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
@@ -189,7 +198,15 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
-        """Return the same, moved towards the tables that the model has no room for."""
+        """Return the same, moved towards the tables that the model has no room for.
+
+        Parameters
+        ----------
+        predicted
+            What the model expects of every candidate table.
+        beside
+            Released tables of two columns that the model has no room for.
+        """
         if not beside:
             return predicted
         found = [tables.copy() for tables in predicted]

@@ -214,7 +214,8 @@ class RoundsBudget(TableBudget):
         epsilon, delta
             Of the whole guarantee, exactly; delta None: it is pure.
         rows
-            The public n under replace-one, else a public guess of it; of walks, what they weigh together at most.
+            The public n under replace-one, else a public guess of it; of walks, the most that they weigh
+            together.
         memory
             As in `TableBudget`.
         certificate

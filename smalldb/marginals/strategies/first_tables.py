@@ -69,7 +69,15 @@ def wanted_first(universe: Universe) -> tuple[tuple[int, ...], ...]:
 
 
 def proportions(sizes: Sequence[int], concentrated: bool) -> list[int]:
-    """Return the proportions of costs at which the sum of distances of tables of such sizes is least."""
+    """Return the proportions of costs at which the sum of distances of tables of such sizes is least.
+
+    Parameters
+    ----------
+    sizes
+        Cells of the tables, or categories of columns.
+    concentrated
+        Whether costs are parts of a rho.
+    """
     return [round(size ** (2 / 3 if concentrated else 1 / 2) * _FINE) for size in sizes]
 
 
