@@ -235,7 +235,8 @@ def undescribed(tree, everywhere):
     near = everywhere | homes(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            yield from missing(node, node.name, [node])
+            if "overload" not in map(ast.unparse, node.decorator_list):
+                yield from missing(node, node.name, [node])
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             said = re.findall(r"`([\w.]+)`", ast.get_docstring(node) or "")
             names = {full.rpartition(".")[2] for full in (*map(ast.unparse, node.bases), *said)}
@@ -264,7 +265,8 @@ def missing(function, said, alike):
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     names = {one.arg for one in every} - {"self", "cls"}
-    gone = section(function, "Parameters") - names
+    more = {one.arg for one in (arguments.vararg, arguments.kwarg) if one is not None}
+    gone = section(function, "Parameters") - names - more
     left = names.difference(*(section(one, "Parameters") for one in alike))
     if gone or (not function.name.startswith("_") and len(names) >= SEVERAL and left):
         yield said, sorted(gone or left)
@@ -299,13 +301,13 @@ def silent(a, b, *, c):
 def few(a, b):
     """Do."""
 
-def renamed(a, b):
+def renamed(a, *b):
     """Do.
 
     Parameters
     ----------
-    c
-        Another.
+    b, c
+        Others.
     """
 
 class Base:
