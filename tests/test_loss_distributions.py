@@ -150,6 +150,9 @@ def test_refusals_of_losses():
         compose_losses([0.5], delta="1e-6")
     with pytest.raises(ValueError, match="at least one"):
         compose_losses([], delta="1e-6")
+    for rho, delta in ((EPS, "1e-301"), (Fraction(1, 10**90), "1e-6"), (Fraction(10**90), "1e-6")):
+        with pytest.raises(ValueError, match="delta must be at least 1e-300, and each rho"):
+            compose_losses([Loss.concentrated(rho)], delta=delta)
 
 
 def record(**privacy):

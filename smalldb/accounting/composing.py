@@ -151,7 +151,12 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
         return composed(items, allowed, adaptive)
     if not allowed:
         raise ValueError("delta must be above 0: one of the losses has a rho and no epsilon")
-    return best_of(concentrated(items, allowed), allowed, added(items))
+    if not (methods := [*concentrated(items, allowed)]):
+        raise ValueError(
+            "where a loss has no epsilon, delta must be at least 1e-300, and each rho and epsilon between "
+            "1e-80 and 1e80"
+        )
+    return best_of(methods, allowed, added(items))
 
 
 @sweeping("epsilon", "releases", "delta")
@@ -267,12 +272,34 @@ def most_releases(
 
 
 def composed(items: Items, delta: Fraction, adaptive: bool) -> Composition:
-    """Evaluate all methods, for pure releases."""
+    """
+    Evaluate all methods, for releases that each have an epsilon.
+
+    Parameters
+    ----------
+    items
+        How many releases there are of each loss.
+    delta
+        Of all together, exact: 0, where only addition is left, or below 1.
+    adaptive
+        Whether a release may have been chosen after earlier ones were seen, as for `compose`.
+    """
     return best_of(methods_of(items, delta, adaptive), delta, added(items))
 
 
 def best_of(methods: Iterable[Method], delta: Fraction, epsilons: Fraction) -> Composition:
-    """Evaluate methods; all are for the same delta."""
+    """
+    Evaluate methods; the least epsilon of those that are valid is what releases lose together.
+
+    Parameters
+    ----------
+    methods
+        At least one valid one, all for this `delta`.
+    delta
+        What the methods were made for; it is stated, not computed with.
+    epsilons
+        The sum of all epsilons, exact: `Composition.added`.
+    """
     rows = [(method.name, method.value(), method.valid, method.note) for method in methods]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "valid", "note"])
     best = min((row for row in rows if row[2]), key=lambda row: row[1])
