@@ -19,17 +19,45 @@ ULPS = 2.0**-50  # eight roundings
 
 
 def drv(eps: Floats, counts: Floats, delta: float) -> float:
-    """Advanced composition (Dwork, Rothblum and Vadhan 2010)."""
+    """
+    Advanced composition (Dwork, Rothblum and Vadhan 2010).
+
+    Parameters
+    ----------
+    eps, counts
+        Of equal shape (kinds,): distinct epsilons, rounded up, and how many releases have each.
+    delta
+        In (0, 1), rounded down.
+
+    Returns
+    -------
+    float
+        The epsilon of all releases together, up to rounding.
+    """
     return _root(eps, counts, 2 * log(1 / delta)) + float(counts @ (eps * np.expm1(np.minimum(eps, LARGE))))
 
 
 def kov(eps: Floats, counts: Floats, delta: float) -> float:
-    """Advanced composition with the mean of randomised response (Kairouz, Oh and Viswanath 2015, Thm 3.5)."""
+    """
+    Advanced composition with the mean of randomised response (Kairouz, Oh and Viswanath 2015, Thm 3.5).
+
+    Parameters
+    ----------
+    eps, counts, delta
+        As for `drv`.
+    """
     return _root(eps, counts, 2 * log(1 / delta)) + float(counts @ (eps * np.tanh(eps / 2)))
 
 
 def azuma(eps: Floats, counts: Floats, delta: float) -> float:
-    """BR with the largest mean of a loss, by Azuma's inequality (Durfee and Rogers 2019; DDR20)."""
+    """
+    BR with the largest mean of a loss, by Azuma's inequality (Durfee and Rogers 2019; DDR20).
+
+    Parameters
+    ----------
+    eps, counts, delta
+        As for `drv`; `eps` holds ranges.
+    """
     return float(counts @ mean_loss(eps)) + _root(eps, counts, log(1 / delta) / 2)
 
 
@@ -95,7 +123,23 @@ def _langevin(x: Floats) -> Floats:
 
 
 def implied_delta(curve: Callable[[float], float], total: float, least: float) -> float:
-    """Return the least delta at a total that a Renyi curve implies: the same proposition, solved for it."""
+    """
+    Return the least delta at a total that a Renyi curve implies: that of `converted`, solved for delta.
+
+    Parameters
+    ----------
+    curve
+        Bounds the Renyi divergence of all releases together, of each order above 1.
+    total
+        The epsilon of all together.
+    least
+        The smallest epsilon or rho of a single release: it says up to which order is searched.
+
+    Returns
+    -------
+    float
+        At most 1.
+    """
 
     def implied(height: float) -> float:
         order = 1 + exp(height)
@@ -111,6 +155,15 @@ def converted(curve: Callable[[float], float], delta: float, least: float) -> fl
 
     Every order gives a bound; the least is searched for, up to orders of some 100 / `least`, the least eps.
     One below 0 says (0, delta).
+
+    Parameters
+    ----------
+    curve
+        Bounds the Renyi divergence of all releases together, of each order above 1.
+    delta
+        In (0, 1), rounded down.
+    least
+        The smallest epsilon or rho of a single release.
     """
 
     def implied(height: float) -> float:
@@ -160,7 +213,23 @@ def gaussian_delta(total: float, mu: float) -> float:
 
 
 def solved(delta_of: Callable[[float], float], delta: float, most: float) -> float:
-    """Return the least total up to `most` whose falling delta is at most `delta`, by bisection from above."""
+    """
+    Return the least total up to `most` whose falling delta is at most `delta`, by bisection from above.
+
+    Parameters
+    ----------
+    delta_of
+        The delta at a total; it does not rise.
+    delta
+        What is allowed.
+    most
+        A total at which `delta_of` is known to be at most `delta`, such as the sum of all epsilons.
+
+    Returns
+    -------
+    float
+        Up to 1e-11 (relative) above the true one, never below.
+    """
     low, high = 0.0, most
     if delta_of(low) <= delta:
         return low

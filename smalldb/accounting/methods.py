@@ -51,7 +51,24 @@ class Method:
 
 
 def methods_of(items: Items, delta: Fraction, adaptive: bool) -> Iterator[Method]:
-    """Yield all methods that apply, to releases that are all pure."""
+    """
+    Yield all methods that apply, to releases that each have an epsilon.
+
+    Parameters
+    ----------
+    items
+        How many releases there are of each loss.
+    delta
+        Of all together, exact. Below 1e-300 there is only addition.
+    adaptive
+        Whether a release may have been chosen after earlier ones were seen: if so, the optimal bound of
+        releases that are fixed in advance is not valid.
+
+    Raises
+    ------
+    ValueError
+        The epsilons add up to more than 1e300.
+    """
     pure = added(items)
     if pure > LARGEST:
         raise ValueError("epsilon must be at most 1e300, of all releases together")

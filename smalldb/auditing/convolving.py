@@ -14,6 +14,19 @@ def power(low: Sequence[int], high: Sequence[int], times: int) -> tuple[Masses, 
     Equivalent to `times - 1` convolutions of sum over i of masses[i] x^i, in units of 2^-256, where each is
     rounded down (low) or up (high). Cost: about 2 log2(`times`) products of large integers.
 
+    Parameters
+    ----------
+    low, high
+        Of equal length: bounds on the probability of 0, 1, 2 and so on, in units of 2^-256.
+    times
+        At least 1.
+
+    Returns
+    -------
+    low, high
+        Bounds on the probability of each sum from 0, in the same units; ``times * (len(low) - 1) + 1`` of
+        each.
+
     Examples
     --------
     >>> half = 1 << 255

@@ -153,7 +153,20 @@ def best_rows(
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What `sharp` depends on besides the rows and the unit 2 / (epsilon n), the price of a nat."""
+    """
+    What `sharp` depends on besides the rows and the unit 2 / (epsilon n), the price of a nat.
+
+    Attributes
+    ----------
+    cells, queries
+        N and J.
+    beta
+        The probability with which the error may be larger, exact.
+    candidates
+        "multisets" or "tuples": what |R| counts.
+    method
+        How OPT is bounded.
+    """
 
     cells: int
     queries: int
@@ -171,7 +184,21 @@ class Release:
         method: str,
         known: tuple[str, ...],
     ) -> "Release":
-        """Read the arguments of a bound."""
+        """
+        Read the arguments of a bound.
+
+        Parameters
+        ----------
+        cells, queries, beta, candidates, method
+            As the user gave them.
+        known
+            The methods that this bound takes: `METHODS`, or only those of a closed form.
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument out of range, by name.
+        """
         cells, queries = sizes(cells=cells, queries=queries)
         return cls(
             cells,
@@ -198,7 +225,18 @@ class Release:
         return ln_count(ln, self.cells, rows, self.candidates, less=1, times=odds).pick(max, 0)
 
     def bound(self, ln: Log, rows: int, unit: Fraction) -> Real:
-        """Enclose the sharp bound."""
+        """
+        Enclose the sharp bound, OPT + the excess in nats times their price.
+
+        Parameters
+        ----------
+        ln
+            Takes logarithms, to as many digits as are needed.
+        rows
+            m, the rows of the small database.
+        unit
+            2 / (epsilon n), exact: the error that a nat costs.
+        """
         return self.optimum(ln, rows) + self.excess(ln, rows) * unit
 
     def free_rows(self, last: int | None = None) -> int:

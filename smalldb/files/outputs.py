@@ -281,7 +281,23 @@ def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) ->
 
 
 def take_room(handle: int, size: int, path: str) -> None:
-    """Take so many bytes of the disk for an open file, where the system can; OSError: there is no room."""
+    """
+    Reserve bytes of the disk for an open file, where the system can.
+
+    Parameters
+    ----------
+    handle
+        The descriptor of the file.
+    size
+        How long it may become, in bytes; 0 or less reserves nothing.
+    path
+        What an error names.
+
+    Raises
+    ------
+    OSError
+        There is no room, or not for a file of this size.
+    """
     if size <= 0 or not hasattr(os, "posix_fallocate"):
         return
     try:
@@ -305,7 +321,18 @@ def lock(handle: int) -> bool | None:
 
 
 def fill(begun: Path, raw: bytes, path: str) -> None:
-    """Write the whole content of a begun file durably; errors name the place it is for."""
+    """
+    Write the whole content of a begun file durably.
+
+    Parameters
+    ----------
+    begun
+        The file, which may have been reserved longer: it is cut to the content.
+    raw
+        The content.
+    path
+        The place that it is for, which errors name.
+    """
     with named(path), begun.open("r+b") as file:
         file.write(raw)
         file.truncate()  # what was reserved and is not needed

@@ -29,7 +29,7 @@ class SparkExecutor(Executor):
         self._threads = ThreadPoolExecutor(max(1, self._context.defaultParallelism))  # each waits for a task
 
     def submit(self, function: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> Future[R]:
-        """Send a call."""
+        """Send a call to the cluster, as `concurrent.futures.Executor.submit` does."""
         return self._threads.submit(_run, self._context, partial(function, *arguments, **named))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -96,7 +96,19 @@ class ColumnModel:
 
     # Proof: docs/proofs/imputation.md, lemma 1.
     def draw(self, rows: Rows, state: Words, layout: Cliques) -> None:
-        """Draw the distribution anew, given the rows: into `layout`."""
+        """
+        Draw the distribution anew, given the rows: into `layout`.
+
+        Parameters
+        ----------
+        rows
+            Shape (n, columns): the category of each field.
+        state
+            The words of the random state, which the draws move on.
+        layout
+            Of this model: its `probabilities` and `shares` are overwritten. A probability is that of a group
+            of a column, given those of the others of its clique; a share is that of a category in its group.
+        """
         ends = pairwise([*layout.origins, len(layout.probabilities)])
         for clique, codes, before, (start, end) in zip(
             self.cliques, self.codes, self.before, ends, strict=True

@@ -30,6 +30,17 @@ def by_label(weights: object, namer: Namer | None, size: int) -> object:
     """
     Return a base measure in the order of the candidates: one that has labels as well is read by these.
 
+    Parameters
+    ----------
+    weights
+        The base measure as it was given: a list or an array in the order of the candidates, or a dict or a
+        Series.
+    namer
+        The label of each candidate by its position; None: candidates have none, and `weights` is only
+        unpacked.
+    size
+        How many candidates there are.
+
     Raises
     ------
     ValueError

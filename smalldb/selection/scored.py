@@ -126,7 +126,23 @@ class Scored:
         raise IndexError("no candidate stands there")
 
     def pick_from(self, score: Fraction, source: BitSource, *, above: bool = False) -> int:
-        """Draw a uniform one of the candidates of a score, or of that and all `above`."""
+        """
+        Draw a uniform one of the candidates of a score, or of that and all `above`.
+
+        Parameters
+        ----------
+        score
+            The exact score of a candidate that is left.
+        source
+            Where random bits come from.
+        above
+            Whether all that score more are drawn from as well.
+
+        Returns
+        -------
+        int
+            The position of the candidate. The base measure is not looked at.
+        """
         held = [
             index[block >= _as_in(block, score) if above else block == _as_in(block, score)]
             for index, block in self._blocks()
@@ -135,7 +151,23 @@ class Scored:
         return int(np.concatenate(held)[position])
 
     def some(self, wanted: dict[int, int], below: Fraction | None, source: BitSource) -> dict[int, list[int]]:
-        """Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd)."""
+        """
+        Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd).
+
+        Parameters
+        ----------
+        wanted
+            How many candidates of each octave, by its number; never more than `below` counts there.
+        below
+            Only candidates with a lower score than this; None: all that are left.
+        source
+            Where random bits come from.
+
+        Returns
+        -------
+        dict
+            By octave, the positions of its candidates. The base measure must be 1 each.
+        """
         sizes, drawn = self.below(below), {octave: list[int]() for octave in wanted}
         positions = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
         passed = dict.fromkeys(wanted, 0)
