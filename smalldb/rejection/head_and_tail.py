@@ -206,7 +206,19 @@ class Proposals(NamedTuple):
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
 def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
-    """Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly."""
+    """
+    Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly.
+
+    Parameters
+    ----------
+    scores
+        The score tables, with the processing order of the cells.
+    size
+        How many trials are thrown; some of them are left out, by their words alone, so the others stay
+        uniform.
+    source
+        Where random bits come from.
+    """
     cells, rows = scores.weights.shape[0], scores.rows
     chosen, width = min(rows, cells - 1), 2 if cells + rows <= SHORT else 4
     raw = source.bits(8 * size * (16 + width * chosen)).to_bytes(size * (16 + width * chosen), "little")
@@ -223,12 +235,24 @@ def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
 def multisets_of(positions: Integers, cells: int, rows: int) -> Integers:
-    """Map tuples of numbers to multisets of `rows` rows, as counts over the cells, equally many to each.
+    """
+    Map tuples of numbers to multisets of rows, equally many to each.
 
     A multiset is a choice of the positions of its rows among cells + rows - 1, the others being bars between
     the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method (Bentley and Floyd
-    1987) from ``positions``, shape (k, trials): row i holds numbers below ``cells + rows - k + i``, and one
-    that is taken is replaced by the largest.
+    1987): a position that is taken is replaced by the largest.
+
+    Parameters
+    ----------
+    positions
+        Shape (k, trials), k = min(rows, cells - 1): row i holds numbers below ``cells + rows - k + i``.
+    cells, rows
+        N and m.
+
+    Returns
+    -------
+    array
+        Shape (trials, N): how many of the m rows stand in each cell.
     """
     (chosen, trials), positions_each = positions.shape, cells + rows - 1
     taken = np.zeros(trials * positions_each, dtype=np.bool_)
@@ -319,7 +343,22 @@ def pilot_scores(scores: Scores) -> Integers:
 
 # Proof: docs/proofs/head-and-tail.md, lemma 1.
 def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, cost: Cost) -> HeadAndTail:
-    """Return the sampler whose head was counted up to the rank of the cut."""
+    """
+    Return the sampler whose head was counted up to the rank of the cut.
+
+    Parameters
+    ----------
+    scores
+        The score tables of all levels.
+    rate
+        A candidate of score s has probability proportional to ``exp(-rate s)``; exact.
+    cut
+        The rank of the last level that was counted in full.
+    counted
+        How many candidates stand at each rank; those beyond the cut are only told from none.
+    cost
+        What all counting took until now.
+    """
     numbers = zip(scores.levels[: cut + 1].tolist(), counted.counts, strict=False)
     beyond = sum(counted.counts[cut + 1 :]) > 0
     tail = int(scores.levels[cut + 1]) if beyond else None

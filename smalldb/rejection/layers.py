@@ -58,7 +58,18 @@ class Envelope:
     # Proof: docs/proofs/rejection.md, lemma 2.
     @classmethod
     def build(cls, rate: Fraction, lowest: int, thresholds: Sequence[int]) -> "Envelope":
-        """Enclose the weight of the first score beyond each threshold, rounded up."""
+        """
+        Enclose the weight of the first score beyond each threshold, rounded up.
+
+        Parameters
+        ----------
+        rate
+            A candidate of score s has weight ``exp(-rate s)``; exact.
+        lowest
+            No score is below it.
+        thresholds
+            Ascending, each at least `lowest`.
+        """
         tops = [Fraction(1)]
         for threshold in thresholds:
             drop = rate * (threshold + 1 - lowest)
@@ -126,9 +137,27 @@ class Mixture:
         candidates: int,
         room: int,
     ) -> "Mixture":
-        """Weigh the layers; `candidates` is the size of the last one, `room` the entries of all tables.
+        """
+        Weigh the layers.
 
-        `checks` refuse a candidate; `again` have a column of a broad leaf drawn again.
+        Parameters
+        ----------
+        envelope
+            With a threshold for each of the relaxations.
+        relaxations
+            Of all layers but the last, at least one, by ascending thresholds, all of equally many nodes.
+        checks, again
+            Of each relaxation: the queries that refuse a candidate, and those that have a column of a broad
+            leaf drawn again.
+        candidates
+            2^(d m), the size of the last layer, which is everything.
+        room
+            Entries, for each of the two kinds of tables of ways; all lanes share them.
+
+        Raises
+        ------
+        ArithmeticError
+            The shares exceed their whole: a fault of this program.
         """
         sizes = [*(relaxation.size for relaxation in relaxations), Fraction(candidates)]
         drops = envelope.drops()
@@ -140,7 +169,7 @@ class Mixture:
         shares = tuple(ceil(mass * _SHARE / total) for mass in masses)
         if sum(shares) > _UNIT:
             raise ArithmeticError("the shares of the layers exceed their whole: this must not happen")
-        nodes = len(relaxations[0].tree.order) if relaxations else 0
+        nodes = len(relaxations[0].tree.order)
         unit = Fraction(_SHARE, _UNIT) ** (nodes + 1) * _SLACK / total
         states = _joined([relaxation.states for relaxation in relaxations], nodes)
         narrow = [relaxation.narrow or relaxation for relaxation in relaxations]

@@ -122,7 +122,7 @@ class ByRejection:
         )
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Propose candidates until one is kept."""
+        """Propose candidates until one is kept, as `Mechanism.draw` says; a slow draw is warned of."""
         workload, epsilon = self.small.request.workload, self.small.request.epsilon
         if slow := self.slow(most=True):
             warnings.warn(f"{slow}; so {WAIT}", stacklevel=2)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import chain, combinations
-from math import gcd, inf, log
-from typing import NamedTuple, TypeAlias
+from itertools import chain
+from math import inf, log
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from smalldb.kernels.checks import Checks
 from smalldb.kernels.leaves import MOST_ROWS_OF_LEAVES, weigh_leaves
 from smalldb.kernels.nodes import MOST_CELLS, MOST_PARENTS, Nodes
 from smalldb.kernels.states import States, reach, slots_for, weigh_states
+from smalldb.rejection.node_forms import NodeForms, forms_of
 from smalldb.rejection.star_trees import StarRelaxation, has_own_trials
 from smalldb.rejection.target import Target
 from smalldb.rejection.threads import in_threads
@@ -32,16 +33,6 @@ from smalldb.rejection.tree import Tree
 
 PARTS = 64  # of the states of broad leaves: the first foretells what all cost, threads share the others
 _WORD = (1 << 64) - 1
-
-
-class _Block(NamedTuple):
-    """The linear forms of one node, and the boxes on each, as `Nodes` has them."""
-
-    forms: Integers
-    boxes: Integers
-    scales: Integers
-    constants: Integers
-    queries: Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -173,11 +164,23 @@ class Relaxer:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._blocks: dict[tuple[int, ...], _Block] = {}
+        self._blocks: dict[tuple[int, ...], NodeForms] = {}
         self._checks: dict[tuple[Tree, Tree | None], tuple[Integers, Integers]] = {}
 
     def count(self, tree: Tree, threshold: int, budget: int) -> Layer | None:
-        """Count R_t alone; None: it takes more than `budget` ways, or R_t is too large for doubles."""
+        """
+        Count R_t alone.
+
+        Parameters
+        ----------
+        tree, threshold, budget
+            As for `count_all`.
+
+        Returns
+        -------
+        Relaxation, StarRelaxation or None
+            None: it takes more than `budget` ways, or R_t is too large for doubles.
+        """
         counted = self.count_all(tree, [threshold], budget)
         if isinstance(counted, TooCostly) or counted.log_sizes[0] == inf:
             return None
@@ -187,11 +190,23 @@ class Relaxer:
     def count_all(
         self, tree: Tree, thresholds: Sequence[int], budget: int, alike: bool = True
     ) -> Counts | TooCostly:
-        """Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways.
+        """
+        Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways.
 
         The states and ways are those of the last threshold. A way counts from the first threshold on that
-        none of its gaps exceeds. Of broad leaves that are `alike`, the first has the values of all; the
-        others have no states, and are no children.
+        none of its gaps exceeds.
+
+        Parameters
+        ----------
+        tree
+            Over all attributes of the target.
+        thresholds
+            Scores, ascending, at least one.
+        budget
+            In ways visited; it bounds the memory, too.
+        alike
+            Whether broad leaves with the same parents and forms are weighed together: the first has the
+            values of all, and the others have no states, and are no children.
         """
         broad = tree.broad if self.target.rows <= MOST_ROWS_OF_LEAVES else ()
         blocks = [self._block(clique) for clique in tree.cliques]
@@ -258,14 +273,14 @@ class Relaxer:
         starred = whole and has_own_trials(self.target, tree)
         return Counts(self.target, tree, tuple(thresholds), *counts, starred)
 
-    def _block(self, clique: tuple[int, ...]) -> _Block:
+    def _block(self, clique: tuple[int, ...]) -> NodeForms:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""
         if clique not in self._blocks:
-            self._blocks[clique] = _compile(self.target, clique)
+            self._blocks[clique] = forms_of(self.target, clique)
         return self._blocks[clique]
 
     def _nodes(
-        self, tree: Tree, blocks: list[_Block], children_of: Sequence[Sequence[int]], threshold: int
+        self, tree: Tree, blocks: list[NodeForms], children_of: Sequence[Sequence[int]], threshold: int
     ) -> Nodes:
         parents = np.full((len(tree.order), MOST_PARENTS), -1, dtype=np.int64)
         for node, clique in enumerate(tree.cliques):
@@ -299,7 +314,18 @@ class Relaxer:
 
     # Proof: docs/proofs/rejection.md, lemma 6.
     def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> Checks:
-        """List what no clique holds, or of that what one of another tree does, by the last node looked at."""
+        """
+        List what no clique holds, by the last node that a query looks at.
+
+        Parameters
+        ----------
+        tree
+            Whose cliques need no check.
+        threshold
+            A score: the bounds of each query are those of `Target.bounds` at it.
+        within
+            Only queries that a clique of this tree holds; None: all.
+        """
         if (tree, within) not in self._checks:
             held = self._held(tree)
             wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
@@ -319,7 +345,7 @@ class Relaxer:
         return {j for clique in tree.cliques for j in self._block(clique).queries.tolist()}
 
 
-def _alike(tree: Tree, blocks: Sequence[_Block], broad: Sequence[int]) -> list[Integers]:
+def _alike(tree: Tree, blocks: Sequence[NodeForms], broad: Sequence[int]) -> list[Integers]:
     """Return broad leaves with the same parents and forms, all of zeros and ones, together."""
     found: dict[tuple[object, ...], list[int]] = {}
     for leaf in broad:
@@ -335,41 +361,6 @@ def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[i
     if 0 <= costs[0] * parts <= budget:
         costs += in_threads(lambda part: weigh(part, parts), range(1, parts))
     return costs
-
-
-def _compile(target: Target, clique: tuple[int, ...]) -> _Block:
-    *parents, own = clique
-    settings = np.arange(1 << len(parents))
-    forms: dict[tuple[int, ...], list[tuple[int, Integers, int]]] = {}
-    for some in chain.from_iterable(combinations(parents, size) for size in range(len(clique))):
-        attributes = tuple(sorted((*some, own)))
-        for j in target.by_attributes.get(attributes, ()):
-            values = []
-            for bit in (0, 1):
-                bits = np.full((len(attributes), len(settings)), bit, dtype=np.int64)
-                for row, a in enumerate(attributes):
-                    if a != own:
-                        bits[row] = settings >> parents.index(a) & 1
-                weights = target.tables[j].weights
-                values.append(bits.sum(axis=0) % 2 * target.unit if weights is None else weights[tuple(bits)])
-            change = values[1] - values[0]
-            scale = gcd(*change.tolist()) * (1 if change[change != 0][0] > 0 else -1)
-            forms.setdefault(tuple((change // scale).tolist()), []).append((scale, values[0], j))
-    boxes = list(chain.from_iterable(forms.values()))
-    return _Block(
-        _padded(list(forms)),
-        np.array([len(found) for found in forms.values()], dtype=np.int64),
-        np.array([scale for scale, _, _ in boxes], dtype=np.int64),
-        _padded([constants for _, constants, _ in boxes]),
-        np.array([j for _, _, j in boxes], dtype=np.int64),
-    )
-
-
-def _padded(rows: Sequence[Sequence[int] | Integers]) -> Integers:
-    table = np.zeros((len(rows), MOST_CELLS), dtype=np.int64)
-    for row, values in zip(table, rows, strict=True):
-        row[: len(values)] = values
-    return table
 
 
 def _projection(tree: Tree, node: int, child: int) -> tuple[Words, Words]:

@@ -122,11 +122,30 @@ def tuple_sampler(
     tick: Tick = bool,
     n_max: int | None = None,
 ) -> Sampler | Factored | Flat:
-    """Make ready to draw for data of n rows with these answers (D times the sums of the queries).
+    """
+    Make ready to draw ordered rows.
 
-    At most 64 rows, n rows D below 2^62, no structural zeros, and, unless each query looks at one attribute,
-    at most 2000 entries of a candidate and epsilon n / (2 rows) at most 10^6 (the caller's guard). `tick` is
-    called now and then. `n_max`, where n is private: see `counting.scores.largest_score`.
+    Parameters
+    ----------
+    workload
+        The queries; their domain has no structural zeros.
+    answers, n
+        Shape (k,), int64: D times the sum of each query over the data; and the rows of the data, which may be
+        0. n m D is below 2^62.
+    rows
+        m, at most 64. Unless each query looks at one attribute alone, a candidate has at most 2000 entries,
+        and epsilon n / (2 m) is at most 10^6. All this is for the caller to guard.
+    epsilon
+        Of the release, exact.
+    tick
+        Called now and then, for a clock.
+    n_max
+        The public guess of n, where n is private: see `counting.scores.largest_score`; None: n is public.
+
+    Returns
+    -------
+    Sampler, Factored or Flat
+        Which of them is computed from the data; all draw by the same law, and all are confidential.
     """
     target = Target.build(workload, answers, n, rows, n_max)
     rate = rate_of(epsilon, rows, workload.denominator)

@@ -84,7 +84,23 @@ def held_gain(gains: Floats, tree: Tree) -> float:
 
 
 def richest_star(gains: Floats, width: int, least: float) -> Tree | None:
-    """Return the star of so many hubs that holds the largest gain, if that is at least `least`."""
+    """
+    Return the star of so many hubs that holds the largest gain, if that is large enough.
+
+    Parameters
+    ----------
+    gains
+        Shape (d, d), in nats, symmetric: those of `pair_gains`.
+    width
+        How many hubs; all C(d, width) choices are compared.
+    least
+        In nats: a star that holds less is not taken.
+
+    Returns
+    -------
+    Tree or None
+        None: no star holds so much, or no attribute is left to hang on the hubs.
+    """
     if len(gains) <= width:
         return None
     hubs = np.array(list(combinations(range(len(gains)), width)))
@@ -96,9 +112,28 @@ def richest_star(gains: Floats, width: int, least: float) -> Tree | None:
 
 
 def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: int) -> tuple[Tree, int]:
-    """Improve a tree by local moves while the budget of ways lasts; return the ways visited too.
+    """
+    Improve a tree by local moves while the budget lasts.
 
     A fixed stream of bits steers the moves, so that the same data give the same tree.
+
+    Parameters
+    ----------
+    relaxer
+        Counts the relaxations of one target.
+    tree
+        Where the search begins.
+    width
+        The most parents of a node.
+    threshold
+        The score at which the relaxation is to be small.
+    budget
+        In ways visited; a call of the kernels counts as 1000 a node.
+
+    Returns
+    -------
+    tree, spent
+        The best one that was found, and the ways visited.
     """
     steering = SeededBits(width)
     spent, best = 0, inf

@@ -73,7 +73,20 @@ class Target:
     def build(
         cls, workload: Workload, answers: Integers, n: int, rows: int, n_max: int | None = None
     ) -> "Target":
-        """Compile a workload; ``n * rows * D`` must be below 2^62 (the caller's guard)."""
+        """
+        Compile a workload.
+
+        Parameters
+        ----------
+        workload
+            The queries.
+        answers, n
+            Shape (k,), int64: D times the sum of each query over the data; and the rows of the data.
+        rows
+            m, of a candidate; ``n * rows * D`` must be below 2^62 (the caller's guard).
+        n_max
+            The public guess of n, where n is private: see `counting.scores.largest_score`; None: n is public.
+        """
         tables = tuple(_table(query, workload.denominator) for query in workload.queries)
         by_attributes: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for j, table in enumerate(tables):
