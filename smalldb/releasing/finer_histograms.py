@@ -54,9 +54,24 @@ def gather_finer(
 
 # Proof: docs/proofs/learned.md, lemma 7.
 def measure_finer(plan: Plan, histograms: Mapping[str, Integers], source: BitSource) -> dict[str, list[int]]:
-    """Release the counts of finer bins, by column: each with its own part of epsilon, which is pure.
+    """
+    Release the counts of finer bins, by column: each with its own part of epsilon, which is pure.
 
     A row stands in one finer bin of a column, or in none: one count moves by 1, or two under replace-one.
+
+    Parameters
+    ----------
+    plan
+        Says which columns have finer bins, the epsilon of each, and who is a neighbour.
+    histograms
+        By column, how many rows are in each of its finer bins: int64. Private.
+    source
+        Where random bits come from.
+
+    Returns
+    -------
+    dict
+        By column, the counts with noise, as Python's integers; some may be below 0.
     """
     law = finer_measure(plan.neighbours)
     return {

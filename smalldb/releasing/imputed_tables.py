@@ -35,7 +35,18 @@ UNMEASURED = "this release has no measurements to draw tables from: release with
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spelling:
-    """How rows of categories are written: as the synthetic table, from the schema or the universe."""
+    """
+    How rows of categories are written: as the synthetic table, from the schema or the universe.
+
+    Attributes
+    ----------
+    domain
+        The universe whose codes the rows are.
+    schema
+        Decodes them into the columns of the table; None: the universe does.
+    like
+        A table of pandas or its kin: the columns, their order and dtypes, and the library of what is written.
+    """
 
     domain: Domain
     schema: Schema | None
@@ -143,7 +154,7 @@ class Tables(Sequence[Any]):
         return self._spelling.table(self._drawn[0], self._seeds[0] ^ 1)
 
     def shuffled(self, name: str | None = None, groups: Sequence[int] = (), seed: int = 0) -> Any:
-        """Write the first table, bins at their middles, a column's rows moved within groups of categories."""
+        """Write the first table with a column's rows moved, as `Assuming.shuffled` of `inference` says."""
         codes = self._drawn[0].copy()
         if name is not None:
             column = codes[:, self._spelling.domain.names.index(name)]
@@ -227,7 +238,18 @@ def told_how(made_by: Refitted | Mixing) -> str:
 
 
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
-    """Collect draws that follow from measurements."""
+    """
+    Collect draws that follow from measurements.
+
+    Parameters
+    ----------
+    spelling
+        How the tables are written, when they are asked for.
+    stream
+        The draws, all of which are made here.
+    measurements
+        What they follow from: it says which pairs of columns were measured together, and how finely.
+    """
     kind = np.min_scalar_type(max(measurements.domain.sizes))
     drawn, seeds = list[npt.NDArray[np.integer]](), list[int]()
     for table, seed in stream.draws:

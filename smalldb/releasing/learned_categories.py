@@ -255,9 +255,19 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
 
 
 def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
+    """
+    Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
 
     Gaps are left out, and what cannot be a category.
+
+    Parameters
+    ----------
+    schema
+        Its columns that learn are counted.
+    texts
+        By column, how many rows hold each text: it is added to. Private.
+    pieces
+        Columns of fields in the order of the schema, and how often each row occurs; None: once.
 
     Raises
     ------

@@ -93,7 +93,21 @@ def summary(long: pd.DataFrame) -> pd.DataFrame:
 
 
 def feasible(real: Rows, made: Rows, tables: int | None = None) -> list[int]:
-    """Return the widths of the tables that can be compared in seconds, where there are at most so many."""
+    """
+    Return the widths of the tables that can be compared in seconds, where there are at most so many.
+
+    Parameters
+    ----------
+    real, made
+        Two tables of one domain.
+    tables
+        The most tables of a width; None: any number.
+
+    Returns
+    -------
+    list of int
+        Numbers of columns, those of `WIDTHS` that are left, ascending.
+    """
     columns = len(real.domain.sizes)
     widths = [w for w in WIDTHS if w <= columns and visits(real, made, w) <= MAX_VISITS]
     return [w for w in widths if tables is None or comb(columns, w) <= tables]

@@ -206,7 +206,22 @@ def release_related(
 def long_table(
     schema: RelatedSchema, whole: Schema, released: Related, table: Any, bits: BitSource
 ) -> pd.DataFrame:
-    """Write released persons and their rows as one table; persons are 1, 2, and so on."""
+    """
+    Write released persons and their rows as one table; persons are 1, 2, and so on.
+
+    Parameters
+    ----------
+    schema
+        Of persons and their rows.
+    whole
+        Of the long table.
+    released
+        Codes of persons, whose last column is the number of rows, and codes of rows, each with its person.
+    table
+        The one that was given: it says the order of the columns.
+    bits
+        Where values inside bins come from.
+    """
     parents = released.parents.codes[:, :-1][released.of]
     codes = np.empty((len(released.of), len(whole.columns)), dtype=np.int64)
     for names, own in ((schema.parents.names, parents), (schema.children.names, released.children)):
@@ -224,6 +239,18 @@ def synthetic_tables(
     Write released codes as tables, with the columns of the given ones; keys are 1, 2, and so on.
 
     Rows are in uniformly random order, and so keys say nothing.
+
+    Parameters
+    ----------
+    schema
+        Of both tables.
+    made
+        Codes of parents, whose last column is the number of children, and codes of children, each with its
+        parent.
+    tables
+        Those that were given, by name: they say the order of the columns.
+    bits
+        Where values inside bins come from.
     """
     parents = schema.parents.decode(made.parents.codes[:, :-1], rng=bits)
     children = schema.children.decode(made.children, rng=bits)

@@ -134,7 +134,23 @@ class Transaction:
             rmtree(left, ignore_errors=True)
 
     def bind(self, journal: Journal, table: Rows, *more: Integers) -> None:
-        """Bind the release to its data, rows and other counts: ValueError where it was begun with others."""
+        """
+        Bind the release to its data: a salted digest of them is kept in the journal.
+
+        Parameters
+        ----------
+        journal
+            Of the release.
+        table
+            Its rows.
+        more
+            Other counts of the data that it looks at, such as those of finer bins: always the same ones.
+
+        Raises
+        ------
+        ValueError
+            The release was begun with other data.
+        """
         data, before = (table.words, table.counts, *more), journal.begun
         made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
         if before and made != _salted(data, made[0]) and self._checkpoint is not None:

@@ -29,12 +29,25 @@ def after(before: float, epsilon: Fraction) -> float:
 
 
 def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
-    """Return the largest probability that a guess from the table is right, of a yes that has `before` >= 1/2.
+    """
+    Return the largest probability that a guess from the table is right, of a yes that has `before` >= 1/2.
 
     A rule that says yes with probability a where no is true, and b where yes is true, has
     b <= e^epsilon a + delta and 1 - a <= e^epsilon (1 - b) + delta. It is right with probability
     before b + (1 - before) (1 - a), which is largest in a corner: a = 1 - b = (1 - delta) / (1 + e^epsilon),
     or a = 1 - delta, b = 1, or a = 0, b = delta, which is worse than the one before it as `before` >= 1/2.
+
+    Parameters
+    ----------
+    before
+        The share of yes among all, as exact text, from 0.5 on.
+    epsilon, delta
+        The guarantee, exact.
+
+    Returns
+    -------
+    str
+        In percent, rounded up.
 
     >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
     '73.4 %'
@@ -44,7 +57,19 @@ def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
 
 
 def right_share(before: float, epsilon: Fraction, delta: Fraction) -> float:
-    """Return the same as a number."""
+    """
+    Return what `right_guess` says as a number.
+
+    Parameters
+    ----------
+    before, epsilon, delta
+        As for `right_guess`; `before` as a float.
+
+    Returns
+    -------
+    float
+        From 0.5 to 1, not below the true one but for some units in the last place.
+    """
     by_rule = (1 - (1 - float(delta)) / (1 + factor(epsilon))) * (1 + 1e-12)
     return max(by_rule, before + (1 - before) * float(delta))
 

@@ -82,10 +82,20 @@ def cards(
     anchored: bool = False,
     meanings: Mapping[str, str] | None = None,
 ) -> str:
-    """Draw the marginals of one or two named tables of the same columns; anchored, with an index of them.
+    """
+    Draw the marginals of one or two named tables of the same columns.
 
-    `covered` has for each column between which shares those of the data lie, None where nothing says it;
-    `meanings` by name what a column is.
+    Parameters
+    ----------
+    tables
+        A name, and the marginals of the columns.
+    covered
+        For each column and category, between which shares that of the data lies, None where nothing says it;
+        None: no whiskers.
+    anchored
+        Whether cards can be linked to, under an index where there are many.
+    meanings
+        By the name of a column, what it is.
     """
     found, drawn, index = tables[0][1], [], []
     for c, columns in enumerate(zip(*(own for _, own in tables), strict=True)):

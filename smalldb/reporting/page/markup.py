@@ -7,7 +7,17 @@ from smalldb.reporting.escaping import visible
 
 
 def element(name: str, *inside: str, **attributes: object) -> str:
-    """Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``.
+    """
+    Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``.
+
+    Parameters
+    ----------
+    name
+        Of the element; it is not escaped.
+    inside
+        Markup, which is not escaped either: texts go through `text` first.
+    attributes
+        Values of any type, written as texts.
 
     >>> element("a", text("x < y"), href="#x", aria_label='"')
     '<a href="#x" aria-label="&quot;">x &lt; y</a>'
@@ -31,7 +41,18 @@ def paragraph(said: str) -> str:
 
 
 def section(title: str, anchor: str, *inside: str) -> str:
-    """Write a section under a heading that can be linked to."""
+    """
+    Write a section under a heading that can be linked to.
+
+    Parameters
+    ----------
+    title
+        A text.
+    anchor
+        The id of the heading.
+    inside
+        Markup.
+    """
     return element("section", element("h2", text(title), id=anchor), *inside, aria_labelledby=anchor)
 
 
@@ -42,9 +63,17 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table that scrolls on its own where it is wider than the page, by keyboard too.
+    """
+    Write a table that scrolls on its own where it is wider than the page, by keyboard too.
 
     The first field of a row is its heading.
+
+    Parameters
+    ----------
+    caption, head
+        Texts.
+    rows
+        Values of any type, as many as `head` has; they are escaped.
     """
     first = element("tr", *(element("th", text(name), scope="col") for name in head))
     body = [

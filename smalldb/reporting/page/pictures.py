@@ -137,10 +137,23 @@ def pairs(
     most: int = MAX_HEAT,
     unknown: Booleans | None = None,
 ) -> str:
-    """Show a number for each two attributes or columns, shape (d, d), as a heat map and as a table.
+    """
+    Show a number for each two attributes or columns as a heat map and as a table.
 
-    Shares, or with `signed` their differences, in two colours. What is no number stays empty. Pairs that are
-    `unknown`, shape (d, d), are grey and have no number.
+    Parameters
+    ----------
+    title
+        What the numbers are.
+    names
+        Of the d attributes or columns.
+    shares
+        Shape (d, d): from 0 to 1, or with `signed` from -1 to 1. What is no number stays empty.
+    signed
+        Whether they are differences, which have two colours.
+    most
+        Of more columns nothing is shown but this number.
+    unknown
+        Shape (d, d): pairs that are grey and have no number; None: none are.
     """
     if len(names) > most:
         return paragraph(f"Pairs of attributes are shown for at most {most} of them.")
