@@ -40,7 +40,18 @@ class Cells:
 
     @classmethod
     def of(cls, domain: Domain, columns: tuple[int, ...], kept: Booleans | None = None) -> "Cells":
-        """Take the cells of a table that `kept`, in the order of the class, names (None: all)."""
+        """
+        Take the cells of a table, or some of them.
+
+        Parameters
+        ----------
+        domain
+            Of the columns.
+        columns
+            Their positions, ascending.
+        kept
+            Shape (cells,), in the order of the class: which cells are queries; None: all.
+        """
         dropped = None if kept is None or kept.all() else (~kept).tobytes()
         return cls(columns, prod(domain.sizes[c] for c in columns), dropped)
 

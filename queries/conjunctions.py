@@ -15,10 +15,20 @@ from queries.workload import QueryClass
 
 @dataclass(frozen=True, slots=True)
 class Conjunctions(QueryClass):
-    """ANDs of up to `width` attributes (with `negations`: of attributes or their negations).
+    """
+    ANDs of up to `width` attributes (with `negations`: of attributes or their negations).
 
     Without `exactly`, the empty conjunction TRUE is stated too: sum over i <= width of C(d, i)
     queries, or C(d, i) 2^i with negations.
+
+    Parameters
+    ----------
+    width
+        The most attributes of a query, at least 1.
+    negations
+        Whether literals may be negated.
+    exactly
+        Whether each query has `width` attributes, and no fewer.
 
     >>> Conjunctions(2).workload(Domain(["a", "b"])).labels
     ('a', 'b', 'a & b')
@@ -187,7 +197,18 @@ def width_text(width: int, exactly: bool) -> str:
 
 
 def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of up to (or exactly) `width` attributes, by size, as ascending positions."""
+    """
+    Yield the sets of up to (or exactly) `width` attributes, by size, as ascending positions.
+
+    Parameters
+    ----------
+    domain
+        Whose attributes they are.
+    width
+        The size, or the largest one.
+    exactly
+        Whether sets have `width` attributes, and no fewer; else the empty one comes first.
+    """
     for size in range(width if exactly else 0, width + 1):
         yield from combinations(range(len(domain.attributes)), size)
 
@@ -195,7 +216,23 @@ def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ..
 def count_subsets(
     domain: Domain, width: int, exactly: bool, base: int, largest: int = MAX_TABLE_ATTRIBUTES
 ) -> int:
-    """Return the sum over those sets of ``base^size``; ValueError for a width that the domain has not."""
+    """
+    Return the sum over the sets of `subsets` of ``base^size``.
+
+    Parameters
+    ----------
+    domain, width, exactly
+        As for `subsets`.
+    base
+        How many queries each attribute of a set multiplies: 1, or 2 with negations.
+    largest
+        The most attributes of a query: 20 where queries are tables.
+
+    Raises
+    ------
+    ValueError
+        A width that the domain has not, or above `largest`.
+    """
     d = len(domain.attributes)
     if width > d:
         raise ValueError(f"width {width} is more than the {d} attributes of the domain")
@@ -209,7 +246,16 @@ def count_subsets(
 
 
 def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
-    """Return how many cells the tables of the columns of those queries have together."""
+    """
+    Return how many cells the tables of the columns of all queries have together: nothing is listed.
+
+    A table is over all categories of each column that has an attribute in the query.
+
+    Parameters
+    ----------
+    domain, width, exactly, base
+        As for `count_subsets`.
+    """
     found = [1] + [0] * width  # of all queries over 0, 1, ... attributes
     for column in domain.columns:
         alone = [math.comb(len(column.attributes), j) * base**j * column.size for j in range(width + 1)]
@@ -221,7 +267,8 @@ def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
 
 
 def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tuple[int, int]:
-    """Return bounds on the VC dimension of ANDs, ORs or XORs of up to (or exactly) `width` attributes.
+    """
+    Return bounds on the VC dimension of ANDs, ORs or XORs of up to (or exactly) `width` attributes.
 
     The lower one: cut the attributes into `width` groups and take one of each group, or (without
     `exactly`) none. A group of 2^v attributes, the missing one included, shatters v cells, and the
@@ -230,6 +277,13 @@ def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tup
 
     The upper one is the lesser of d and log2 of the number stated. Where some settings of the attributes
     cannot exist the lower one is 0.
+
+    Parameters
+    ----------
+    domain, width, exactly
+        As for `subsets`.
+    stated
+        How many queries the class states.
     """
     d = len(domain.attributes)
     choices = d if exactly else d + width

@@ -16,7 +16,18 @@ ROWS = 1 << 16  # that are counted together, for the same reason
 
 
 def sums_of_cells(domain: Domain, blocks: Sequence[Cells], codes: Codes, counts: Integers) -> Integers:
-    """Return how many rows are in each cell that is a query, block by block: int64, exact."""
+    """
+    Return how many rows are in each cell that is a query, block by block: int64, exact.
+
+    Parameters
+    ----------
+    domain
+        Of the codes.
+    blocks
+        Some tables, each with the cells that are queries; any number of two columns.
+    codes, counts
+        Shapes (r, C) and (r,): rows, and how often each occurs.
+    """
     starts = np.cumsum([0, *(block.size for block in blocks)])
     sums = np.zeros(starts[-1], dtype=np.int64)
     of_pairs: dict[tuple[int, ...], int] = {

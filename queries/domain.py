@@ -18,7 +18,8 @@ from queries.late import pd
 from queries.names import find, nearest, owners, repeated, unknown
 from queries.packing import codes_dtype
 from queries.relations import Relation
-from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_cells
+from queries.rule_tables import Truth, compiled
+from queries.rules import Parts, Rule, closure, count, listed, projected, read_cells
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -346,8 +347,7 @@ def _count(domain: Domain) -> int | None:
 
 
 def _leaves_nothing(domain: Domain) -> bool:
-    known = domain.valid_decided
-    return domain.size == 0 if known else not projected(domain.rules, domain.sizes, ())[0].any()
+    return not (domain.size if domain.valid_decided else projected(domain.rules, domain.sizes, ())[0].any())
 
 
 @lru_cache(maxsize=4)

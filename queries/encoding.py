@@ -28,7 +28,23 @@ class DataError(ValueError):
 
 
 def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> None:
-    """Refuse a table that has not these columns, and no others; `word` is what the domain calls them."""
+    """
+    Refuse a table that has not these columns, and no others.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    names
+        Of the columns, in any order.
+    word
+        What the domain calls one, with its article: "a column".
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no DataFrame of pandas, or its columns are others; names one.
+    """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"expected a pandas DataFrame, not {type(frame).__name__}")
     if not frame.columns.is_unique:
@@ -85,9 +101,18 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
 
 
 def write_column(codes: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
-    """Write codes as 0/1, integers or labels (of bins, too); in the dtype of `like` if it has all categories.
+    """
+    Write codes as 0/1, integers or labels (of bins, too).
 
-    A narrow dtype of the data may hold the values that occur, and not those that are released.
+    Parameters
+    ----------
+    codes
+        Shape (r,): categories of the column.
+    column
+        The column.
+    like
+        The column of the data, for its dtype, which is taken if it has all categories: a narrow one may hold
+        the values that occur, and not those that are released. None: a dtype of the column's kind.
     """
     if column.yes_no or column.kind == "integers":
         values = pd.Series(codes.astype(np.int64))

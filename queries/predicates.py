@@ -9,7 +9,7 @@ import numpy as np
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import Expression, parse, shorten
 from queries.query import Query
-from queries.rules import Truth, truth_of
+from queries.rule_tables import Truth, truth_of
 from queries.workload import QueryClass
 
 

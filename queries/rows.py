@@ -62,7 +62,17 @@ class Rows:
 
     @classmethod
     def from_counts(cls, domain: Domain, frame: pd.DataFrame, counts: Iterable[int]) -> Rows:
-        """Take a table that is already aggregated: each row of `frame` occurs `counts` times.
+        """
+        Take a table that is already aggregated: each row of `frame` occurs `counts` times.
+
+        Parameters
+        ----------
+        domain
+            The universe.
+        frame
+            A table of pandas: its columns are those of the domain, in any order. Rows may be equal.
+        counts
+            Whole numbers of at least 0, one for each row of `frame`.
 
         Raises
         ------
@@ -83,7 +93,17 @@ class Rows:
     def from_codes(
         cls, domain: Domain, codes: npt.NDArray[np.integer], counts: Integers | None = None
     ) -> Rows:
-        """Count rows of codes, shape (r, C) integers; each occurs once, or `counts` times, int64 (r,).
+        """
+        Count rows of codes.
+
+        Parameters
+        ----------
+        domain
+            The universe.
+        codes
+            Integers, shape (r, C): categories of the columns.
+        counts
+            Shape (r,), int64: how often each row occurs; None: once.
 
         Raises
         ------
@@ -181,7 +201,28 @@ class Rows:
 
 
 def tabulated(domain: Domain, codes: Codes, counts: Integers, columns: Sequence[int]) -> Integers:
-    """Count rows of codes by the cells of some columns, in product order: int64, exact."""
+    """
+    Count rows of codes by the cells of some columns, in product order: int64, exact.
+
+    Parameters
+    ----------
+    domain
+        Of the codes.
+    codes, counts
+        Shapes (r, C) and (r,): rows, and how often each occurs.
+    columns
+        Positions in the domain: the order is that of the table's axes.
+
+    Returns
+    -------
+    array
+        Shape (cells,): the last column varies fastest.
+
+    Raises
+    ------
+    ValueError
+        More than 2^27 cells.
+    """
     size = prod(domain.sizes[c] for c in columns)
     if size > MAX_TABLE:
         raise ValueError(f"the table of {len(columns)} columns has {size} cells, more than 2^27")
@@ -189,7 +230,16 @@ def tabulated(domain: Domain, codes: Codes, counts: Integers, columns: Sequence[
 
 
 def bincounted(cells: Integers, counts: Integers, size: int) -> Integers:
-    """Add up counts by cells from 0 to size - 1: int64, shape (size,), exact."""
+    """
+    Add up counts by cells, exactly: int64.
+
+    Parameters
+    ----------
+    cells, counts
+        Of equal shape (r,): numbers from 0 to size - 1, and whole numbers whose sum is below 2^62.
+    size
+        How many cells there are.
+    """
     if counts.sum() < 1 << 53:  # doubles add whole numbers exactly up to there
         return np.bincount(cells, counts, size).astype(np.int64)
     table = np.zeros(size, dtype=np.int64)

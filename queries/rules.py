@@ -1,8 +1,8 @@
 """Rules: which categories of a few columns can stand together, and what several rules leave."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
-from queries.expressions import MAX_RULES, TOO_MANY, Expression, parse, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way
 MAX_RULES_CELLS = 1 << 24  # of the tables of all rules
 MAX_NUMBERED = 1 << 62  # cells, where these have numbers: int64
 MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
-TOO_LARGE = "valid: the tables of the rules pass 2^24 cells: use rules of fewer columns"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,60 +42,6 @@ class Rule:
         return held
 
 
-Truth = tuple[int, Booleans]  # a column, and in which of its categories a name holds
-
-
-def compiled(
-    texts: Iterable[str],
-    find: Callable[[str], Truth | None],
-    sizes: Sequence[int],
-    given: Iterable[Rule] = (),
-) -> tuple[Rule, ...]:
-    """Make the tables of predicates, whose names `find` knows, and `given` ones; one table a set of columns.
-
-    Raises
-    ------
-    ValueError
-        A predicate looks at columns with more than 2^20 cells: says how many. More than 2^14 predicates, or
-        2^24 cells of all their tables.
-    """
-    tables: dict[tuple[int, ...], Booleans] = {}
-    known, total = cache(find), 0
-    for number, expression in enumerate(part for text in texts for part in parse(text).conjuncts):
-        if number == MAX_RULES:
-            raise ValueError(TOO_MANY)
-        names = {name: truth for name in expression.names if (truth := known(name)) is not None}
-        columns = tuple(sorted({column for column, _ in names.values()}))
-        cells = prod(sizes[c] for c in columns)
-        if cells > MAX_RULE_CELLS:
-            raise ValueError(
-                f"valid: rule {shorten(expression.text)!r} looks at {len(columns)} columns, which have "
-                f"{cells} cells together: a rule may look at up to 2^20; split it into rules of fewer columns"
-            )
-        total += 0 if columns in tables else cells
-        if total > MAX_RULES_CELLS:
-            raise ValueError(TOO_LARGE)
-        allowed = truth_of(expression, names, columns)
-        tables[columns] = tables[columns] & allowed if columns in tables else allowed
-    for rule in given:
-        total += 0 if rule.columns in tables else rule.allowed.size
-        if total > MAX_RULES_CELLS:
-            raise ValueError(TOO_LARGE)
-        tables[rule.columns] = tables[rule.columns] & rule.allowed if rule.columns in tables else rule.allowed
-    return tuple(Rule(columns, allowed) for columns, allowed in tables.items())
-
-
-def truth_of(expression: Expression, names: dict[str, Truth], columns: tuple[int, ...]) -> Booleans:
-    """Return where a predicate holds over the cells of its columns, shaped by their sizes."""
-
-    def along(name: str) -> Booleans:
-        column, truth = names[name]
-        axis = columns.index(column)
-        return truth.reshape([-1 if i == axis else 1 for i in range(len(columns))])
-
-    return np.ascontiguousarray(expression.evaluate(along))
-
-
 Factor = tuple[tuple[int, ...], npt.NDArray[Any]]  # columns, and a table over them
 
 
@@ -117,11 +61,26 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
 
 
 def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[Booleans, bool]:
-    """Return which settings of the columns `keep` some row that keeps all rules has; whether that is exact.
+    """
+    Return which settings of some columns a row that keeps all rules can have.
 
     Where a table on the way would pass 2^20 cells, rules are projected apart (mini-buckets): what is then
-    ruled out is ruled out rightly, but more may be. Rules that do not meet these columns, over others either,
-    must leave some row, and are passed over.
+    ruled out is ruled out rightly, but more may be.
+
+    Parameters
+    ----------
+    rules
+        All of the domain's. Those that do not meet the columns, over others either, must leave some row, and
+        are passed over; without columns none is.
+    sizes
+        Of all columns of the domain.
+    keep
+        Positions of the columns, ascending.
+
+    Returns
+    -------
+    allowed, exact
+        Shaped by the sizes of `keep`; and whether no setting is left that no row has.
     """
     rules = _meeting(rules, keep) if keep else rules
     order, joints = _order(rules, sizes, keep)
@@ -378,7 +337,28 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
 
 
 def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
-    """Read a list of cell numbers, of columns of these sizes or, `binary`, of attributes."""
+    """
+    Read a list of cell numbers.
+
+    Parameters
+    ----------
+    given
+        As the user wrote it.
+    sizes
+        Of all columns, whose product is at most 2^62.
+    binary
+        Whether all are yes/no attributes: errors speak of these.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Something that is no whole number, or a number that is no cell's.
+    """
     if prod(sizes) > MAX_NUMBERED:
         limit = "62 attributes" if binary else "2^62 cells"
         raise ValueError(f"valid as a list of cells needs at most {limit}")

@@ -1,12 +1,18 @@
 """The Vapnik-Chervonenkis dimension of 0/1 functions, found by exhaustion."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from queries.arrays import Booleans
+from queries.arrays import Booleans, Codes
+from queries.domain import Domain
+from queries.packing import codes_dtype
+from queries.query import Query
 
+MAX_SEARCH = 1 << 11  # queries, and
+MAX_SEARCH_TABLE = 1 << 20  # entries of their table, that a search is made on
 SPLITS = 1_000_000  # blocks of functions that a search may split: about a second
 
 
@@ -92,3 +98,34 @@ def search(table: Booleans, low: int = 0, high: int | None = None, splits: int =
     while low < high and extends([everything], masks, low + 1):
         low += 1
     return VCDimension(low, high if left < 0 else low, "search")
+
+
+def cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Codes | None:
+    """
+    Return cells on which the queries take all their values.
+
+    Parameters
+    ----------
+    domain
+        Of the queries.
+    queries
+        A class, listed.
+    most
+        More cells than these are not made.
+
+    Returns
+    -------
+    array or None
+        Codes, shape (r, C), of cells that can exist; None: there would be more than `most`.
+    """
+    if domain.valid is not None:
+        return domain.table() if domain.listable and domain.size <= most else None
+    columns = sorted({c for query in queries for c in query.columns(domain)})
+    count = math.prod(domain.sizes[c] for c in columns)
+    if count > most:
+        return None
+    settings = np.arange(count)
+    cells = np.zeros((count, len(domain.sizes)), dtype=np.int64)
+    for c in reversed(columns):
+        settings, cells[:, c] = np.divmod(settings, domain.sizes[c])
+    return cells.astype(codes_dtype(domain.sizes))

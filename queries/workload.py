@@ -12,16 +12,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from queries.arrays import Codes, Integers
+from queries.arrays import Integers
 from queries.cells import Cells
 from queries.counted_tables import sums_of_cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
-from queries.packing import codes_dtype
 from queries.query import Query, odd, settings
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
-from queries.vc import VCDimension, search
+from queries.vc import MAX_SEARCH, MAX_SEARCH_TABLE, VCDimension, cells_that_matter, search
 
 MAX_QUERIES = 1 << 18  # of one workload that is listed, before reduction
 MAX_ON_COLUMNS = 1 << 14  # of these where columns have more categories, or rules are over them
@@ -30,8 +29,6 @@ MAX_TABLES = 1 << 18  # of one workload
 LESS = "use fewer columns, or a smaller width where the class has one"
 MAX_CELLS_STATED = 1 << 27  # of the tables of one workload
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
-MAX_SEARCH = 1 << 11  # queries, and
-MAX_SEARCH_TABLE = 1 << 20  # entries of their table, that a VC dimension is searched on
 
 __all__ = ["MAX_MATRIX", "MAX_QUERIES", "Query", "QueryClass", "Union", "Workload"]
 
@@ -84,9 +81,24 @@ class Workload:
         queries: Iterable[Query],
         tables: Iterable[tuple[int, ...]] = (),
     ) -> "Workload":
-        """Keep one of each group of queries with equal errors, in the first one's place, and no constant.
+        """
+        Keep one of each group of queries with equal errors, in the first one's place, and no constant.
 
-        `tables` are sets of columns, of whose tables every cell is a query.
+        Parameters
+        ----------
+        domain
+            The universe.
+        text
+            The workload as its class writes it.
+        queries
+            Those that are held one by one.
+        tables
+            Sets of columns, of whose tables every cell is a query, too; they come before `queries`.
+
+        Raises
+        ------
+        ValueError
+            Rules that take long to enforce on these columns, or a common denominator of 2^62 or more.
         """
         sets, given = list(tables), list(queries)
         looked_at = () if domain.valid is None else (query.columns(domain) for query in given)
@@ -313,7 +325,7 @@ class QueryClass(ABC):
         low, high = self.vc_bounds(domain)
         if low < high and stated <= MAX_SEARCH:
             queries = tuple(self.queries(domain))
-            cells = _cells_that_matter(domain, queries, MAX_SEARCH_TABLE // stated)
+            cells = cells_that_matter(domain, queries, MAX_SEARCH_TABLE // stated)
             if cells is not None:
                 table = np.array([query.on(domain, cells) for query in queries], dtype=bool)
                 return search(table, low, high)
@@ -363,21 +375,6 @@ class Union(QueryClass):
         """Yield the queries of each part in turn."""
         for part in self.parts:
             yield from part.queries(domain)
-
-
-def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Codes | None:
-    """Return cells, shape (r, C), on which the queries take all their values; None: more than `most`."""
-    if domain.valid is not None:
-        return domain.table() if domain.listable and domain.size <= most else None
-    columns = sorted({c for query in queries for c in query.columns(domain)})
-    count = math.prod(domain.sizes[c] for c in columns)
-    if count > most:
-        return None
-    settings = np.arange(count)
-    cells = np.zeros((count, len(domain.sizes)), dtype=np.int64)
-    for c in reversed(columns):
-        settings, cells[:, c] = np.divmod(settings, domain.sizes[c])
-    return cells.astype(codes_dtype(domain.sizes))
 
 
 def _mean_square(domain: Domain, query: Query, negated: bool = False) -> Fraction:

@@ -11,7 +11,7 @@ import numpy as np
 from queries import Column, Domain
 from queries.arrays import Booleans, Floats
 from queries.expressions import MAX_LENGTH, Expression, parse, quote, shorten, suggestion
-from queries.rules import Truth, truth_of
+from queries.rule_tables import Truth, truth_of
 from smalldb.mechanisms.recorded_universe import Range, Ranges
 
 MAX_CELLS = 1 << 16  # of the columns that one question looks at

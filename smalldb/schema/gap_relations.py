@@ -9,7 +9,8 @@ import numpy as np
 from queries.expressions import parse, shorten, suggestion
 from queries.names import find, nearest
 from queries.relations import Relation
-from queries.rules import Rule, compiled
+from queries.rule_tables import compiled
+from queries.rules import Rule
 from smalldb.schema.comparisons import Comparisons
 from smalldb.schema.schema_columns import Column
 
