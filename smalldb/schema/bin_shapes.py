@@ -106,7 +106,27 @@ def drawable(kind: Binned, code: int) -> tuple[int, int]:
 
 
 def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
-    """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
+    """
+    Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    code
+        The bin.
+    count
+        How many are drawn.
+    shape
+        Of the column's released rows.
+    source
+        Where random bits come from.
+
+    Returns
+    -------
+    sequence of int
+        Steps of the kind's grid, which `kind.at` turns into values.
+    """
     first, last = drawable(kind, code)
     if last - first >= 1 << _DIGITS:
         return uniform_between(first, last, count, source)

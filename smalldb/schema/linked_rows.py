@@ -53,7 +53,16 @@ class CodedTable:
 @final
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Two related tables of which nothing is refused: codes of both, and the parent of each child."""
+    """
+    Two related tables of which nothing is refused: codes of both, and the parent of each child.
+
+    Attributes
+    ----------
+    parents, children
+        Shapes (n, C) and (m, D): codes of the columns that are no keys.
+    of
+        Shape (m,): which row of `parents` each child belongs to.
+    """
 
     parents: Integers
     children: Integers
@@ -226,7 +235,23 @@ def linked_keys(coded: Mapping[str, CodedTable], schema: RelatedSchema) -> tuple
 
 
 def coded_rows(table: Any, schema: Schema, keys: Sequence[str]) -> CodedTable:
-    """Read a table row by row; what is wrong with its rows is in the result. Errors as `check_columns`."""
+    """
+    Read a table row by row; what is wrong with its rows is in the result.
+
+    Parameters
+    ----------
+    table
+        Of pandas and its kin, or the path of a file, which must stay as it is meanwhile.
+    schema
+        Of the table.
+    keys
+        The columns by which rows are told apart or linked: they are read as texts.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError
+        The table cannot be read, or has other columns.
+    """
     path: str | None = None
     held: AbstractContextManager[object] = nullcontext()
     if isinstance(table, str | os.PathLike):

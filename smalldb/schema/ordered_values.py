@@ -22,12 +22,22 @@ Steps: TypeAlias = list[int | None]
 
 
 def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dict[int, Steps]:
-    """Choose values for rows of codes, shape (r, C), that keep all orders, exactly.
+    """
+    Choose values for rows of codes that keep all orders, exactly.
 
     The values of a row are uniform in their bins, independent but for the orders: where they break one, all
     of the row are drawn again. What 16 draws have not brought in order is drawn column by column, uniform
     among what the columns before leave. Without a source, values are the middles where these keep the orders,
     and otherwise column by column the nearest to the middle.
+
+    Parameters
+    ----------
+    orders
+        Of the schema.
+    codes
+        Shape (r, C): categories of all columns.
+    source
+        Where random bits come from; None: nothing is drawn.
 
     Returns
     -------

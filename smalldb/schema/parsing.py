@@ -5,32 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as File
 from typing import Any
 
-from queries.expressions import joined, parse, shorten, suggestion
-from smalldb.exact.numbers import as_fraction
+from queries.expressions import joined, parse, shorten
 from smalldb.schema.asked import ColumnToLearn, closest, filled
+from smalldb.schema.column_parsing import ID, FaultyColumn, column_of, column_to_learn, id_column, what_learns
 from smalldb.schema.derived import read_derived
-from smalldb.schema.determined import Book, read_book, with_book
+from smalldb.schema.determined import Book, with_book
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.finer_bins import SHARE, FinerBins
 from smalldb.schema.keys import (
     DERIVED,
     FILE,
-    IDS,
-    KEYS,
-    LEARN,
-    MAX_LEARNED,
     MOST_FAULTS,
-    NEEDED,
-    SHARED,
-    SIGNS,
     TOP,
-    UNKNOWN,
     Fault,
     faults_of,
     texts_of,
 )
-from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
-from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import MAX_TEXT, Faults, Path, item_lines, key_lines, toml_of, with_lines
 from smalldb.schema.mapping import (
     MAX_CODED,
@@ -45,7 +34,6 @@ from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
 MOST_LOCATED = 20  # faults of relations that are told with lines of their own: no more are shown
-ID, MAX_ID = "id", 10**12  # of rows
 
 
 def read_schema(path: str) -> Schema:
@@ -95,9 +83,30 @@ def parsed(
     folder: str = "",
     books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """Read a schema, with what was learned or a stand-in for it, and which columns are to learn.
+    """
+    Read the schema of one table, which may have columns that are to learn their categories.
 
-    Code books that were read before, by column, are not read again.
+    Parameters
+    ----------
+    text
+        Of a TOML file.
+    learned
+        By column, the categories that it learned; None: none has learned yet, and something stands in for
+        them.
+    folder
+        Where the files are that it names.
+    books
+        By column, code books that were read before: they are not read again.
+
+    Returns
+    -------
+    schema, asked
+        The schema, and the columns that are to learn.
+
+    Raises
+    ------
+    ValueError
+        It is no TOML, or no schema of one table: names each column, key and line that is wrong.
     """
 
     def lines() -> dict[Path, int]:
@@ -124,7 +133,18 @@ def table_of(
     folder: str = "",
     books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """Read the schema of a table from its TOML, as `parsed`; `lines` tells where its keys stand."""
+    """
+    Read the schema of one table from its TOML, as `parsed` does.
+
+    Parameters
+    ----------
+    given
+        The table of TOML that describes it.
+    lines
+        Tells the line of each of its keys, by the path of the key; called where something is wrong.
+    learned, folder, books
+        As for `parsed`.
+    """
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in faults_of(given, TOP, (("columns",),))]
@@ -140,24 +160,24 @@ def table_of(
         try:
             if isinstance(described, dict) and "derive" in described:
                 if faults := [*faults_of(described, DERIVED, ())]:
-                    raise _Wrong(*faults)
+                    raise FaultyColumn(*faults)
                 computed[name] = described
                 continue
             if isinstance(described, dict) and described.get("kind") == ID:
-                ids.append(_id(name, described))
+                ids.append(id_column(name, described))
                 continue
-            if isinstance(described, dict) and (what := _what_learns(described)) is not None:
-                asked.append(_asked(name, described, what))
+            if isinstance(described, dict) and (what := what_learns(described)) is not None:
+                asked.append(column_to_learn(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
             if name in (books or {}):
                 described = with_book(described, (books or {})[name])
-            columns.append(_column(name, described, folder))
+            columns.append(column_of(name, described, folder))
             if asked and asked[-1].column == name and what == "cuts" and learned is None:
-                _column(name, filled(described, what, closest(columns[-1])), folder)
+                column_of(name, filled(described, what, closest(columns[-1])), folder)
             cells += coded_cells(columns[-1])
             if cells > MAX_CODED:
                 raise ValueError(TOO_LARGE)
-        except _Wrong as error:
+        except FaultyColumn as error:
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
                 wrong.append((told, ("columns", name, key or "")))
@@ -228,164 +248,3 @@ def _file(given: object) -> tuple[FileFormat, list[Fault]]:
         return FileFormat() if wrong else FileFormat(**stated), wrong
     except ValueError as error:  # of two keys together
         return FileFormat(), [Fault(str(error))]
-
-
-class _Wrong(ValueError):
-    """Errors of one column."""
-
-    def __init__(self, *faults: Fault) -> None:
-        super().__init__(*faults)
-        self.faults = faults
-
-
-def _what_learns(given: Mapping[str, Any]) -> str | None:
-    """Tell what a column learns: "values", "cuts" or None."""
-    for kind, what in (("categories", "values"), ("cuts", "cuts")):
-        if given.get("kind") == kind and isinstance(given.get(what), str):
-            return what
-    return None
-
-
-def _asked(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
-    if given[what] != LEARN:
-        raise _Wrong(Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
-    if "share" not in given:
-        example = 'say which, for example share = "1/20"'
-        raise _Wrong(Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
-    if what == "values" and given.get("unknown") not in ("other", "missing"):
-        raise _Wrong(
-            Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
-        )
-    if what == "values" and "groups" in given:
-        raise _Wrong(Fault('values = "learn" and groups do not go together: list the values', "groups"))
-    if "finer" in given:
-        raise _Wrong(Fault(f'{what} = "{LEARN}" and finer do not go together: learn more bins', "finer"))
-    bins = given.get("bins", 0)
-    if what == "cuts" and (
-        not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
-    ):
-        raise _Wrong(Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
-    try:
-        spent = as_fraction(given["share"], "share")
-    except (ValueError, TypeError) as error:
-        raise _Wrong(Fault(str(error), "share")) from error
-    if not 0 < spent < 1:
-        raise _Wrong(Fault("share must be above 0 and below 1", "share"))
-    return ColumnToLearn(name, what, spent, bins)
-
-
-def _column(name: str, given: object, folder: str = "") -> Column:
-    if not isinstance(given, dict):
-        raise _Wrong(Fault("expected a table of what it can hold"))
-    every = SHARED | {key: form for keys in KEYS.values() for key, form in keys.items()}
-    kind = given.get("kind")
-    if not isinstance(kind, str) or kind not in KEYS:
-        near = suggestion(kind, [*KEYS, ID]) if isinstance(kind, str) else ""
-        said = f"kind must be one of {', '.join([*KEYS, ID])}{near}"
-        if kind == "":
-            said = f"fill in the draft: {said}; or list the column in ignore, without a table"
-        raise _Wrong(*faults_of(given, every, ()), Fault(said, "kind"))
-    keys = SHARED | KEYS[kind]
-    wrong = [*faults_of(given, keys, ())]
-    empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
-    wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
-    wrong += [fault for fault in faults_of(given, keys, NEEDED[kind]) if fault not in wrong]
-    if "cuts" in given and "bins" in given and "bins" in keys:
-        wrong.append(Fault("give cuts or bins, not both", "bins"))
-    choices, unknown = UNKNOWN.get(kind, ("missing",)), given.get("unknown")
-    if isinstance(unknown, str) and unknown not in choices:
-        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
-        wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
-    gaps = () if isinstance(given.get("missing"), bool) else texts_of(given, "missing")
-    if gaps is None:
-        wrong.append(Fault("missing must be a list of texts", "missing"))
-    together = texts_of(given, "missing_with")
-    if together is None:
-        wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
-    if wrong:
-        raise _Wrong(*wrong)
-    if "share" in given and "finer" not in given:
-        raise _Wrong(
-            Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
-        )
-    try:
-        made = _BUILD[kind](given)
-        finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
-        return Column(
-            name,
-            made,
-            coding=given.get("coding"),
-            missing=given.get("missing", False) is not False,
-            gaps=gaps or (),
-            unknown=unknown == "missing",
-            dtype=given.get("dtype"),
-            missing_with=together or (),
-            only_if=given.get("only_if"),
-            determines=read_book(name, given["determines"], folder) if "determines" in given else (),
-            description=given.get("description", ""),
-            unit=given.get("unit", ""),
-            finer=finer,
-        )
-    except (ValueError, TypeError) as error:
-        said = str(error)
-        first = said.removeprefix(f"column {name!r}: ").split(" ")[0].rstrip(":")
-        raise _Wrong(Fault(said, first if first in given else None)) from error
-
-
-def _id(name: str, given: Mapping[str, Any]) -> Column:
-    """Return the column of fresh numbers: it is not read, and not measured."""
-    if faults := [*faults_of(given, IDS, ())]:
-        raise _Wrong(*faults)
-    try:
-        return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))
-    except (ValueError, TypeError) as error:
-        raise _Wrong(Fault(str(error), "dtype")) from error
-
-
-def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
-    ends: list[Any] = given["range"]
-    if len(ends) != 2:
-        raise ValueError("range must be a list of two, the lowest and the highest")
-    return ends[0], ends[1]
-
-
-def _numbers(given: Mapping[str, Any]) -> NumberFormat:
-    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
-
-
-def _cuts(given: Mapping[str, Any]) -> Cuts:
-    low, high = _range(given)
-    options = given.get("decimals"), _numbers(given)
-    if "bins" in given:
-        return Cuts.of_bins(given["bins"], low, high, *options)
-    return Cuts(given["cuts"], low, high, *options)
-
-
-def _dates(given: Mapping[str, Any]) -> Dates:
-    low, high = _range(given)
-    if "bins" in given:
-        return Dates.of_bins(given["bins"], low, high, given.get("format"))
-    return Dates(given["cuts"], low, high, given.get("format"))
-
-
-def _times(given: Mapping[str, Any]) -> Times:
-    low, high = _range(given) if "range" in given else ("00:00", "23:59")
-    return Times.of_bins(given["bins"], low, high) if "bins" in given else Times(given["cuts"], low, high)
-
-
-def _integers(given: Mapping[str, Any]) -> Integers:
-    low, high = _range(given)
-    return Integers(low, high, given.get("unknown") == "nearest", _numbers(given))
-
-
-_BUILD: dict[str, Callable[[Mapping[str, Any]], Kind]] = {
-    "bool": lambda given: Flag(given.get("true", ()), given.get("false", ())),
-    "categories": lambda given: Categories(
-        given.get("values", ()), given.get("unknown") == "other", given.get("groups")
-    ),
-    "cuts": _cuts,
-    "integers": _integers,
-    "dates": _dates,
-    "weekdays": lambda given: Weekdays(given.get("format")),
-    "times": _times,
-}

@@ -16,9 +16,23 @@ PERSON: dict[str, Type] = {"person": str, "fixed": (str, list), "most": int, "ca
 
 def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
     """
-    Read the schema of a long table from its TOML; errors as `related_schema.parse_related`.
+    Read the schema of a long table from its TOML.
 
     `person` names the column of ids. The columns in `fixed` are the same in all rows of a person.
+
+    Parameters
+    ----------
+    given
+        The table of TOML that describes it.
+    text
+        The text that it was read from, which tells the lines of keys.
+    folder
+        Where the files are that it names.
+
+    Raises
+    ------
+    Faults
+        Everything that is wrong, a `ValueError`.
     """
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong = [f"{key} does not go with person yet: leave it out" for key in NOT_HERE if key in given]

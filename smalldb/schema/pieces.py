@@ -31,13 +31,26 @@ def tally(
     step: str = "",
     outside: set[int] | None = None,
 ) -> Rows:
-    """Add up rows of codes, shape (r, C), with how often each occurs; memory grows with the distinct rows.
+    """
+    Add up rows of codes; memory grows with the distinct rows.
+
+    Parameters
+    ----------
+    domain
+        The universe.
+    pieces
+        Codes, shape (r, C), and how often each row occurs: whole numbers of at least 0.
+    step
+        What to do next where rows cannot exist: the end of the error.
+    outside
+        The numbers of rules that are known to be broken, to which those that are found are added. It may be
+        filled while pieces are read.
 
     Raises
     ------
     DataError
-        Rows outside the domain's valid cells, with the rules that they break and the next `step`; or rules
-        are `outside`, by their numbers, once all pieces are read; or counts that add up to 2^62 or more.
+        Rows outside the domain's valid cells, with the rules that they break; or rules are `outside` once all
+        pieces are read; or counts that add up to 2^62 or more.
     """
     outside, refused = set() if outside is None else outside, False  # those of all pieces are told
     runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]

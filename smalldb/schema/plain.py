@@ -23,7 +23,23 @@ LEAST = 1 << 20  # bytes of a file for which the kernel is worth loading
 
 
 def begin(file: BinaryIO, lines: int, quote: str = '"') -> bool:
-    """Go behind the first lines of a file, in which the names end; False: one of them is not plain."""
+    """
+    Go behind the first lines of a file, in which the names end.
+
+    Parameters
+    ----------
+    file
+        Open, at its beginning.
+    lines
+        How many of its lines these are.
+    quote
+        The sign of its quotes; empty: it has none.
+
+    Returns
+    -------
+    bool
+        Whether all of them are plain, and end.
+    """
     first = [file.readline() for _ in range(lines)]
     bodies = [line.removesuffix(b"\n").removesuffix(b"\r") for line in first]
     return all(line.endswith(b"\n") for line in first) and not {*b"\r\x00", *quote.encode()} & {
@@ -39,9 +55,25 @@ def plain_pieces(
     separator: str = COMMA,
     form: FileFormat = USUAL,
 ) -> Iterator[Piece]:
-    """Yield the chosen columns, in this order, of the lines from here on, while they are plain.
+    """
+    Yield the chosen columns, in this order, of the lines from here on, while they are plain.
 
     The file is left where the first block begins that is not plain, or at its end.
+
+    Parameters
+    ----------
+    file
+        Open, behind the names.
+    width
+        How many fields each line has.
+    chosen
+        Positions of columns, in the order in which they are handed on.
+    path
+        Its name, for errors.
+    separator
+        Between fields.
+    form
+        The quotes and the encoding of the file.
 
     Raises
     ------

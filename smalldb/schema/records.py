@@ -137,10 +137,19 @@ def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Colle
 
 
 def records(lines: Iterator[str], separator: str = COMMA, quote: str = '"') -> Iterator[Record]:
-    """Yield the records that are not blank, with fields of any length; a fault is the last.
+    """
+    Yield the records that are not blank, with fields of any length; a fault is the last.
 
-    An empty `quote`: there are no quotes. `csv` refuses long fields, by a limit that is the whole process's:
-    these are read by `long_record`.
+    `csv` refuses long fields, by a limit that is the whole process's: these are read by `long_record`.
+
+    Parameters
+    ----------
+    lines
+        Of the file, with their ends; a long one may come in parts.
+    separator
+        Between fields: one sign.
+    quote
+        Around fields; empty: there are no quotes.
     """
     kept: list[str] = []  # the lines of the record that is being read
 
@@ -175,7 +184,20 @@ def signs_of(separator: str, quote: str) -> dict[str, Any]:
 
 
 def long_record(lines: Iterator[str], separator: str, quote: str = '"') -> Record:
-    r"""Read a record of any length as ``csv.reader(lines, delimiter=separator, strict=True)`` does.
+    r"""
+    Read a record of any length as ``csv.reader(lines, delimiter=separator, strict=True)`` does.
+
+    Parameters
+    ----------
+    lines
+        With their ends; as many are read as the record has.
+    separator, quote
+        As for `records`.
+
+    Returns
+    -------
+    list of str, or Fault
+        The fields; or what is wrong, which says nothing of the data.
 
     >>> long_record(iter(['a,"b,\n', 'c"\n']), ",")
     ['a', 'b,\nc']
@@ -221,7 +243,23 @@ def long_record(lines: Iterator[str], separator: str, quote: str = '"') -> Recor
 
 
 def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
-    """Refuse column names that cannot be shown; ValueError."""
+    """
+    Refuse column names that cannot be shown.
+
+    Parameters
+    ----------
+    names
+        As they stand in the file.
+    path
+        Of the file, for errors.
+    form
+        Its encoding is named in errors.
+
+    Raises
+    ------
+    ValueError
+        Bytes that the encoding has not, or a control character.
+    """
     together = "".join(names)
     if not is_text(together):
         wide = together.startswith(("\udcff\udcfe", "\udcfe\udcff"))
@@ -239,7 +277,24 @@ def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
 
 
 def check_header(header: Record, path: str, known: Collection[str], form: FileFormat) -> list[str]:
-    """Return the names of the first record; ValueError: they are none."""
+    """
+    Return the names of the first record.
+
+    Parameters
+    ----------
+    header
+        The first record; a fault where there is none.
+    path, form
+        As for `check_names`.
+    known
+        Names that columns are known to have: a record of nothing but 0, 1, true and false is taken for data,
+        unless all of these are known.
+
+    Raises
+    ------
+    ValueError
+        They are no names, or one stands twice.
+    """
     if isinstance(header, Fault):
         raise ValueError(f"{path} {header.said} (in the first line)")
     check_names(header, path, form)
@@ -287,6 +342,20 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
 
 
 def field_count(line: str, separator: str, quote: str = '"') -> int:
-    """Count the fields of a line; 0: it is not of this separator."""
+    """
+    Count the fields of a line.
+
+    Parameters
+    ----------
+    line
+        One record, with its end.
+    separator, quote
+        As for `records`.
+
+    Returns
+    -------
+    int
+        0: it cannot be read with these signs.
+    """
     found = long_record(iter([line]), separator, quote)
     return 0 if isinstance(found, Fault) else len(found)

@@ -18,10 +18,20 @@ from smalldb.schema.tables import table_pieces
 
 
 def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
-    """Write both ends of every bin of every column, and the gap, in a format, and read them again.
+    """
+    Write both ends of every bin of every column, and the gap, in a format, and read them again.
 
     It looks at the schema alone, so what it refuses is public. Columns with equally many categories make a
     table.
+
+    Parameters
+    ----------
+    schema
+        Of the release.
+    form
+        A format of `table_writers.FORMATS`, such as "csv.gz".
+    file
+        What options state of the file, beside the schema.
 
     Returns
     -------

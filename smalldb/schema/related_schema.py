@@ -117,7 +117,19 @@ class RelatedSchema:
 
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
-    """Read the schema of two tables from its TOML; errors as `related_parsing.parse_related`."""
+    """
+    Read the schema of two tables from its TOML.
+
+    Parameters
+    ----------
+    given, text, folder
+        As for `person_schema.person_schema`.
+
+    Raises
+    ------
+    Faults
+        Everything that is wrong, a `ValueError`.
+    """
     wrong = [said for said, _ in faults_of(given, RELATED, ())]
     for key in ("unit", "tables"):
         if key not in given:

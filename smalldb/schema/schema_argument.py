@@ -70,7 +70,17 @@ def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | 
 
 
 def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
-    """Count the rows of a table of any library, by the schema if there is one; `Rows` are checked.
+    """
+    Count the rows of a table of any library.
+
+    Parameters
+    ----------
+    data
+        The table; `Rows` are checked.
+    domain
+        The universe; None: that of the schema, or each column is one yes/no attribute.
+    schema
+        Codes the table, if there is one.
 
     Raises
     ------

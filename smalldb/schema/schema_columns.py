@@ -373,7 +373,16 @@ class Column:
 def drawn(
     kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
 ) -> list[Value]:
-    """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
+    """
+    Draw independent values of a bin, from its grid; from public choices and released rows alone.
+
+    Parameters
+    ----------
+    kind, code, count, source
+        As for `bin_shapes.drawn_steps`.
+    shape
+        Of the column's released rows; or of their finer bins, where these were released.
+    """
     if isinstance(shape, FinerShape):
         steps: Sequence[int] = shape.drawn_steps(code, count, source)
     else:

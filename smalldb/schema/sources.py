@@ -44,9 +44,20 @@ def duckdb_names(path: str, query: str) -> list[str]:
 
 
 def duckdb_dtypes(path: str, table: str | None = None, query: str | None = None) -> dict[str, object]:
-    """Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data.
+    """
+    Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data.
 
-    Errors as `duckdb_pieces`.
+    Parameters
+    ----------
+    path
+        Of the database.
+    table, query
+        One of the two. A query is run for its columns, without rows.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `duckdb_pieces`.
     """
     duckdb = _imported(path)
     try:

@@ -94,7 +94,19 @@ class Cuts:
         decimals: int | None = None,
         numbers: NumberFormat = PLAIN,
     ) -> "Cuts":
-        """Make bins of equal width; of whole numbers, equally many in each, to within one."""
+        """
+        Make bins of equal width; of whole numbers, equally many in each, to within one.
+
+        Parameters
+        ----------
+        bins
+            How many, from 2 on.
+        low, high
+            The first and the last value. Whole ones, with a whole number for each bin, make bins of whole
+            numbers; others must part into bins whose cuts are decimal numbers.
+        decimals, numbers
+            As for `Cuts`.
+        """
         wanted, first, last = check_bins(bins), as_decimal(low, "range"), as_decimal(high, "range")
         cuts: list[object]
         if first == int(first) and last == int(last) and wanted <= last - first + 1:

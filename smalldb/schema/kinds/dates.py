@@ -99,9 +99,16 @@ class Dates:
 
     @classmethod
     def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
-        """Make bins of equal width, in whole years, days or minutes, to within one; or of the calendar.
+        """
+        Make bins of equal width, or of the calendar.
 
-        `bins` is then a "year", "quarter", "month", "week" (which begins on a Monday) or "day".
+        Parameters
+        ----------
+        bins
+            How many; they are of equal width to within one year, day or minute, which is the unit of the
+            ends. Or a "year", "quarter", "month", "week" (which begins on a Monday) or "day".
+        low, high, form
+            As for `Dates`.
         """
         first, last = as_edge(low, "range"), as_edge(high, "range")
         if isinstance(bins, str):
@@ -247,7 +254,23 @@ def now() -> datetime:
 
 
 def read_date(text: str, form: str | None, timed: bool = False) -> datetime | None:
-    """Read a field, in its own time zone; None: it is no date. Times are passed over if not `timed`."""
+    """
+    Read a field, in its own time zone.
+
+    Parameters
+    ----------
+    text
+        The field.
+    form
+        As `datetime.strptime` reads it, before year-month-day is tried; None: year-month-day alone.
+    timed
+        Whether the time behind a date of year-month-day counts; otherwise it is passed over.
+
+    Returns
+    -------
+    datetime or None
+        None: it is no date.
+    """
     if form is not None:
         for spelled in (text, without_zeros(text)):  # 19991231.0
             with suppress(ValueError, re.error):  # the second: of a form that has a part twice

@@ -25,7 +25,21 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
 
 
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
-    """Refuse cuts that are too many, do not ascend or leave the range."""
+    """
+    Refuse cuts that are too many, do not ascend or leave the range.
+
+    Parameters
+    ----------
+    cuts
+        Values that can be compared, of the measure of the kind.
+    low, high
+        The range: ``low < cuts[0]`` and ``cuts[-1] <= high``.
+
+    Raises
+    ------
+    ValueError
+        Says which of these does not hold.
+    """
     if not 1 <= len(cuts) < MAX_CATEGORIES:
         raise ValueError(f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins")
     if any(a >= b for a, b in pairwise(cuts)):
@@ -35,7 +49,18 @@ def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
 
 
 def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
-    """Name each bin, or for a thermometer what reaches each cut."""
+    """
+    Name each bin, or for a thermometer what reaches each cut.
+
+    Parameters
+    ----------
+    column
+        Its name.
+    cuts
+        As texts, ascending.
+    coding
+        A thermometer has a name for each cut, any other coding one for each bin.
+    """
     reached = [f"{column}>={cut}" for cut in cuts]
     if coding == "thermometer":
         return reached

@@ -63,7 +63,16 @@ class Times:
 
     @classmethod
     def of_bins(cls, bins: object, low: str | time = "00:00", high: str | time = "23:59") -> "Times":
-        """Make bins of equal width, to within a minute."""
+        """
+        Make bins of equal width, to within a minute.
+
+        Parameters
+        ----------
+        bins
+            How many, from 2 on.
+        low, high
+            As for `Times`.
+        """
         first, last = _edge(low, "range") // 60, _edge(high, "range") // 60
         return cls([_text(60 * step) for step in equal_steps(first, last, check_bins(bins))], low, high)
 

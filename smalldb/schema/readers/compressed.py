@@ -64,7 +64,18 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def compress(content: bytes, packed: str, name: str = "table") -> bytes:
-    """Compress the content of a file as its suffix says; the same bytes from the same content."""
+    """
+    Compress the content of a file as its suffix says; the same bytes from the same content.
+
+    Parameters
+    ----------
+    content
+        Of the file.
+    packed
+        ".gz", ".zst" or ".zip"; any other: nothing is done.
+    name
+        Of the file inside a ".zip".
+    """
     match packed:
         case ".gz":
             return gzip.compress(content, _LEVEL, mtime=0)

@@ -66,7 +66,16 @@ class CsvFiles(WithoutCodeBook):
 
 
 def heading(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
-    """Read the first record of a CSV file; errors as `read_heading`."""
+    """
+    Read the first record of a CSV file, which may be compressed; errors as `read_heading`.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    file, known
+        As `form` and `known` of `read_heading`.
+    """
     with open_text(path, file.codec) as text:
         return read_heading(text, path, file, known)
 

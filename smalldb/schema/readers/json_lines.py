@@ -54,10 +54,26 @@ def json_names(path: str) -> list[str]:
 def json_pieces(
     path: str, wanted: Sequence[str], others: Collection[str] | None, signs: Mapping[str, str] | None = None
 ) -> Iterator[Piece]:
-    """Yield the wanted columns of a file of JSON lines, whose records may hold others too (None: any).
+    """
+    Yield the wanted columns of a file of JSON lines.
 
-    Each record is taken or refused by itself, with its keys in any order. A number, not a text, is respelled
-    with its column's decimal sign, if it has one in `signs` that is no point.
+    Each record is taken or refused by itself, with its keys in any order.
+
+    Parameters
+    ----------
+    path
+        Of the file, which may be compressed.
+    wanted
+        Names of columns, in the order in which they are handed on: each record has all of them.
+    others
+        Names that a record may have beside them; None: any.
+    signs
+        By column, its decimal sign: a number, not a text, is respelled with it.
+
+    Raises
+    ------
+    DataError
+        A line that is no such record.
     """
     comma = {name for name, sign in (signs or {}).items() if sign != "."}
     needed = {*wanted}

@@ -1,0 +1,224 @@
+"""The columns of a schema, each read from its table in TOML."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from queries.expressions import suggestion
+from smalldb.exact.numbers import as_fraction
+from smalldb.schema.asked import ColumnToLearn
+from smalldb.schema.determined import read_book
+from smalldb.schema.finer_bins import SHARE, FinerBins
+from smalldb.schema.keys import (
+    IDS,
+    KEYS,
+    LEARN,
+    MAX_LEARNED,
+    NEEDED,
+    SHARED,
+    SIGNS,
+    UNKNOWN,
+    Fault,
+    faults_of,
+    texts_of,
+)
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
+from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.schema_columns import Column
+
+ID, MAX_ID = "id", 10**12  # of rows
+
+
+class FaultyColumn(ValueError):
+    """Errors of one column."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+
+def what_learns(given: Mapping[str, Any]) -> str | None:
+    """Tell what a column learns: "values", "cuts" or None."""
+    for kind, what in (("categories", "values"), ("cuts", "cuts")):
+        if given.get("kind") == kind and isinstance(given.get(what), str):
+            return what
+    return None
+
+
+def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
+    """
+    Read what a column is to learn.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    given
+        Its table in TOML.
+    what
+        "values" or "cuts": the key that says it.
+
+    Raises
+    ------
+    FaultyColumn
+        It cannot be learned so.
+    """
+    if given[what] != LEARN:
+        raise FaultyColumn(Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
+    if "share" not in given:
+        example = 'say which, for example share = "1/20"'
+        raise FaultyColumn(Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
+    if what == "values" and given.get("unknown") not in ("other", "missing"):
+        raise FaultyColumn(
+            Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
+        )
+    if what == "values" and "groups" in given:
+        raise FaultyColumn(Fault('values = "learn" and groups do not go together: list the values', "groups"))
+    if "finer" in given:
+        said = f'{what} = "{LEARN}" and finer do not go together: learn more bins'
+        raise FaultyColumn(Fault(said, "finer"))
+    bins = given.get("bins", 0)
+    if what == "cuts" and (
+        not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
+    ):
+        raise FaultyColumn(Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
+    try:
+        spent = as_fraction(given["share"], "share")
+    except (ValueError, TypeError) as error:
+        raise FaultyColumn(Fault(str(error), "share")) from error
+    if not 0 < spent < 1:
+        raise FaultyColumn(Fault("share must be above 0 and below 1", "share"))
+    return ColumnToLearn(name, what, spent, bins)
+
+
+def column_of(name: str, given: object, folder: str = "") -> Column:
+    """
+    Read a column whose categories are known.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    given
+        Its table in TOML.
+    folder
+        Where the code book is that it may name.
+
+    Raises
+    ------
+    FaultyColumn
+        What is wrong with it: all that is found at once.
+    """
+    if not isinstance(given, dict):
+        raise FaultyColumn(Fault("expected a table of what it can hold"))
+    every = SHARED | {key: form for keys in KEYS.values() for key, form in keys.items()}
+    kind = given.get("kind")
+    if not isinstance(kind, str) or kind not in KEYS:
+        near = suggestion(kind, [*KEYS, ID]) if isinstance(kind, str) else ""
+        said = f"kind must be one of {', '.join([*KEYS, ID])}{near}"
+        if kind == "":
+            said = f"fill in the draft: {said}; or list the column in ignore, without a table"
+        raise FaultyColumn(*faults_of(given, every, ()), Fault(said, "kind"))
+    keys = SHARED | KEYS[kind]
+    wrong = [*faults_of(given, keys, ())]
+    empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
+    wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
+    wrong += [fault for fault in faults_of(given, keys, NEEDED[kind]) if fault not in wrong]
+    if "cuts" in given and "bins" in given and "bins" in keys:
+        wrong.append(Fault("give cuts or bins, not both", "bins"))
+    choices, unknown = UNKNOWN.get(kind, ("missing",)), given.get("unknown")
+    if isinstance(unknown, str) and unknown not in choices:
+        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
+        wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
+    gaps = () if isinstance(given.get("missing"), bool) else texts_of(given, "missing")
+    if gaps is None:
+        wrong.append(Fault("missing must be a list of texts", "missing"))
+    together = texts_of(given, "missing_with")
+    if together is None:
+        wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
+    if wrong:
+        raise FaultyColumn(*wrong)
+    if "share" in given and "finer" not in given:
+        raise FaultyColumn(
+            Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
+        )
+    try:
+        made = _BUILD[kind](given)
+        finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
+        return Column(
+            name,
+            made,
+            coding=given.get("coding"),
+            missing=given.get("missing", False) is not False,
+            gaps=gaps or (),
+            unknown=unknown == "missing",
+            dtype=given.get("dtype"),
+            missing_with=together or (),
+            only_if=given.get("only_if"),
+            determines=read_book(name, given["determines"], folder) if "determines" in given else (),
+            description=given.get("description", ""),
+            unit=given.get("unit", ""),
+            finer=finer,
+        )
+    except (ValueError, TypeError) as error:
+        said = str(error)
+        first = said.removeprefix(f"column {name!r}: ").split(" ")[0].rstrip(":")
+        raise FaultyColumn(Fault(said, first if first in given else None)) from error
+
+
+def id_column(name: str, given: Mapping[str, Any]) -> Column:
+    """Return the column of fresh numbers: it is not read, and not measured."""
+    if faults := [*faults_of(given, IDS, ())]:
+        raise FaultyColumn(*faults)
+    try:
+        return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))
+    except (ValueError, TypeError) as error:
+        raise FaultyColumn(Fault(str(error), "dtype")) from error
+
+
+def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
+    ends: list[Any] = given["range"]
+    if len(ends) != 2:
+        raise ValueError("range must be a list of two, the lowest and the highest")
+    return ends[0], ends[1]
+
+
+def _numbers(given: Mapping[str, Any]) -> NumberFormat:
+    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
+
+
+def _cuts(given: Mapping[str, Any]) -> Cuts:
+    low, high = _range(given)
+    options = given.get("decimals"), _numbers(given)
+    if "bins" in given:
+        return Cuts.of_bins(given["bins"], low, high, *options)
+    return Cuts(given["cuts"], low, high, *options)
+
+
+def _dates(given: Mapping[str, Any]) -> Dates:
+    low, high = _range(given)
+    if "bins" in given:
+        return Dates.of_bins(given["bins"], low, high, given.get("format"))
+    return Dates(given["cuts"], low, high, given.get("format"))
+
+
+def _times(given: Mapping[str, Any]) -> Times:
+    low, high = _range(given) if "range" in given else ("00:00", "23:59")
+    return Times.of_bins(given["bins"], low, high) if "bins" in given else Times(given["cuts"], low, high)
+
+
+def _integers(given: Mapping[str, Any]) -> Integers:
+    low, high = _range(given)
+    return Integers(low, high, given.get("unknown") == "nearest", _numbers(given))
+
+
+_BUILD: dict[str, Callable[[Mapping[str, Any]], Kind]] = {
+    "bool": lambda given: Flag(given.get("true", ()), given.get("false", ())),
+    "categories": lambda given: Categories(
+        given.get("values", ()), given.get("unknown") == "other", given.get("groups")
+    ),
+    "cuts": _cuts,
+    "integers": _integers,
+    "dates": _dates,
+    "weekdays": lambda given: Weekdays(given.get("format")),
+    "times": _times,
+}
