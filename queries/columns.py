@@ -126,12 +126,19 @@ class Column:
         ordered: bool = False,
         cuts: Iterable[int | float | str | Decimal] = (),
     ) -> "Column":
-        """Make a column of labelled categories with attributes of one's own.
+        """
+        Make a column of labelled categories with attributes of one's own.
 
         Parameters
         ----------
+        name, labels
+            Of the column, and of its categories in their order.
+        attributes
+            Names of the attributes; no other column has one of them.
         table
             Shape (categories, attributes), 0/1: which attributes hold in each category.
+        ordered
+            Whether the categories ascend.
         cuts
             Ascending numbers, exact as texts or `Decimal`, or dates in ISO form: the first categories are the
             bins that these make (a category for gaps may follow). A predicate then calls such a category by

@@ -79,7 +79,13 @@ class Conjunctions(QueryClass):
 
 @dataclass(frozen=True, slots=True)
 class Disjunctions(QueryClass):
-    """ORs of up to `width` attributes; without `exactly`, the empty disjunction FALSE is stated too.
+    """
+    ORs of up to `width` attributes; without `exactly`, the empty disjunction FALSE is stated too.
+
+    Parameters
+    ----------
+    width, exactly
+        As for `Conjunctions`.
 
     >>> Disjunctions(2, exactly=True).workload(Domain(["a", "b"])).labels
     ('a | b',)
@@ -118,10 +124,18 @@ class Disjunctions(QueryClass):
 
 @dataclass(frozen=True, slots=True)
 class Marginals(QueryClass):
-    """All cells of every table of up to `width` columns (`exactly`: of that width alone).
+    """
+    All cells of every table of up to `width` columns (`exactly`: of that width alone).
 
     Of yes/no columns the cells of a table are the conjunctions with negations, so the class is then
     ``Conjunctions(width, negations=True)`` under the name that statistics gives it.
+
+    Parameters
+    ----------
+    width
+        The most columns of a table, at least 1.
+    exactly
+        Whether each table has `width` columns, and no fewer.
 
     >>> Marginals(1).workload(Domain(["a", "b"])).labels
     ('a', 'b')

@@ -12,7 +12,13 @@ from queries.workload import QueryClass
 
 @dataclass(frozen=True, slots=True)
 class Parities(QueryClass):
-    """XORs of up to `width` attributes; without `exactly`, the empty parity (constant 0) is stated too.
+    """
+    XORs of up to `width` attributes; without `exactly`, the empty parity (constant 0) is stated too.
+
+    Parameters
+    ----------
+    width, exactly
+        As for `Conjunctions`.
 
     >>> Parities(2).workload(Domain(["a", "b"])).labels
     ('a', 'b', 'a ^ b')

@@ -25,6 +25,9 @@ def audit_contrasts(
 
     Parameters
     ----------
+    workload, epsilon, n, relation
+        The queries, the exact epsilon, the rows of a database (at most so many under add-remove), and who is
+        a neighbour.
     method
         "cube" or "cells", as `ParityPlan.method`; None: what a release would measure.
 

@@ -33,6 +33,8 @@ def solve(
         Shape (tables, outcomes).
     pairs
         Shape (pairs, 2): (x, x') stands for P(y | x) <= exp(epsilon) P(y | x').
+    epsilon
+        A float: the answers are made exact by `certified` and `made_private`.
     seconds
         How long the solver may take; None: as long as it does.
 

@@ -31,6 +31,8 @@ def answers_with_costs(
 
     Parameters
     ----------
+    workload, n, relation
+        The queries, the rows of a table (at most so many under add-remove), and who is a neighbour.
     limit
         The cost is the error, or if a limit is given, 1 where the error is larger.
     """

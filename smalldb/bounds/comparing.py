@@ -61,8 +61,20 @@ def comparison(
 
     Parameters
     ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     rows
         Of the small database; by default the best. Theorem 4.5 speaks of its own.
+    candidates
+        As for `sharp`.
     method
         How OPT is bounded: `class_method` knows the one of a class.
     apart

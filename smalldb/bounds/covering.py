@@ -41,6 +41,8 @@ def covering_radius(
         their shares is halved until the largest error at a corner (low) and the least of all errors that some
         one small database has on a whole part (high) differ by `tolerance`, relatively. Where 2^17 parts are
         not enough, what is known then is returned.
+    tolerance
+        An exact number above 0; looked at where no n is given.
 
     Raises
     ------

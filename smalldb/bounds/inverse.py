@@ -32,10 +32,20 @@ def sharp_data(
 
     Parameters
     ----------
-    rows : int, optional
-        Those of the release; by default the best (a method of closed form only).
+    error
+        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     candidates, method
         As for `sharp`.
+    rows : int, optional
+        Those of the release; by default the best (a method of closed form only).
 
     Raises
     ------
@@ -170,10 +180,20 @@ def sharp_attributes(
 
     Parameters
     ----------
+    error
+        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
+    n
+        Rows of the data, at least 1.
     size_of : callable
         d to (cells, queries) of the class over d attributes; neither falls as d rises.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     rows, candidates, method
         As for `sharp_data`.
+    most
+        Where the search ends.
 
     Examples
     --------

@@ -148,6 +148,16 @@ def proposition_4_4(
 
     Parameters
     ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     alpha : exact number in (0, 1), optional
         By default the best one, (4 ln N ln J / (epsilon n))^(1/3), even where that passes 1.
 

@@ -41,6 +41,8 @@ def failure(
         How many candidates: at least 1, and at least 0.
     gap : exact number
         In the units of the utility, above 0.
+    epsilon
+        Of the draw; an exact number above 0.
     n : int, optional
         Rows of the data, for the utility -error, whose sensitivity is 1/n.
     sensitivity : exact number, optional
@@ -82,6 +84,8 @@ def gibbs(
         A share of the rows, from 0 to 1; with a `sensitivity`, the least loss -u, in the units of u.
     total, best : int
         How many candidates there are, and how many err by at most `optimum`; at least 1.
+    epsilon
+        Of the draw; an exact number above 0.
     n : int, optional
         Rows of the data, for the utility -error, whose sensitivity is 1/n.
     sensitivity : exact number, optional

@@ -84,6 +84,8 @@ def packing_parities(
 
     Parameters
     ----------
+    n, epsilon, beta, moves
+        As for `packing`.
     attributes : int
         d, all of them yes/no, up to 100,000; the universe is the whole cube.
     width : int

@@ -40,6 +40,18 @@ def sharp(
 
     Parameters
     ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    rows
+        m, the rows of the small database.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     candidates : {"multisets", "tuples"}
         |R| is C(N + m - 1, m), or N^m for ordered rows; the first is false for the second.
     method : {"least", "hoeffding", "rounding", "binomial", "thresholds", "one-way", "intervals"}

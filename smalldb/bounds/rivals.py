@@ -42,6 +42,16 @@ def mwem(
 
     Parameters
     ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     rounds
         T; by default that at the bottom of the valley, up to 10^6.
 
@@ -77,6 +87,16 @@ def private_multiplicative_weights(
 
     Parameters
     ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
     rounds
         T; by default that at the bottom of the valley, up to 10^6.
     """

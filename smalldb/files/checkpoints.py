@@ -198,12 +198,15 @@ def finished(
     threads: int | None = None,
     checkpoint: Checkpoint[R] | None = None,
 ) -> Iterator[tuple[int, R]]:
-    """Yield the index and the result of each part, each exactly once, in any order.
+    """
+    Yield the index and the result of each part, each exactly once, in any order.
 
     Parameters
     ----------
     function
         Of a part, the same result whenever and wherever it is called; picklable where the executor needs it.
+    parts
+        What `function` takes; the index of a part is its position here.
     executor
         Runs the parts. One that it loses (a worker died) is run again here, with a warning; what fails here
         too is an error.

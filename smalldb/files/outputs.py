@@ -261,10 +261,13 @@ def _drop(begun: Path) -> None:
 
 
 def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) -> None:
-    """Remove what killed processes have begun for a place: nobody holds it.
+    """
+    Remove what killed processes have begun for a place: nobody holds it.
 
     Parameters
     ----------
+    path
+        The place; what was begun stands beside it.
     ending, flags
         Of what was begun: its last letters, and how it is opened to be locked.
     remove

@@ -49,6 +49,8 @@ class AskedCells:
 
         Parameters
         ----------
+        measurements, columns
+            What was released, and the positions of the columns, ascending.
         arrays
             Shaped by the sizes of the columns.
 

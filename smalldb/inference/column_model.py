@@ -57,6 +57,8 @@ class ColumnModel:
 
         Parameters
         ----------
+        sizes
+            How many categories each column has.
         measured
             Of each table, its columns, and for each category what it is measured with.
         shares

@@ -21,6 +21,8 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
 
     Parameters
     ----------
+    measurements
+        What was released.
     column
         Its number.
     level

@@ -83,6 +83,8 @@ def impute(
 
     Parameters
     ----------
+    domain
+        The universe; its rules hold in each table.
     measurements
         What was released; their selection is taken as given.
     total

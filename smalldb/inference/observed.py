@@ -106,7 +106,17 @@ class Observed:
 
 
 class Density(NamedTuple):
-    """The log density of noise: -rate times the sum, or the largest, of a kind of deviations."""
+    """
+    The log density of noise: -rate times the sum, or the largest, of a kind of deviations.
+
+    Attributes
+    ----------
+    kind
+        What is added up, a number of `smalldb.kernels.imputing`: `ABSOLUTE` or `SQUARED` deviations; or
+        `LARGEST`, where the largest of all counts.
+    rate
+        Above 0.
+    """
 
     kind: int
     rate: float

@@ -66,6 +66,8 @@ def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: i
 
     Parameters
     ----------
+    measurements
+        What was released.
     rows
         The synthetic table, however it was made of released numbers.
     beta

@@ -194,9 +194,17 @@ def possible(workload: Workload, rows: int) -> bool:
 
 
 class Proposals(NamedTuple):
-    """Uniform candidates, one a trial, with counts in the processing order of the cells.
+    """
+    Uniform candidates, one a trial.
 
-    ``scores`` has shape (trials,), ``candidates`` (trials, N), and ``words`` of 64 random bits (trials, 2).
+    Attributes
+    ----------
+    scores
+        Shape (trials,).
+    candidates
+        Shape (trials, N): counts in the processing order of the cells.
+    words
+        Shape (trials, 2): 64 random bits each, which coins are thrown with.
     """
 
     scores: Integers

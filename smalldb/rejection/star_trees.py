@@ -76,10 +76,13 @@ class StarRelaxation:
     def build(
         cls, target: Target, tree: Tree, threshold: int, nodes: Nodes, keys: Words, values: Floats
     ) -> "StarRelaxation":
-        """Weigh the states of the hubs.
+        """
+        Weigh the states of the hubs.
 
         Parameters
         ----------
+        target, tree, threshold
+            What it is the relaxation for; the tree is a star.
         nodes
             With the boxes of the threshold.
         keys, values

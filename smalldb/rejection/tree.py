@@ -9,7 +9,8 @@ BROAD = 3  # parents
 
 @dataclass(frozen=True)
 class Tree:
-    """A k-tree over the attributes, or a forest of them.
+    """
+    A k-tree over the attributes, or a forest of them.
 
     A node is a position in the order. Its clique is itself and its parents; any set of attributes within some
     clique is within the clique of its own last node.
@@ -20,6 +21,8 @@ class Tree:
         The attribute of each node.
     parents
         Earlier nodes, ascending; all within the clique of one earlier node.
+    holders
+        Of each node, the first earlier one whose clique holds its parents; None: it has none.
     """
 
     order: tuple[int, ...]

@@ -22,14 +22,21 @@ Histograms: TypeAlias = dict[str, Integers]
 def gather_finer(
     schema: Schema, counts: str | None, histograms: Histograms, pieces: Iterator[Piece]
 ) -> Iterator[Piece]:
-    """Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
+    """
+    Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
 
     Gaps are left out, and fields that have no category: the reading of the table refuses them.
 
     Parameters
     ----------
+    schema
+        Its columns with finer bins are counted.
     counts
         Name of one more column behind those of the schema, which says how often each row occurs.
+    histograms
+        By their names, how many rows are in each finer bin: filled as the pieces go by. Private.
+    pieces
+        Columns of fields in the order of the schema, and how often each row occurs; None: once.
 
     Raises
     ------

@@ -190,14 +190,27 @@ def streamed(
     progress: bool = False,
 ) -> Stream:
     """
-    Draw so many tables of n rows, or of so many of these: see `Release.tables`.
+    Draw tables of n rows, or of fewer of these: see `Release.tables`.
 
     Parameters
     ----------
+    measurements
+        What they follow from.
     n
-        Of the data; None: as many as were released.
+        Rows of the data; None: as many as were released.
     near
         The synthetic rows, shape (m, C).
+    count
+        How many tables, at least 1.
+    rows
+        Of each table, a random sample of the n; None: all of them.
+    rng, pseudo_rows, method, progress
+        As for `Release.tables`.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range, or measurements that no tables can be drawn from; both are public.
     """
     for name, value in (("the number of tables", count), ("rows", 1 if rows is None else rows)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -50,12 +50,15 @@ _ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 def shared(
     schema: OpenSchema, settings: Mapping[str, Any]
 ) -> tuple[tuple[Learned, ...], dict[str, Fraction | None]]:
-    """Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
+    """
+    Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
 
     Both are public, so that they can be refused and paid before the data are read.
 
     Parameters
     ----------
+    schema
+        Says which columns learn, and for which share.
     settings
         Of the whole release, as for `smalldb.plan`.
 
@@ -94,7 +97,8 @@ def learn(
     source: BitSource | Journal,
     fits: Callable[[Schema], F],
 ) -> tuple[Schema, F]:
-    """Learn the categories a schema asks for. It was paid for, so it ends with a schema, whatever is found.
+    """
+    Learn the categories a schema asks for. It was paid for, so it ends with a schema, whatever is found.
 
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
     what nobody has. Categories with which the release could not be made (too many of them for the queries or
@@ -102,10 +106,14 @@ def learn(
 
     Parameters
     ----------
+    schema
+        Says which columns learn.
     texts
         Of the columns that learn: see `gather`.
     costs
         What each column spends, in the order of `schema.asked`: see `shared`.
+    neighbours
+        The relation: replacing a row is two steps of adding or removing one.
     source
         Where random bits come from; or a journal that has a source, and perhaps what was learned before.
     fits

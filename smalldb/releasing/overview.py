@@ -24,7 +24,16 @@ Line = tuple[str, str, str, float]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A row of the summary: what it is called in the long table, and for people."""
+    """
+    A row of the summary.
+
+    Attributes
+    ----------
+    name
+        In the long table.
+    said
+        For people.
+    """
 
     name: str
     said: str

@@ -77,20 +77,23 @@ def carry_out(
     ledger: Ledger | Callable[[Record], Ledger] | None = None,
     destination: Destination | None = None,
 ) -> Release:
-    """Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget.
+    """
+    Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget.
 
     Parameters
     ----------
+    source
+        The table, before it is read.
     queries, settings
         As `smalldb.plan`; categories that are to be learned take their shares of epsilon and delta.
     ready
         A plan that was made before for this universe, in place of both.
+    middle, bits, progress, executor, checkpoint
+        As `smalldb.release`.
     ledger
         The budget; or what opens it for the record of the release that is foreseen, or refuses.
     destination
         Where the release goes; None: to the caller.
-    middle, bits, progress, executor, checkpoint
-        As `smalldb.release`.
 
     Raises
     ------
@@ -220,7 +223,8 @@ def carried_out(
     running: Running,
     finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Release:
-    """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source.
+    """
+    Release by a plan that is paid and fits the rows; the synthetic table is like that of the source.
 
     Parameters
     ----------
@@ -236,6 +240,8 @@ def carried_out(
         What was drawn before, and where what is drawn now is kept.
     running
         How it runs: progress and an executor.
+    finer
+        By column, the noisy counts of finer bins, as released; None: there are none.
     """
     drawn = drawn_by(plan, rows, journal, running)
     schema, domain, codes = source.schema, source.domain, drawn.codes

@@ -245,6 +245,8 @@ def with_measurements(
 
     Parameters
     ----------
+    record, measurements
+        The record without them, and what was released.
     plan
         Of the release.
     rows

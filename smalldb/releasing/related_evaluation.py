@@ -68,6 +68,8 @@ def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> Relate
     ----------
     real, synthetic
         Tables as `release_related` takes them; or such that were read.
+    schema
+        Of both tables.
 
     Raises
     ------

@@ -54,10 +54,16 @@ def related_record(
 
     Parameters
     ----------
+    schema, plan
+        Of both tables, and of their release.
     epsilon
         That was asked for.
+    neighbours
+        The relation, of parents.
     n
         The number of parents where it is public.
+    private
+        Whether the randomness is the operating system's.
     released
         What was released; None: nothing yet.
     """

@@ -155,11 +155,13 @@ def release_related(
     ----------
     tables
         By the names of the schema, tables of pandas and its kin or paths of files; or one long table.
-    settings
-        epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
+    schema
+        Of both tables.
     rng, seed, ledger
         As `smalldb.release`; of a ledger also what opens it for the record that is foreseen. It is paid once
         all was read, before the first draw: a run that is killed then has paid, and does not go on.
+    settings
+        epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
 
     Raises
     ------

@@ -74,6 +74,8 @@ def plot_bounds(setting: Setting, axis: str, form: str) -> bytes:
 
     Parameters
     ----------
+    setting
+        The public numbers.
     axis
         n, epsilon or rows.
     form

@@ -114,6 +114,8 @@ def foretold(plan: Plan, other: Plan | str) -> str:
 
     Parameters
     ----------
+    plan
+        It is told.
     other
         The plan with a delta if this one has none, or without its own; or why there is none.
     """

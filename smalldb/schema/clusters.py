@@ -21,6 +21,8 @@ def count_on_cluster(table: object, schema: Schema) -> Rows:
     ----------
     table
         A DataFrame of Spark (``pyspark.sql``) or of Dask (``dask.dataframe``).
+    schema
+        Of the table: its columns are found by their names.
 
     Raises
     ------

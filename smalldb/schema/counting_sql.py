@@ -179,6 +179,8 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 
     Parameters
     ----------
+    schema
+        Whose bins they are.
     dialect
         "sqlite", "duckdb", "postgres", "spark", "bigquery" or "snowflake".
     table
@@ -214,12 +216,15 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 
 
 def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, str]:
-    """Return the query that counts a table inside its database, and the name of its column of counts.
+    """
+    Return the query that counts a table inside its database, and the name of its column of counts.
 
     Parameters
     ----------
     path
         A database: its file, or its URL.
+    schema
+        Whose bins they are.
     table
         The name of a table or view, of which a point parts that of a schema, or a query.
 

@@ -71,7 +71,16 @@ MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
 class Fault(NamedTuple):
-    """What is wrong, and with which key."""
+    """
+    What is wrong with a table of TOML.
+
+    Attributes
+    ----------
+    said
+        In one line.
+    key
+        With which of its keys; None: with the whole of it.
+    """
 
     said: str
     key: str | None = None

@@ -46,7 +46,16 @@ def is_order(text: str) -> bool:
 
 
 class Pair(NamedTuple):
-    """Two columns, by their numbers, of which the first is not above the second; `strict`: it is below."""
+    """
+    Two columns, of which the first is not above the second.
+
+    Attributes
+    ----------
+    low, high
+        Their numbers.
+    strict
+        Whether the first is below the second.
+    """
 
     low: int
     high: int
@@ -78,7 +87,16 @@ class Path(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order that a schema states; of a chain each two neighbours."""
+    """
+    An order that a schema states.
+
+    Attributes
+    ----------
+    text
+        As it stands there: "born <= married < died".
+    pairs
+        Of a chain each two neighbours.
+    """
 
     text: str
     pairs: tuple[Pair, ...]

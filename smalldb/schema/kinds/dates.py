@@ -38,7 +38,18 @@ Day = int | str | date
 
 
 class Edge(NamedTuple):
-    """A year, month, day or time of the calendar."""
+    """
+    A year, month, day or time of the calendar.
+
+    Attributes
+    ----------
+    text
+        As it is written: "2000", "2000-04", "2000-04-01" or "2000-04-01T12:30".
+    start
+        Its first moment.
+    last
+        Its last day, or its last second.
+    """
 
     text: str
     start: datetime

@@ -25,12 +25,17 @@ def is_query(text: str) -> bool:
 
 
 def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
-    """Return the name of the table that is meant; None: `file` states a query.
+    """
+    Return the name of the table that is meant; None: `file` states a query.
 
     Parameters
     ----------
+    file
+        What is stated of the file.
     tables
         Tells the names of all tables, where none is stated.
+    path
+        Of the file, for errors.
 
     Raises
     ------
