@@ -80,7 +80,21 @@ class Cells:
         return counts if self.dropped is None else counts[self.kept]
 
     def in_order(self, domain: Domain, table: npt.NDArray[Entry]) -> npt.NDArray[Entry]:
-        """Put a table, shaped by the categories of its columns, in the order of queries: shape (cells,)."""
+        """
+        Put a table in the order of queries, in which yes comes first.
+
+        Parameters
+        ----------
+        domain
+            Of the columns.
+        table
+            Shaped by the numbers of categories of the columns.
+
+        Returns
+        -------
+        array
+            Shape (cells,).
+        """
         yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
         return np.flip(table, yes_first).reshape(-1)
 

@@ -46,9 +46,17 @@ Factor = tuple[tuple[int, ...], npt.NDArray[Any]]  # columns, and a table over t
 
 
 def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
-    """Return how many rows keep all rules, exactly; None where a table on the way passes 2^20 cells.
+    """
+    Return how many rows keep all rules, exactly; None where a table on the way passes 2^20 cells.
 
     Columns are summed out one by one, the cheapest first (variable elimination).
+
+    Parameters
+    ----------
+    rules
+        All of the domain's.
+    sizes
+        Of all columns of the domain.
     """
     order, joints = _order(rules, sizes, ())
     widest = _widest(joints, sizes)
@@ -205,9 +213,20 @@ def _projection(part: Part, keep: tuple[int, ...]) -> Booleans:
 
 
 def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64] | None:
-    """List the cells of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
+    """
+    List the cells of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
 
     None, too, where cells are so many that they have no numbers.
+
+    Parameters
+    ----------
+    rules, sizes
+        As for `count`.
+
+    Returns
+    -------
+    array or None
+        Ascending numbers of cells.
     """
     if prod(sizes) > MAX_NUMBERED:
         return None
@@ -229,7 +248,14 @@ def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64]
 
 
 def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
-    """Return what all rules together say of each column, and of each pair beyond that."""
+    """
+    Return what all rules together say of each column, and of each pair beyond that.
+
+    Parameters
+    ----------
+    rules, sizes
+        As for `count`.
+    """
     members = sorted({c for rule in rules for c in rule.columns})
     alone = {c: projected(rules, sizes, (c,))[0] for c in members}
     found = [Rule((c,), allowed) for c, allowed in alone.items() if not allowed.all()]

@@ -20,7 +20,14 @@ COARSE = 64  # stationary points that are looked at first
 
 
 def slack(eps: float, releases: int) -> float:
-    """Return the factor by which rounding may make one of the two deltas below too small."""
+    """
+    Return the factor by which rounding may make one of the two deltas below too small.
+
+    Parameters
+    ----------
+    eps, releases
+        As for `pure_delta`.
+    """
     return 1 + 1e-12 * (releases + 10) + 8 * ULPS * releases * eps
 
 

@@ -78,6 +78,18 @@ def pure_curve(eps: Floats, order: float) -> Floats:
     Renyi divergence of order a of randomised response, the largest of any eps-DP pair.
 
     It is ln(cosh((a - 1/2) eps) / cosh(eps / 2)) / (a - 1).
+
+    Parameters
+    ----------
+    eps
+        Shape (kinds,): distinct epsilons, rounded up.
+    order
+        a, above 1.
+
+    Returns
+    -------
+    array
+        Shape (kinds,): the divergence of one release of each, in nats.
     """
     near = np.where(order * eps < LARGE, eps, 0.0)
     lifted = 2 * np.sinh(order * near / 2) * np.sinh((order - 1) * near / 2) / np.cosh(near / 2)
@@ -92,6 +104,16 @@ def range_curve(eps: Floats, order: float) -> Floats:
     The worst pair has log ratios t and t - eps for the t in [0, eps] that maximises a convex combination, so
     rounds chosen adaptively lose no more than the sum. With F(x) = ln(sinh(x) / x), the divergence there is
     (a F(a eps / 2) - (a - 1) F((a - 1) eps / 2) - F(eps / 2)) / (a - 1): two rises of F.
+
+    Parameters
+    ----------
+    eps, order
+        As for `pure_curve`; `eps` holds ranges.
+
+    Returns
+    -------
+    array
+        Shape (kinds,): the divergence of one release of each, in nats.
     """
     half = np.minimum(eps, LARGE) / 2
     above = order - 1
@@ -205,7 +227,16 @@ def range_mu(eps: Floats, counts: Floats) -> float:
 
 
 def gaussian_delta(total: float, mu: float) -> float:
-    """Return the delta of mu-Gaussian differential privacy (Dong, Roth and Su 2022, Corollary 2.13)."""
+    """
+    Return the delta of mu-Gaussian differential privacy (Dong, Roth and Su 2022, Corollary 2.13).
+
+    Parameters
+    ----------
+    total
+        Epsilon, at least 0.
+    mu
+        Above 0: the mean of one of two normal laws of variance 1, which are to be told apart.
+    """
     from scipy.special import log_ndtr
 
     first, second = log_ndtr(-total / mu + mu / 2), total + log_ndtr(-total / mu - mu / 2)

@@ -71,11 +71,25 @@ class Profile:
 
         The draws are of this instance, on one table. Convolutions take some (releases x 2 m D)^2 steps for
         each law.
+
+        Parameters
+        ----------
+        epsilon
+            Exact, at least 0.
+        releases
+            How many draws, at least 1.
         """
         return min(1.0, float_above(self.enclosed(epsilon, releases)[1]))
 
     def enclosed(self, epsilon: Number, releases: int = 1) -> Enclosure:
-        """Return (low, high) of that delta, which agree to at least 25 digits."""
+        """
+        Return (low, high) of the delta of `delta`, which agree to at least 25 digits: exact fractions.
+
+        Parameters
+        ----------
+        epsilon, releases
+            As for `delta`.
+        """
         exact, releases = as_fraction(epsilon, "epsilon"), whole(releases, "releases")
         if exact < 0:
             raise ValueError("epsilon must be at least 0")
@@ -93,7 +107,16 @@ class Profile:
         return self.delta(0, releases)
 
     def epsilon_for(self, delta: Number, releases: int = 1) -> float:
-        """Return an epsilon for which that many draws are (epsilon, delta)-DP, within 1e-9 of the least."""
+        """
+        Return an epsilon for which that many draws are (epsilon, delta)-DP, within 1e-9 of the least.
+
+        Parameters
+        ----------
+        delta
+            Exact, in (0, 1).
+        releases
+            How many draws, at least 1.
+        """
         allowed = between_0_and_1(delta, "delta")
         low, high = 0.0, nextafter(float(self.epsilon * whole(releases, "releases")), inf)
         if self.enclosed(0, releases)[1] <= allowed:
@@ -109,6 +132,13 @@ class Profile:
 
         The least over all neighbours of their trade-off functions (Dong, Roth and Su 2022), rounded down, to
         within 1e-9. It need not be convex; the f of f-DP is its convex hull.
+
+        Parameters
+        ----------
+        alpha
+            The error of the first kind, an exact number from 0 to 1.
+        releases
+            How many draws, at least 1; times epsilon at most 600.
         """
         level, releases = as_fraction(alpha, "alpha"), whole(releases, "releases")
         if not 0 <= level <= 1:

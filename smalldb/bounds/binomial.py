@@ -40,7 +40,14 @@ def least_rows(alpha: Fraction, queries: int, enough: int) -> int:
 
 @lru_cache(maxsize=256)
 def least_error(rows: int, queries: int) -> Fraction:
-    """Return the least alpha that will do, rounded up to a multiple of 2^-40; the supremum falls in alpha."""
+    """
+    Return the least alpha that will do, rounded up to a multiple of 2^-40; the supremum falls in alpha.
+
+    Parameters
+    ----------
+    rows, queries
+        m, at most `MOST_ROWS`, and J.
+    """
     low, high = 0, _GRID  # nothing errs by more than 1
     while high - low > 1:
         middle = (low + high) // 2

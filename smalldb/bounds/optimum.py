@@ -147,7 +147,16 @@ def hoeffding(ln: Log, queries: int, rows: int) -> Real:
 
 
 def constant(cells: int, method: str) -> Fraction:
-    """Return C, where a class of queries has OPT(m) at most C / m."""
+    """
+    Return C, where a class of queries has OPT(m) at most C / m.
+
+    Parameters
+    ----------
+    cells
+        N.
+    method
+        One of `CLASSES`.
+    """
     return Fraction(cells - 1, cells) if method == "intervals" else Fraction(1, 2)
 
 

@@ -230,7 +230,16 @@ class Release:
         return optimum(ln, self.cells, self.queries, rows, self.method)
 
     def excess(self, ln: Log, rows: int) -> Real:
-        """Enclose max(0, ln((|R| - 1) (1 - beta) / beta)), in nats; 0 where there is no error."""
+        """
+        Enclose max(0, ln((|R| - 1) (1 - beta) / beta)), in nats; 0 where there is no error.
+
+        Parameters
+        ----------
+        ln
+            Takes logarithms, to as many digits as are needed.
+        rows
+            m, the rows of the small database.
+        """
         if self.trivial:
             return Real.of(0, ln.digits)
         odds = (1 - self.beta) / self.beta

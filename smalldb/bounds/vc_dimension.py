@@ -27,6 +27,11 @@ def sauer(*, cells: int, dimension: int) -> int:
 
     Sauer (1972), and Vapnik and Chervonenkis (1971). Exact; it serves as `queries` in every other bound.
 
+    Parameters
+    ----------
+    cells, dimension
+        N and V, at least 1.
+
     Examples
     --------
     >>> sauer(cells=16, dimension=2)

@@ -23,6 +23,13 @@ def below_and_above(measurements: Measurements, term: Term) -> Iterator[tuple[Te
     by the rules. Where whoever has a cause of death is dead, ``cause | age>=80`` is never above
     ``death | age>=80``.
 
+    Parameters
+    ----------
+    measurements
+        What was released; only its tables are looked at, up to `MOST` of them.
+    term
+        What is asked.
+
     Yields
     ------
     Both terms: of the same rows, but what each counts is told by the groups of the table.

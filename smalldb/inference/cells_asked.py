@@ -235,6 +235,16 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
     """
     Return the finest blocks that neither classes nor groups of categories part: of each class, of each group.
 
+    Parameters
+    ----------
+    classes, groups
+        Of each category its class, and its group, numbered from 0.
+
+    Returns
+    -------
+    blocks of classes, blocks of groups
+        Of each class, and of each group, the number of its block.
+
     >>> joined(np.array([0, 0, 1, 1, 2]), [0, 1, 1, 2, 3])
     (array([0, 0, 1]), array([0, 0, 0, 1]))
     """
@@ -251,7 +261,16 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
 
 
 def possible_cells(domain: Domain, part: Marginal) -> Booleans:
-    """Return which cells of a table some row can have, in the shape of its groups."""
+    """
+    Return which cells of a table some row can have, in the shape of its groups.
+
+    Parameters
+    ----------
+    domain
+        Its rules say which rows there can be.
+    part
+        The table, with the groups of categories at which it was measured.
+    """
     allowed = domain.allowed(part.columns)
     for axis, own in enumerate(part.groups):
         allowed = _grouped(allowed, axis, np.asarray(own))

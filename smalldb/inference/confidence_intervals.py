@@ -20,8 +20,10 @@ class Interval(NamedTuple):
 
     Attributes
     ----------
-    estimate, low, high
-        None, None, None: nothing is known, as the number of rows may be 0.
+    estimate
+        A share, a mean, a number of rows, or a difference of these: what was asked.
+    low, high
+        The ends, ``low <= estimate <= high``, in the same unit.
     """
 
     estimate: float
@@ -30,7 +32,16 @@ class Interval(NamedTuple):
 
 
 def margin(noise: Floats, level: Fraction) -> float:
-    """Return what |noise| exceeds with probability 1 - level, from simulated noise; rather too large."""
+    """
+    Return what the size of noise exceeds with probability 1 - level; rather too large.
+
+    Parameters
+    ----------
+    noise
+        Shape (`DRAWS`,): simulated, in the unit of the estimate.
+    level
+        Exact, in (0, 1). The quantile is taken 2.5 standard errors of the simulation further out.
+    """
     chance = float(level) + _SAFE * sqrt(float(level * (1 - level)) / DRAWS)
     rank = min(len(noise) - 1, ceil(chance * len(noise)))
     return float(np.partition(np.abs(noise), rank)[rank])

@@ -46,7 +46,16 @@ def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str
 
 
 def shuffled_within(groups: Integers, seed: int) -> Integers:
-    """Return an order of rows that moves each only among those of its group, shape (rows,)."""
+    """
+    Return an order of rows that moves each only among those of its group, shape (rows,).
+
+    Parameters
+    ----------
+    groups
+        Shape (rows,): the group of each row.
+    seed
+        Of the order.
+    """
     order = np.empty(len(groups), dtype=np.int64)
     order[np.argsort(groups, kind="stable")] = np.lexsort((splitmix64(len(groups), seed), groups))
     return order

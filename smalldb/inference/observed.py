@@ -42,6 +42,13 @@ class Observed:
         """
         Lay out what was released.
 
+        Parameters
+        ----------
+        measurements
+            What was released, of tables and parities.
+        blocks
+            Columns that are moved together.
+
         Raises
         ------
         ValueError
@@ -128,6 +135,13 @@ def density(noise: Noise, order: int = 1) -> Density:
 
     That one has no density in closed form. Each of its entries adds up many products, and no two of them are
     correlated: normal numbers of the same variances stand for them.
+
+    Parameters
+    ----------
+    noise
+        Of released numbers.
+    order
+        How many columns the parity has that the number is of; for Wishart noise alone.
 
     Raises
     ------

@@ -375,7 +375,16 @@ def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, co
 
 
 def expected_trials(found: HeadAndTail, pilot: Integers) -> float:
-    """Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail."""
+    """
+    Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail.
+
+    Parameters
+    ----------
+    found
+        The sampler as it is.
+    pilot
+        Their scores: `pilot_scores`.
+    """
     if found.tail is None:
         return 0.0
     gaps = pilot[pilot >= found.tail] - found.tail

@@ -20,7 +20,16 @@ from smalldb.rejection.tree import Tree, scattered, star
 
 
 def pair_gains(target: Target, threshold: int) -> Floats:
-    """Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d)."""
+    """
+    Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d).
+
+    Parameters
+    ----------
+    target
+        Of the sampler.
+    threshold
+        A score: queries lie within `Target.bounds` of it.
+    """
     rows, d = target.rows, target.attributes
     lows, highs = target.bounds(threshold)
     # the rows of a candidate over the four cells of two attributes, and how many columns they stand for
@@ -52,7 +61,16 @@ def pair_gains(target: Target, threshold: int) -> Floats:
 
 
 def greedy(gains: Floats, width: int) -> Tree:
-    """Grow a tree from the strongest pair: the attribute and parents of most gain next."""
+    """
+    Grow a tree from the strongest pair: the attribute and parents of most gain next.
+
+    Parameters
+    ----------
+    gains
+        Shape (d, d), in nats, symmetric: those of `pair_gains`.
+    width
+        The most parents of a node; 0: no edges.
+    """
     d = len(gains)
     if width == 0 or d == 1:
         return scattered(d)
@@ -79,7 +97,14 @@ def greedy(gains: Floats, width: int) -> Tree:
 
 
 def held_gain(gains: Floats, tree: Tree) -> float:
-    """Return the gains of all pairs that lie in a clique."""
+    """
+    Return the gains, in nats, of all pairs that lie in a clique.
+
+    Parameters
+    ----------
+    gains, tree
+        As for `greedy`, and the tree.
+    """
     return float(sum(gains[clique[-1], parent] for clique in tree.cliques for parent in clique[:-1]))
 
 

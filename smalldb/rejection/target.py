@@ -121,7 +121,21 @@ class Target:
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
 
     def on_cells(self, j: int, attributes: Sequence[int]) -> Integers:
-        """Return D times query j on a row in each cell of some attributes: bits 0, 1, ... of a cell."""
+        """
+        Return D times a query on a row in each cell of some attributes.
+
+        Parameters
+        ----------
+        j
+            The number of the query.
+        attributes
+            Those that it looks at, and perhaps more: they are bits 0, 1, ... of a cell.
+
+        Returns
+        -------
+        array
+            Shape (2^attributes,), int64.
+        """
         table, cells = self.tables[j], np.arange(1 << len(attributes))
         bits = tuple(cells >> attributes.index(a) & 1 for a in table.attributes)
         if table.weights is not None:

@@ -53,7 +53,16 @@ class BinShape:
         return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
 
     def positions(self, code: int, uniform: Floats) -> Floats:
-        """Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers."""
+        """
+        Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers.
+
+        Parameters
+        ----------
+        code
+            The bin; it has rows.
+        uniform
+            Shape (draws,): from 0 to 1.
+        """
         decay = self._decay(code)
         if decay > 0:
             # density exp(-decay t) on 0..1 from the inner edge: decay 2 has its median at .283
@@ -64,7 +73,16 @@ class BinShape:
         return np.asarray(np.interp(uniform * self.counts[code], rising, grid), dtype=np.float64)
 
     def below(self, code: int, at: Floats) -> Floats:
-        """Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1."""
+        """
+        Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1.
+
+        Parameters
+        ----------
+        code
+            The bin; it has rows.
+        at
+            From 0, the lower edge, to 1.
+        """
         decay = self._decay(code)
         if decay > 0:
             nearer = at if code else 1 - at

@@ -156,12 +156,21 @@ class Orders:
         return self.spans[column][code]
 
     def least(self, value: int, pair: tuple[int, int]) -> int:
-        """Return the least value that the second column of a pair can have beside one of the first."""
+        """
+        Return the least value that the second column of a pair can have beside one of the first.
+
+        Parameters
+        ----------
+        value
+            Of the first column, in common units.
+        pair
+            The two columns, by their numbers.
+        """
         step = self.scale[pair[1]]
         return (value // step + 1) * step if self.strict[pair] else -(-value // step) * step
 
     def greatest(self, value: int, pair: tuple[int, int]) -> int:
-        """Return the greatest value that the first column of a pair can have beside one of the second."""
+        """Return the greatest value that the first column can have beside one of the second; see `least`."""
         step = self.scale[pair[0]]
         return (-(-value // step) - 1) * step if self.strict[pair] else value // step * step
 
