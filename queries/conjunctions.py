@@ -55,7 +55,7 @@ class Conjunctions(QueryClass):
         return count_weights(domain, self.width, self.exactly, 2 if self.negations else 1)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return those of `vc_of_subsets`; with negations, also log2 of the literals as a lower bound.
+        """Return the bounds of `vc_of_subsets`; with negations, also log2 of the literals as a lower bound.
 
         At most d: those of all widths shatter no more (Natschlaeger and Schmitt 1996).
         """
@@ -111,7 +111,7 @@ class Disjunctions(QueryClass):
         return count_weights(domain, self.width, self.exactly, 1)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return those of conjunctions: a disjunction is one with cells and values negated."""
+        """Return the bounds of conjunctions: a disjunction is one with cells and values negated."""
         return Conjunctions(self.width, exactly=self.exactly).vc_bounds(domain)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
@@ -170,11 +170,11 @@ class Marginals(QueryClass):
         return cells[-1] if self.exactly else sum(cells)
 
     def stated_weights(self, domain: Domain) -> int:
-        """Return those of the conjunctions with negations."""
+        """Return how many cells the tables of the conjunctions with negations have."""
         return self._conjunctions.stated_weights(domain)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return those of the conjunctions with negations; of other columns log2 of the number stated."""
+        """Return the bounds of conjunctions with negations; of other columns log2 of the number stated."""
         if domain.binary:
             return self._conjunctions.vc_bounds(domain)
         return 0, self.stated(domain).bit_length() - 1

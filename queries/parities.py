@@ -44,7 +44,7 @@ class Parities(QueryClass):
         return 0 if domain.binary else count_weights(domain, self.width, self.exactly, 1)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return those of `vc_of_subsets`; at most d, the dimension over GF(2).
+        """Return the bounds of `vc_of_subsets`; at most d, the dimension over GF(2).
 
         The value is the most check bits of a linear code of length d and covering radius `width`.
         """

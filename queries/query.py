@@ -89,7 +89,7 @@ class Query:
         )
 
     def on(self, domain: Domain, codes: Codes) -> Integers:
-        """Return the same on rows of codes of a domain, shape (r, C)."""
+        """Return ``denominator * f``, as `values` does, on rows of codes of a domain, shape (r, C)."""
         if domain.binary or self.sizes is not None:
             return self.values(codes)
         near = Query(self.label, tuple(range(len(self.attributes))), self.weights, self.denominator)

@@ -98,7 +98,7 @@ class RecordedFiner(TypedDict):
 
 
 class Versions(TypedDict):
-    """What made the release."""
+    """The version of the program that made the release."""
 
     smalldb: str
 

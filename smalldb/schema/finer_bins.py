@@ -98,7 +98,7 @@ class FinerBins:
             raise ValueError(f"finer: {error}") from error
 
     def released(self, counts: Sequence[int], variance: float) -> "FinerBins":
-        """Return them with their counts."""
+        """Return the bins with what was released: a count for each, and the variance of its noise."""
         return replace(self, counts=tuple(counts), variance=variance)
 
     def shape(self, coarse: BinShape) -> "FinerShape | None":

@@ -21,7 +21,7 @@ def belief(before: str, epsilon: Fraction) -> str:
 
 
 def after(before: float, epsilon: Fraction) -> float:
-    """Return the same as a number."""
+    """Return what `belief` says as a number, from 0 to 1."""
     if before >= 1:
         return 1.0
     odds = factor(epsilon) * before / (1 - before)
