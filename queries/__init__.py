@@ -10,10 +10,11 @@ from queries.linear import Linear
 from queries.parities import Parities
 from queries.predicates import Predicates
 from queries.query import Query
+from queries.query_class import QueryClass, Union
 from queries.rows import Rows
 from queries.rules import Rule
 from queries.vc import VCDimension
-from queries.workload import QueryClass, Union, Workload
+from queries.workload import Workload
 
 __all__ = [
     "Column",

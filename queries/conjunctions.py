@@ -10,7 +10,7 @@ from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import quote
 from queries.query import Query
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import product
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.query import Query
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 MOST_ATTRIBUTES = 5  # 15,036 lists; of six there are about 270,000
 

@@ -10,7 +10,7 @@ import numpy as np
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.query import Query
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 # |w_i| up to this give every halfspace of 1, 2, 3, 4 attributes (Muroga 1971), also of those against the last
 LARGEST_WEIGHT = (1, 1, 2, 3)

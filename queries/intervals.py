@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queries.domain import Domain
 from queries.expressions import count_told
 from queries.query import Query
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 MAX_ENTRIES = 1 << 22  # entries of the tables of all queries together: a plan of them takes seconds
 

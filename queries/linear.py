@@ -9,8 +9,8 @@ from hashlib import sha256
 
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.query import Query
+from queries.query_class import QueryClass
 from queries.rows import MAX_TOTAL
-from queries.workload import QueryClass
 
 Weight = int | float | str | Fraction | Decimal
 

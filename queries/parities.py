@@ -7,7 +7,7 @@ from queries.conjunctions import check_width, count_subsets, count_weights, subs
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.query import Query
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import Expression, parse, shorten
 from queries.query import Query
+from queries.query_class import QueryClass
 from queries.rule_tables import Truth, truth_of
-from queries.workload import QueryClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from queries.halfspaces import Halfspaces
 from queries.intervals import Intervals, Thresholds
 from queries.parities import Parities
 from queries.predicates import Predicates
-from queries.workload import QueryClass
+from queries.query_class import QueryClass
 
 MAX_LENGTH = 100_000  # characters of one specification
 

@@ -1,14 +1,12 @@
 """The workload: the queries that are left of classes after reduction."""
 
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, islice
-from typing import NoReturn
+from itertools import accumulate
 
 import numpy as np
 
@@ -20,17 +18,12 @@ from queries.expressions import count_told
 from queries.query import Query, odd, settings
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
-from queries.vc import MAX_SEARCH, MAX_SEARCH_TABLE, VCDimension, cells_that_matter, search
 
 MAX_QUERIES = 1 << 18  # of one workload that is listed, before reduction
-MAX_ON_COLUMNS = 1 << 14  # of these where columns have more categories, or rules are over them
-MAX_WEIGHTS = 1 << 24  # of the queries that are listed; on columns four times as many, which are not held
-MAX_TABLES = 1 << 18  # of one workload
 LESS = "use fewer columns, or a smaller width where the class has one"
-MAX_CELLS_STATED = 1 << 27  # of the tables of one workload
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
 
-__all__ = ["MAX_MATRIX", "MAX_QUERIES", "Query", "QueryClass", "Union", "Workload"]
+__all__ = ["MAX_MATRIX", "MAX_QUERIES", "Query", "Workload"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,138 +238,6 @@ class Workload:
             raise ValueError(f"{self.text}: {self.size} queries are too many to list one by one: {LESS}")
 
 
-class QueryClass(ABC):
-    """A class of queries, stated without a domain; ``a + b`` is the union of two."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """The class as `queries.spec` reads it."""
-
-    @abstractmethod
-    def stated(self, domain: Domain) -> int:
-        """Return how many queries the class states over a domain (nothing is built).
-
-        On the whole cube they are distinct functions, except where a user lists them or in a union.
-        """
-
-    @abstractmethod
-    def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield the queries over a domain."""
-
-    def workload(self, domain: Domain) -> Workload:
-        """Build the reduced workload over a domain.
-
-        Classes of tables (`tables`) are kept so, but where all columns are yes/no and few queries are stated.
-        """
-        stated, listable = self.stated(domain), MAX_QUERIES if domain.free else MAX_ON_COLUMNS
-        if domain.binary and stated <= listable and self.stated_weights(domain) <= MAX_WEIGHTS:
-            return Workload.reduced(domain, self.text, self.queries(domain))
-        parts = [(part, part.tables(domain)) for part in _parts(self)]
-        others = [part for part, sets in parts if sets is None]
-        listed = sum(part.stated(domain) for part in others)
-        if listed > listable or stated > MAX_CELLS_STATED:
-            self._refuse(domain, "queries", stated, listable if listed > listable else MAX_CELLS_STATED)
-        weights = sum(part.stated_weights(domain) for part in others)
-        most = MAX_WEIGHTS if domain.free else 4 * MAX_WEIGHTS
-        if weights > most:
-            self._refuse(domain, "queries with weights", weights, most)
-        tables = list(islice((columns for _, sets in parts for columns in sets or ()), MAX_TABLES + 1))
-        if len(tables) > MAX_TABLES:
-            self._refuse(domain, "tables", None, MAX_TABLES)
-        queries = (query for part in others for query in part.queries(domain))
-        return Workload.reduced(domain, self.text, queries, tables)
-
-    def stated_weights(self, domain: Domain) -> int:
-        """Return how many weights all queries have together; 0 where the class bounds them itself.
-
-        On columns of several categories: how many cells the tables of their columns have. Nothing is built.
-        """
-        return 0
-
-    def tables(self, domain: Domain) -> Iterator[tuple[int, ...]] | None:
-        """Yield the sets of columns of whose tables the class states all cells; None: it is no such class."""
-        return None
-
-    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return what is proved of the VC dimension without a search; at the least log2 of the size."""
-        return 0, self.stated(domain).bit_length() - 1
-
-    def vc_dimension(self, domain: Domain) -> VCDimension:
-        """Return the VC dimension of the queries stated, constants and complements included.
-
-        It is that of functions on the cells that can exist. Where the closed forms do not meet and
-        the table of queries by cells is small, it is searched for, within a fixed budget.
-
-        Raises
-        ------
-        ValueError
-            The class states no queries over this domain, or queries other than 0/1.
-
-        Examples
-        --------
-        >>> from queries import Intervals
-        >>> Intervals().vc_dimension(Domain(["a", "b"]))
-        VCDimension(low=2, high=2, how='closed form')
-        """
-        stated = self.stated(domain)
-        low, high = self.vc_bounds(domain)
-        if low < high and stated <= MAX_SEARCH:
-            queries = tuple(self.queries(domain))
-            cells = cells_that_matter(domain, queries, MAX_SEARCH_TABLE // stated)
-            if cells is not None:
-                table = np.array([query.on(domain, cells) for query in queries], dtype=bool)
-                return search(table, low, high)
-        return VCDimension(low, high, "closed form")
-
-    def _refuse(self, domain: Domain, what: str, stated: int | None, most: int) -> NoReturn:
-        """Refuse more than `most` of what the class states; None: they were not counted further."""
-        word, number = (
-            ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
-        )
-        many = f"more than {most} {what}" if stated is None else f"{count_told(stated)} {what}"
-        limit = "" if stated is None else f", more than {most}"
-        less = LESS.replace("columns", word)
-        raise ValueError(f"{self.text} states {many} over {number} {word}{limit}: {less}")
-
-    def __add__(self, other: "QueryClass") -> "Union":
-        if not isinstance(other, QueryClass):
-            return NotImplemented
-        return Union((*_parts(self), *_parts(other)))
-
-
-@dataclass(frozen=True, slots=True)
-class Union(QueryClass):
-    """The queries of several classes together; written ``a + b``."""
-
-    parts: tuple[QueryClass, ...]
-
-    @property
-    def text(self) -> str:
-        """The parts, joined by ``+``."""
-        return " + ".join(part.text for part in self.parts)
-
-    def stated(self, domain: Domain) -> int:
-        """Return the sum over the parts."""
-        return sum(part.stated(domain) for part in self.parts)
-
-    def stated_weights(self, domain: Domain) -> int:
-        """Return the sum over the parts."""
-        return sum(part.stated_weights(domain) for part in self.parts)
-
-    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return the largest of the parts, and the lesser of log2 of the size and VC(a) + VC(b) + 1."""
-        lows, highs = zip(*(part.vc_bounds(domain) for part in self.parts), strict=True)
-        return max(lows), min(self.stated(domain).bit_length(), sum(highs) + len(highs)) - 1
-
-    def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield the queries of each part in turn."""
-        for part in self.parts:
-            yield from part.queries(domain)
-
-
 def _mean_square(domain: Domain, query: Query, negated: bool = False) -> Fraction:
     """Return the mean of f^2 over all cells, or of (1 - f)^2."""
     columns = query.columns(domain)
@@ -389,7 +250,3 @@ def _mean_square(domain: Domain, query: Query, negated: bool = False) -> Fractio
         weights = query.over_columns(domain).reshape(-1).tolist()
     unit, squares = query.denominator, [(query.denominator - w if negated else w) ** 2 for w in weights]
     return Fraction(sum(squares), unit * unit * len(squares))
-
-
-def _parts(queries: QueryClass) -> tuple[QueryClass, ...]:
-    return queries.parts if isinstance(queries, Union) else (queries,)
