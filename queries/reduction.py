@@ -48,7 +48,7 @@ def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> N
     Raises
     ------
     ValueError
-        More than 100,000 tables, of some 20 microseconds each.
+        More than 100,000 steps, of some 20 microseconds each.
     """
     if domain.valid is None:
         return

@@ -371,7 +371,7 @@ def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> t
     given
         As the user wrote it.
     sizes
-        Of all columns, whose product is at most 2^62.
+        Of all columns.
     binary
         Whether all are yes/no attributes: errors speak of these.
 
@@ -383,7 +383,7 @@ def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> t
     Raises
     ------
     TypeError, ValueError
-        Something that is no whole number, or a number that is no cell's.
+        Something that is no whole number, a number that is no cell's, or more than 2^62 cells.
     """
     if prod(sizes) > MAX_NUMBERED:
         limit = "62 attributes" if binary else "2^62 cells"

@@ -26,7 +26,7 @@ def ln_count(
     candidates
         "multisets" or "tuples", one of `BASES`.
     less
-        1 leaves the best candidate out: ln((|R| - 1) times). |R| must be more then.
+        1 leaves the best candidate out: ln((|R| - 1) times). |R| must be above 1 then.
     times
         A factor above 0, exact, such as 1 / beta.
     """

@@ -33,8 +33,8 @@ def by_label(weights: object, namer: Namer | None, size: int) -> object:
     Parameters
     ----------
     weights
-        The base measure as it was given: a list or an array in the order of the candidates, or a dict or a
-        Series.
+        The base measure as it was given: a list or an array in the order of the candidates, a dict or a
+        Series; None: there is none.
     namer
         The label of each candidate by its position; None: candidates have none, and `weights` is only
         unpacked.
