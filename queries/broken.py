@@ -17,7 +17,14 @@ Valid = str | Sequence[str] | Sequence[int] | None
 
 
 class RuledOut(DataError):
-    """Rows that cannot exist; with the numbers of the rules that they break, from 1."""
+    """
+    Rows that cannot exist.
+
+    Attributes
+    ----------
+    numbers
+        Of the rules that they break, from 1.
+    """
 
     def __init__(self, message: str, numbers: Collection[int] = ()) -> None:
         super().__init__(message)

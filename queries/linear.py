@@ -19,8 +19,13 @@ Weight = int | float | str | Fraction | Decimal
 class Linear(QueryClass):
     """The queries of a matrix: one row a query, one column a cell of the domain, in cell order.
 
-    Weights are rational numbers in [0, 1]; a float is read through its shortest decimal text, so
-    0.1 is 1/10.
+    Parameters
+    ----------
+    matrix
+        Rational numbers in [0, 1], one row a query; a float is read through its shortest decimal text, so
+        0.1 is 1/10.
+    labels
+        One a row; None: they are numbered.
 
     >>> queries = Linear([[0, "1/3", 1, 0.5]], labels=["score"])
     >>> queries.workload(Domain(["a", "b"])).denominator

@@ -34,6 +34,13 @@ class SeveralTables:
     """
     A folder with the tables, how they were drawn, the best single one, the record and the measurements.
 
+    Parameters
+    ----------
+    arguments
+        Of the command: its folder, and how many tables.
+    form
+        Of the tables: the ending of their names.
+
     Attributes
     ----------
     refused

@@ -42,6 +42,13 @@ Tick: TypeAlias = Callable[[], object]  # called now and then, for a clock
 class Builder:
     """The layers of one target, which are made narrower step by step.
 
+    Parameters
+    ----------
+    target
+        The scores of all candidates.
+    rate
+        A candidate of score s has weight ``exp(-rate s)``; exact.
+
     Attributes
     ----------
     spent

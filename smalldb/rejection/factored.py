@@ -21,6 +21,13 @@ class Factored:
     have score at most s.
     Computed from the data: confidential as a whole.
 
+    Parameters
+    ----------
+    target
+        The scores of all candidates.
+    rate
+        A candidate of score s has weight ``exp(-rate s)``; exact.
+
     Attributes
     ----------
     trials

@@ -12,6 +12,13 @@ class Flat:
 
     Computed from the data: confidential as a whole.
 
+    Parameters
+    ----------
+    target
+        The scores of all candidates.
+    rate
+        A candidate of score s has weight ``exp(-rate s)``; exact.
+
     Attributes
     ----------
     trials

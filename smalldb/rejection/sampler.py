@@ -30,6 +30,15 @@ class Sampler:
 
     Computed from the data: confidential as a whole.
 
+    Parameters
+    ----------
+    target
+        The scores of all candidates.
+    rate
+        A candidate of score s has weight ``exp(-rate s)``; exact.
+    tick
+        Called now and then, for a clock.
+
     Attributes
     ----------
     trials, work

@@ -101,6 +101,17 @@ class Tables(Sequence[Any]):
 
     Kept as categories, and written when they are asked for, so many of them take little room.
 
+    Parameters
+    ----------
+    spelling
+        How a table is written.
+    drawn
+        Of each table, its categories, shape (rows, C).
+    seeds
+        Of each table, what values inside bins are drawn by.
+    made_by, unmeasured, grouped
+        As below.
+
     Attributes
     ----------
     made_by

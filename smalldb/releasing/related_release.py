@@ -47,6 +47,13 @@ class RelatedRelease:
     """
     Two related tables that were released, with their record.
 
+    Parameters
+    ----------
+    data, record, schema, plan
+        As below.
+    made
+        What was released, as codes: questions are answered from it.
+
     Attributes
     ----------
     data

@@ -74,6 +74,13 @@ class Confidential:
 class Release:
     """A synthetic table with its public record.
 
+    Parameters
+    ----------
+    data, record, plan, codes, schema, measurements
+        As below; no `data`: the codes as a table, which is made when it is asked for.
+    confidential
+        What is known of the data besides, for the curator; None: nothing. It does not travel with a copy.
+
     Attributes
     ----------
     data
