@@ -8,7 +8,7 @@ from smalldb.bounds.arguments import Infeasible, numbers, sizes
 from smalldb.bounds.calculators import calculator
 from smalldb.bounds.integer_search import last_where
 from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS
-from smalldb.bounds.promises import Release
+from smalldb.bounds.promises import SharpTerms
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
 from smalldb.exact.numbers import Number
 
@@ -217,45 +217,45 @@ def _least_exponent(
 ) -> Callable[[Log], Real]:
     """Return the least epsilon n / 2 that will do: excess / (error - OPT), for its best rows."""
     (error,) = numbers(error=error)
-    release = Release.read(cells, queries, beta, candidates, method, CLOSED if rows is None else METHODS)
-    chosen = _cheapest_rows(release, error) if rows is None else sizes(rows=rows)[0]
-    free = release.excess(Log(), chosen).high <= 0
-    least = Fraction(release.optimum(Log(), chosen).high)
+    terms = SharpTerms.read(cells, queries, beta, candidates, method, CLOSED if rows is None else METHODS)
+    chosen = _cheapest_rows(terms, error) if rows is None else sizes(rows=rows)[0]
+    free = terms.excess(Log(), chosen).high <= 0
+    least = Fraction(terms.optimum(Log(), chosen).high)
     if least > error or (least == error and not free):
         raise Infeasible("error must be larger for these rows: the best small database may err by as much")
     if free:
         return lambda ln: Real.of(0, ln.digits)
 
     def exponent(ln: Log) -> Real:
-        return release.excess(ln, chosen) / (error - release.optimum(ln, chosen))
+        return terms.excess(ln, chosen) / (error - terms.optimum(ln, chosen))
 
     return exponent
 
 
-def _cheapest_rows(release: Release, error: Fraction) -> int:
+def _cheapest_rows(terms: SharpTerms, error: Fraction) -> int:
     """
     Return the rows of the least excess / (error - OPT).
 
     Dinkelbach's (1967) iteration: the rows of the least bound at the exponent that serves the present ones
     do with a smaller one, until no rows do. It ends after a few steps.
     """
-    if release.trivial:
+    if terms.trivial:
         return 1
     ln = Log()
-    free = release.free_rows()
-    if free and Fraction(release.optimum(ln, free).high) <= error:
+    free = terms.free_rows()
+    if free and Fraction(terms.optimum(ln, free).high) <= error:
         return free
-    support = min(release.cells, release.queries + 1)
+    support = min(terms.cells, terms.queries + 1)
     # half the error for OPT will do
     rows = (
         ceil(max(support, 4) / (2 * error))
-        if release.method in ("rounding", *CLASSES)
-        else ceiling(lambda ln: 2 * ln(2 * release.queries) / error**2)
+        if terms.method in ("rounding", *CLASSES)
+        else ceiling(lambda ln: 2 * ln(2 * terms.queries) / error**2)
     )
     while True:
-        unit = Fraction(((error - release.optimum(ln, rows)) / release.excess(ln, rows)).high)
-        better = release.best_rows(unit)
-        if Fraction(release.bound(ln, better, unit).high) >= error:
+        unit = Fraction(((error - terms.optimum(ln, rows)) / terms.excess(ln, rows)).high)
+        better = terms.best_rows(unit)
+        if Fraction(terms.bound(ln, better, unit).high) >= error:
             return rows
         rows = better
 
@@ -277,8 +277,8 @@ def _largest(
     given = None if rows is None else sizes(rows=rows)[0]
 
     def reached(d: int) -> bool:
-        release = Release.read(*size_of(d), beta, candidates, method, CLOSED if given is None else METHODS)
-        chosen = release.best_rows(unit) if given is None else given
-        return Fraction(release.bound(Log(), chosen, unit).high) <= error
+        terms = SharpTerms.read(*size_of(d), beta, candidates, method, CLOSED if given is None else METHODS)
+        chosen = terms.best_rows(unit) if given is None else given
+        return Fraction(terms.bound(Log(), chosen, unit).high) <= error
 
     return last_where(reached, most)

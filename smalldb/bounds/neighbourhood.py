@@ -7,7 +7,7 @@ from math import log
 from smalldb.bounds.arguments import numbers, sizes
 from smalldb.bounds.calculators import calculator
 from smalldb.bounds.optimum import METHODS
-from smalldb.bounds.promises import Release
+from smalldb.bounds.promises import SharpTerms
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
 
@@ -68,18 +68,18 @@ def sharp_neighbourhood(
     (epsilon,) = numbers(epsilon=epsilon)
     if candidates != "multisets":
         raise ValueError(f"candidates must be 'multisets' here, not {candidates!r}")
-    release = Release.read(cells, queries, beta, candidates, method, METHODS)
-    if release.trivial:
+    terms = SharpTerms.read(cells, queries, beta, candidates, method, METHODS)
+    if terms.trivial:
         return 0.0
     ln, unit = Log(), 2 / (epsilon * n)
-    excess = release.excess(ln, rows)
+    excess = terms.excess(ln, rows)
     decay = Real.of(-1 / (unit * rows), ln.digits).exp()
     layer = mass = Real.of(1, ln.digits)
     masses, gained = [mass], float(excess.high)
     cost = Real.of(1 / (unit * rows), ln.digits).high  # of a swap, in nats
     # the rest of the odds falls with the swaps, their cost rises: the least is where they cross
     for swaps in range(1, min(rows, _MOST_SWAPS) + 1):
-        growth = decay * Fraction(release.cells + swaps - 2, swaps)  # falls with the swaps
+        growth = decay * Fraction(terms.cells + swaps - 2, swaps)  # falls with the swaps
         if Decimal(gained - _about_ln(mass)) <= (swaps - 1) * cost or (
             growth.high < _FADING and layer.high < _NEGLIGIBLE
         ):
@@ -94,7 +94,7 @@ def sharp_neighbourhood(
     last = len(masses) - 1
     near = [0, *range(max(1, last - _DOUBT), last + 1)]
     least = min((price(swaps) for swaps in near), key=lambda t: t.high)
-    return round_up(release.optimum(ln, rows) + least)
+    return round_up(terms.optimum(ln, rows) + least)
 
 
 def _about_ln(x: Real) -> float:

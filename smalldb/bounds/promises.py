@@ -64,8 +64,8 @@ def sharp(
     """
     n, rows = sizes(n=n, rows=rows)
     (epsilon,) = numbers(epsilon=epsilon)
-    release = Release.read(cells, queries, beta, candidates, method, METHODS)
-    return round_up(release.bound(Log(), rows, 2 / (epsilon * n)))
+    terms = SharpTerms.read(cells, queries, beta, candidates, method, METHODS)
+    return round_up(terms.bound(Log(), rows, 2 / (epsilon * n)))
 
 
 @calculator
@@ -160,11 +160,12 @@ def best_rows(
     (n,) = sizes(n=n)
     (epsilon,) = numbers(epsilon=epsilon)
     last = None if max_rows is None else sizes(max_rows=max_rows)[0]
-    return Release.read(cells, queries, beta, candidates, method, CLOSED).best_rows(2 / (epsilon * n), last)
+    terms = SharpTerms.read(cells, queries, beta, candidates, method, CLOSED)
+    return terms.best_rows(2 / (epsilon * n), last)
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class SharpTerms:
     """
     What `sharp` depends on besides the rows and the unit 2 / (epsilon n), the price of a nat.
 
@@ -195,7 +196,7 @@ class Release:
         candidates: str,
         method: str,
         known: tuple[str, ...],
-    ) -> "Release":
+    ) -> "SharpTerms":
         """
         Read the arguments of a bound.
 
