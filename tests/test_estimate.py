@@ -257,6 +257,9 @@ def test_exchanges_are_counted_right_and_only_help():
     kept = exchanged(rows, sizes, targets, frozenset({1}), 3, seed=3)
     assert (kept[1] == rows[1]).all()
     assert (exchanged(rows, sizes, targets, frozenset(), 6, seed=3) == more).all()
+    quiet = exchanged(rows, sizes, targets, frozenset(), 100, seed=3)
+    assert off(more) > off(quiet)
+    assert (exchanged(rows, sizes, targets, frozenset(), 200, seed=3) == quiet).all()  # it has ended
 
 
 def naive_swap(rows, column, tables, partners):

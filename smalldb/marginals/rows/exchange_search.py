@@ -8,8 +8,9 @@ from queries.arrays import Codes, Floats
 from queries.mixing import splitmix64
 from smalldb.marginals.private_rows import PrivateRows
 
-SWEEPS = 8
-WORK = 1 << 30  # cells that are looked at, at most
+SWEEPS = 24
+WORK = 1 << 32  # cells that are looked at, at most
+QUIET = 1 / 500  # of all rows and columns: sweeps end when fewer exchanges are made
 NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with: they stay in the cache
 
 
@@ -43,8 +44,8 @@ def exchanged(
     fixed
         Columns that stay as they are: those of rules.
     sweeps
-        How often each row is offered an exchange in each column. Cost: sweeps times rows times twice the
-        tables.
+        How often each row is offered an exchange in each column, at most: it ends when few are made. Cost:
+        sweeps times rows times twice the tables.
     seed
         64 bits. Rows are no part of what privacy rests on.
     """
@@ -65,11 +66,14 @@ def exchanged(
     cells, importance = np.concatenate(beyond), np.concatenate(weights)
     tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
     for sweep in range(sweeps):
+        made = 0
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
                 own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
                 behind = splitmix64(count, own) % np.uint64(max(1, min(count - 1, NEAR)))
                 partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
-                swap(rows, column, others, origins, strides, cells, importance, partners)
+                made += swap(rows, column, others, origins, strides, cells, importance, partners)
+        if made < QUIET * rows.size:
+            break
     return rows
