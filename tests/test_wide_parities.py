@@ -12,6 +12,8 @@ from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
 from smalldb.marginals.contrasts import Measured
+from smalldb.marginals.contrasts.parity_means import Estimates
+from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies import contrasts as parities
 from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
@@ -240,3 +242,63 @@ def test_tiny_tables_are_released(n):
     assert len(found.codes) == found.total >= 1
     workload, finished = plan.workload, Rows.from_codes(domain, found.codes)
     assert 0 <= found.bound(workload, None, finished, Fraction(1, 20)) <= 1
+
+
+def released(means, dependences, deviation, seed):
+    """A plan of all pairs, parities of such means and dependences, and these with normal noise."""
+    generator = np.random.default_rng(seed)
+    workload = smalldb.plan(domain_of(len(means)), "marginals:2", n=10_000, epsilon=1).workload
+    plan = plan_contrasts(
+        workload, n=10_000, epsilon=1, delta=None, neighbours="replace-one", certificate=Fraction(0)
+    ).parities
+    sets = plan.spectrum.sets
+    true = np.array([means[list(s)].prod() + (dependences[s] if len(s) == 2 else 0) for s in sets])
+    noise = generator.normal(0, deviation, len(true))
+    return plan, true, Estimates(true + noise, np.full(len(true), deviation))
+
+
+def risks(plan, true, found):
+    """Mean squares of what is believed less what is true, over those of what was released: singles, pairs."""
+    means, near = believed(plan, found)
+    singles, pairs = plan.spectrum.orders == 1, plan.spectrum.orders == 2
+    assert (near[singles] == means).all()
+    raw, made = (found.chi - true) ** 2, (near - true) ** 2
+    return made[singles].mean() / raw[singles].mean(), made[pairs].mean() / raw[pairs].mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_means_of_columns_that_hardly_depend_are_told_by_their_pairs(seed):
+    generator = np.random.default_rng([1, seed])
+    means, few = generator.uniform(-1, 1, 40), np.zeros((40, 40))
+    few[generator.integers(0, 40, 12), generator.integers(0, 40, 12)] = 0.3
+    singles, pairs = risks(*released(means, few, 0.05, seed))
+    assert singles < 0.5
+    assert pairs < 0.25
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_means_stay_as_released_where_the_prior_does_not_fit(seed):
+    """Dependences that look, in all pairs of a column, as if its mean were another one."""
+    generator = np.random.default_rng([2, seed])
+    means = generator.uniform(-1, 1, 40)
+    shifts = np.outer(generator.normal(0, 0.1, 40), means)
+    singles, pairs = risks(*released(means, shifts + shifts.T, 0.02, seed))
+    assert singles <= 1.0
+    assert pairs <= 1.0
+
+
+def test_without_noise_all_is_believed_and_what_was_not_measured_is_the_product_of_means():
+    generator = np.random.default_rng(3)
+    means = generator.uniform(-1, 1, 24)
+    plan, true, found = released(means, generator.uniform(-0.3, 0.3, (24, 24)), 1e-9, 0)
+    near = believed(plan, found)[1]
+    np.testing.assert_allclose(near, true, atol=1e-6)
+    unknown = (plan.spectrum.orders == 2) & (np.arange(len(true)) % 3 > 0)
+    deviations = np.where(unknown, np.inf, found.deviations)
+    some = believed(plan, Estimates(np.where(unknown, 0.0, found.chi), deviations))[1]
+    said = np.array([means[list(positions)].prod() for positions in plan.spectrum.sets])
+    np.testing.assert_allclose(some[unknown], said[unknown], atol=1e-6)
+    np.testing.assert_allclose(some[~unknown], true[~unknown], atol=1e-6)
+    none = believed(plan, Estimates(np.zeros(len(true)), np.full(len(true), np.inf)))
+    assert not none[0].any()
+    assert not none[1].any()

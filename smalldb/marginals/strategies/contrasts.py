@@ -18,7 +18,7 @@ from smalldb.marginals.contrasts.parity_means import Measured, estimates, masks,
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import ParityPlan, alternatives
 from smalldb.marginals.contrasts.priors import prior
-from smalldb.marginals.contrasts.shrinkage import frequencies, shrunk
+from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import bound
@@ -175,8 +175,7 @@ class Contrasts:
         """Return rows near to parities of more columns than a table of all cells can have."""
         plan = self.parities
         found = estimates(plan, measured)
-        means = 1 - 2 * frequencies(plan, found)
-        near = shrunk(plan, found, means)
+        means, near = believed(plan, found)
         start = rows_with_means(means, count, seed, plan.coding.starts)
         made: Bits = (flipped_towards(plan, found, near, start) < 0).astype(np.uint8)
         if plan.spectrum.orders[-1] > 2:
