@@ -12,7 +12,7 @@ from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
-DEPENDENT_SHARE = 1 / 2  # of the largest number that can be released: from there on, most pairs depend
+DEPENDENT_SHARE = 2 / 5  # of the largest number that can be released: from there on, most pairs depend
 _NOISES_AT_TOP = 3  # times the noise of a table, beyond which its distance counts no further
 _MOST_NOISE_SHARE = 1 / 4  # of the largest number: its mean noise, at most
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64

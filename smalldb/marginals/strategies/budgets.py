@@ -225,8 +225,8 @@ class RoundsBudget(TableBudget):
         """
         budget = epsilon if delta is None else rho_of(epsilon, delta)
         left = budget * (1 - certificate)
-        parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
-        columns_error = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
+        parts = _in_parts(universe, law, left, known)
+        columns_error = columns_alone(universe, law, parts, rows)
         among = pairs_of(universe)
         pairs = len(among)
         first = first_tables(universe, law, left, rows)
@@ -278,9 +278,18 @@ class RoundsBudget(TableBudget):
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-        return replace(
-            plan, expected=in_rounds(universe, columns_error, law.concentrated, told / pairs, noise)
+        pure = replace(law, concentrated=False)
+        columns_error = columns_alone(
+            universe, pure, _in_parts(universe, pure, epsilon * (1 - certificate), known), rows
         )
+        expected = in_rounds(universe, columns_error, rounds, law.concentrated, told / pairs, noise)
+        return replace(plan, expected=expected)
+
+
+def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:
+    """Return a budget in parts: one of each column, and 0 of the first ones, that are known."""
+    parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
+    return [budget * part / sum(parts) for part in parts]
 
 
 def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:

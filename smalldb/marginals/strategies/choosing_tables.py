@@ -1,5 +1,6 @@
 """Which tables to measure, and how: the strategy of least expected error, from public numbers."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -12,10 +13,14 @@ from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
 from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.universe import Universe
 
-# of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
-PAIRS_BELOW = 0.8
-# an error above which it is asked first: columns that hardly depend may be near to independent
+# of the error of rounds, below which all pairs at once are taken
+PAIRS_BELOW = 0.6
+# of the error of pure rounds, below which rounds with a delta are taken: what is left is within their spread
+DELTA_BELOW = 0.96
+# an error above which it is asked first, if it can be: columns that hardly depend may be near to independent
 ASK_ABOVE = 0.01
+# of the error of rounds, below which it is asked: pure rounds, which are far off where most pairs depend; rho
+ASK_BELOW = {False: 1.5, True: 0.7}
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
@@ -96,14 +101,13 @@ def plan_tables(
         # all cells may tell about as much of the tables of targets, and more of others
         return cells if cells is not None and cells.expected < adaptive.to_beat else adaptive
     # both are 0 where epsilon is huge: cells are then exact, a model is not
-    by_cells = cells is not None and cells.expected <= adaptive.expected
-    plan = cells if cells is not None and by_cells else adaptive
-    if at_once is None:
-        return plan
-    if at_once.expected < PAIRS_BELOW * plan.expected and (by_cells or at_once.expected < ASK_ABOVE):
+    if cells is not None and cells.expected <= adaptive.expected:
+        return at_once if at_once is not None and at_once.expected < cells.expected else cells
+    if at_once is None or at_once.expected >= ASK_BELOW[adaptive.law.concentrated] * adaptive.expected:
+        return adaptive
+    taken = at_once.expected < PAIRS_BELOW * adaptive.expected
+    if taken and at_once.expected < ASK_ABOVE:
         return at_once
-    if by_cells or at_once.expected >= plan.expected:
-        return plan
     asking = at_once.measuring * ASKING
     if adaptive.delta is None:
         left = adaptive.after(asking)
@@ -112,7 +116,9 @@ def plan_tables(
             universe, adaptive.law, epsilon - asking, adaptive.delta, rows, memory, certificate
         )
     tested = DependenceTested(asking, left, at_once.after(asking))
-    return tested if tested.answerable else plan
+    if tested.answerable:
+        return tested
+    return at_once if taken else adaptive
 
 
 def _adaptive(
@@ -124,13 +130,13 @@ def _adaptive(
     memory: int,
     certificate: Fraction,
 ) -> Adaptive:
-    """Return the rounds of least expected error: pure ones, or with the delta that is allowed."""
-    laws = {allowed: PrivacyMeasure(allowed is not None, replaced) for allowed in (None, delta)}
-    plans = [
-        Adaptive.shared(universe, law, epsilon, allowed, rows, memory, certificate)
-        for allowed, law in laws.items()
-    ]
-    plan = min(plans, key=lambda plan: plan.expected)
+    """Return pure rounds, or those with the delta that is allowed where that pays."""
+    law = PrivacyMeasure(False, replaced)
+    plan = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
+    if delta is not None:
+        rho = replace(law, concentrated=True)
+        other = Adaptive.shared(universe, rho, epsilon, delta, rows, memory, certificate)
+        plan = other if other.expected < DELTA_BELOW * plan.expected else plan
     # the epsilon of a selection is rounded down, to 0 at last
     selects_nothing = plan.rounds and not plan.law.selecting(plan.selecting)
     if selects_nothing or plan.law.drowns(min(plan.costs_of_tables)):
