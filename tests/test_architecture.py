@@ -127,6 +127,23 @@ def test_tests_are_named_after_what_they_test():
     assert not unnamed
 
 
+def test_the_page_names_files_that_are_there():
+    """By the ends of their paths; but what a new command would be called."""
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("*.*")]
+    for folder in ("smalldb", "queries", "tests", "docs"):
+        there += [f"/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / folder).rglob("*.*")]
+    named = set(re.findall(r"`([\w/]+\.(?:py|json|toml|md|yml))`", PAGE)) - {"commands/NAME.py"}
+    assert len(named) > 50
+    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in there)]
+
+
+def test_the_page_tells_of_every_strategy():
+    told = re.findall(r"^\| `(\w+)` \|", PAGE[PAGE.index("| strategy |") : PAGE.index("## Where")], re.M)
+    files = (ROOT / "smalldb" / "marginals" / "strategies").glob("*.py")
+    found = {path.stem for path in files if re.search(r"^    def (fit|release)\(", source(path), re.M)}
+    assert sorted(told) == sorted(found - {"outcome"})
+
+
 def test_a_circle_is_seen():
     with pytest.raises(CycleError):
         tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())

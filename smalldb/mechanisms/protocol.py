@@ -215,7 +215,7 @@ class Mechanism(Protocol):
         """What it will do, for people."""
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Draw a release: the one step that sees the data.
+        """Draw a release: the one step of a mechanism that sees the data.
 
         Parameters
         ----------

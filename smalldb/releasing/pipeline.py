@@ -1,4 +1,7 @@
-"""A release from its source to its end: the order of its steps stands in `carry_out`, and nowhere else."""
+"""A release of one table from its source to its end: `carry_out` has the order of its steps.
+
+Related tables have an order of their own: `related_release.release_related`.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

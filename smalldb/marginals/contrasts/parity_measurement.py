@@ -1,4 +1,4 @@
-"""The one step that sees the data: exact counts, exact noise, integers out."""
+"""Where parities are measured: exact counts of the data, exact noise, integers out."""
 
 from fractions import Fraction
 from functools import partial

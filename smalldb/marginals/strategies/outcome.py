@@ -178,7 +178,7 @@ class TableStrategy(Protocol):
     def fit(
         self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
-        """Measure, and fit a model to what was released; the one step that sees the data.
+        """Measure, and fit a model to what was released; after it, a certificate alone sees the data.
 
         Parameters
         ----------
