@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tomllib
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import Described, read_codebook
 from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
+from smalldb.schema.keys import KEYS
 from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.tables import table_pieces
 from smalldb.schema.wizard import ask_schema
@@ -155,6 +157,32 @@ def test_questions_are_asked_column_by_column_and_again_where_the_answer_is_wron
     assert schema.domain.sizes == (12, 4, 2, 4, 3)
     assert schema.columns[3].gaps == ("NA", "-")
     assert sum("kind must be one of" in line for line in told) == 1
+
+
+ANSWERED = {  # what each kind is asked for
+    "bool": (),
+    "categories": ("a, b", ""),
+    "cuts": ("0, 9", "5"),
+    "integers": ("0, 9",),
+    "dates": ("", "1950, 2019", "1980"),
+    "weekdays": ("%d.%m.%Y",),
+    "times": ("06:00, 18:00",),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_each_kind_is_offered_by_the_dialogue_and_by_the_draft(kind):
+    answers, asked, told = iter([kind, *ANSWERED[kind], "NA"]), [], []
+
+    def ask(question):
+        asked.append(question)
+        return next(answers)
+
+    text = ask_schema(["x"], ask, told.append)
+    assert kind in re.findall(r"\w+", asked[0].partition(";")[0])
+    assert told == ["\nx"] and next(answers, None) is None  # asked once, and for all of it
+    assert parse_schema(text).columns[0].gaps == ("NA",)
+    assert f'kind = "{kind}"' in text and f'kind = "{kind}"' in HEAD
 
 
 def test_a_dialogue_that_ends_early_writes_nothing(tmp_path, monkeypatch, capfd):

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable
 
 from smalldb.schema.drafting import column_text, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.keys import KEYS
 from smalldb.schema.parsing import parse_schema
 
-QUESTIONS = {
+_FORMAT = ("format", "format (empty: 1999-12-31; or %d.%m.%Y)")
+QUESTIONS = {  # of every kind
     "bool": (),
     "categories": (
         ("values", "all values, separated by commas"),
@@ -15,13 +17,14 @@ QUESTIONS = {
     "cuts": (("range", "lowest and highest"), ("cuts", "cuts, or a number of bins, as: bins 10")),
     "integers": (("range", "lowest and highest"),),
     "dates": (
-        ("format", "format (empty: 1999-12-31; or %d.%m.%Y)"),
+        _FORMAT,
         ("range", "first and last year, month or day"),
         ("cuts", "cuts, or a number of bins, as: bins 10"),
     ),
+    "weekdays": (_FORMAT,),
     "times": (("cuts", "cuts, such as 06:00, 18:00"),),
 }
-KINDS = "kind (bool, categories, cuts, integers, dates, times; empty: ignore the column)"
+KIND = f"kind ({', '.join(KEYS)}; empty: ignore the column)"
 
 
 def ask_schema(
@@ -47,7 +50,7 @@ def ask_schema(
     for name in columns:
         while True:
             tell(f"\n{name}")
-            kind = ask(f"  {KINDS}: ").strip()
+            kind = ask(f"  {KIND}: ").strip()
             if not kind:
                 ignored.append(name)
                 break
