@@ -60,6 +60,8 @@ def search(table: Booleans, low: int = 0, high: int | None = None, splits: int =
     splits
         How many blocks may be split before the search ends with what it has proved until then.
 
+    Examples
+    --------
     >>> search(np.eye(4, dtype=bool))
     VCDimension(low=1, high=1, how='search')
     """

@@ -16,7 +16,7 @@ from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.planning import Settings, mechanisms
-from smalldb.releasing import record
+from smalldb.releasing import record_keys
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
 from smalldb.reporting.words import tell
@@ -183,11 +183,11 @@ def test_settings_are_the_keywords_of_plan():
 @pytest.mark.parametrize(
     ("kind", "path"),
     [
-        (record.Record, ()),
-        (record.Privacy, ("privacy",)),
-        (record.Queries, ("queries",)),
-        (record.Universe, ("universe",)),
-        (record.Versions, ("versions",)),
+        (record_keys.Record, ()),
+        (record_keys.Privacy, ("privacy",)),
+        (record_keys.Queries, ("queries",)),
+        (record_keys.Universe, ("universe",)),
+        (record_keys.Versions, ("versions",)),
     ],
 )
 def test_the_type_of_a_record_and_its_schema_agree(kind, path):

@@ -198,9 +198,7 @@ def test_a_pointer_leads_to_a_lemma(page):
                     assert re.search(rf"^\*\*{number}\. ", text, re.M), (page.name, number)
 
 
-# rooms whose docstrings say what each parameter is, of all that is public and takes several
-DESCRIBED = {"counting", "exact", "kernels", "marginals", "mechanisms", "noise", "planning"}
-SEVERAL = 3
+SEVERAL = 3  # parameters or fields, from which each is described
 
 
 def section(node, title):
@@ -272,14 +270,20 @@ def missing(function, said, alike):
         yield said, sorted(gone or left)
 
 
-TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "smalldb").rglob("*.py")}
+TREES = {
+    file: ast.parse(file.read_text(encoding="utf-8"))
+    for folder in ("queries", "smalldb")
+    for file in (ROOT / folder).rglob("*.py")
+}
+ROOMS = {"/".join(file.relative_to(ROOT).with_suffix("").parts[:2]) for file in TREES}
 
 
-@pytest.mark.parametrize("room", sorted(DESCRIBED))
+@pytest.mark.parametrize("room", sorted(ROOMS))
 def test_parameters_are_described(room):
+    """In every room of smalldb, and every module of queries."""
     everywhere = homes(*TREES.values())
     for file, tree in TREES.items():
-        if room in file.relative_to(ROOT / "smalldb").with_suffix("").parts[:1]:
+        if name(file).removesuffix(".py").startswith(room):
             assert not list(undescribed(tree, everywhere)), name(file)
 
 

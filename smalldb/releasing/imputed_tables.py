@@ -99,7 +99,8 @@ class Tables(Sequence[Any]):
     """
     Several tables from one payment; each is like the synthetic table, and has as many rows as the data.
 
-    Kept as categories, and written when they are asked for, so many of them take little room.
+    Kept as categories, and written when they are asked for, so many of them take little room. They are an
+    `Assuming` of `inference`, too.
 
     Parameters
     ----------

@@ -25,7 +25,8 @@ from smalldb.releasing.finer_histograms import Histograms, finer_variances, gath
 from smalldb.releasing.learned_categories import Texts, gather, learn, shared
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import Record, make_record, with_measurements
+from smalldb.releasing.record import make_record, with_measurements
+from smalldb.releasing.record_keys import Record
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, running_of

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
@@ -18,6 +18,7 @@ from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, stand
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
 from smalldb.planning.tables_reached import tables_reached
+from smalldb.releasing.record_keys import Privacy, Record, RecordedFiner, RecordedPairs
 from smalldb.schema.finer_bins import FinerCost
 from smalldb.version import __version__
 
@@ -25,112 +26,6 @@ SCHEMA = 2  # of a record; records of schema 1 state no rho, and no laws
 LARGE = 10  # an epsilon
 FEW = 1 << 12  # numbers of measurements that a record holds (values, and the group of each category)
 WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1 or less is usual"
-
-
-class Privacy(TypedDict):
-    """What is guaranteed to a person, exactly; without a delta, it is pure.
-
-    `rho` is of zero-concentrated privacy, for the worst of the ways that the release may have gone. `laws`
-    are those of its steps where these were fixed in advance. `rows_per_person` is there where a person can
-    have more than one row; `internal_epsilon`, for each row, where SmallDB was calibrated.
-    """
-
-    epsilon: str
-    delta: NotRequired[str]
-    bounded_range: str | None
-    rho: NotRequired[str]
-    laws: NotRequired[list[dict[str, Any]]]
-    internal_epsilon: NotRequired[str]
-    rows_per_person: NotRequired[int]
-
-
-class Queries(TypedDict):
-    """What was to be answered: its text, how many queries that states, and how many are left of them."""
-
-    text: str
-    stated: int
-    reduced: int
-
-
-class RecordedColumn(TypedDict):
-    """A column and what its categories are called; of one with an order, what orders them."""
-
-    name: str
-    places: list[str]
-    yes_no: NotRequired[bool]
-    ordered: NotRequired[bool]
-    cuts: NotRequired[list[str]]
-    ranges: NotRequired[list[list[float | None] | None]]
-
-
-class RecordedPairs(TypedDict):
-    """Which pairs of columns were measured, by whether dependence stands out of the noise."""
-
-    learned: list[list[str]]
-    quiet: list[list[str]]
-
-
-class Universe(TypedDict):
-    """Which rows can exist; `columns` where they are not all yes/no."""
-
-    attributes: list[str]
-    columns: NotRequired[list[RecordedColumn]]
-    valid: str | list[str | int] | None
-
-
-class RecordedLearning(TypedDict):
-    """A column whose categories were learned from the data, and what that cost of the whole."""
-
-    column: str
-    what: str
-    epsilon: str
-    delta: str | None
-
-
-class RecordedFiner(TypedDict):
-    """The finer bins of a column: what their counts cost, and these, with noise, once they are released."""
-
-    column: str
-    cuts: list[str]
-    epsilon: str
-    noise: NotRequired[dict[str, Any]]
-    values: NotRequired[list[int]]
-
-
-class Versions(TypedDict):
-    """The version of the program that made the release."""
-
-    smalldb: str
-
-
-class Record(TypedDict):
-    """The public record of a release; `record.schema.json` says the same to other programs.
-
-    Of a plan, `rows` is None where only the release will tell. Marginals state their `strategy`.
-    """
-
-    schema: int
-    mechanism: str
-    strategy: NotRequired[str]
-    candidates: str | None
-    epsilon: str
-    delta: str | None
-    neighbours: str
-    privacy: Privacy
-    rows: int | None
-    n: NotRequired[int | None]
-    queries: Queries
-    universe: Universe
-    target: NotRequired[str | list[str]]
-    measure_first: NotRequired[list[list[str]]]
-    learned: NotRequired[list[RecordedLearning]]
-    finer: NotRequired[list[RecordedFiner]]
-    bounds: NotRequired[dict[str, Any] | None]
-    measurements: NotRequired[list[dict[str, Any]]]
-    pairs: NotRequired[RecordedPairs]
-    private: bool
-    warning: NotRequired[str]
-    versions: Versions
 
 
 def make_record(

@@ -120,12 +120,6 @@ def release(
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default the schema's, or all cells of 1- and 2-way tables.
-    epsilon
-        The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
-        which is read through its shortest decimal text.
-    delta
-        Exact, between 0 and 1: marginals may get Gaussian noise, and the guarantee may be (epsilon, delta):
-        the record says it. None: pure epsilon-differential privacy.
     domain
         The public universe; by default every column is a yes/no attribute and every cell can exist.
     schema
@@ -135,9 +129,6 @@ def release(
         ``cuts = "learn"`` spend their share of epsilon first, to learn their categories from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
-    alpha, rows, neighbours, n_max, mechanism, strategy, candidates, certificate, target, beta,
-    measure_first, rows_per_person, calibrated
-        What is asked for besides: as `smalldb.plan`. Where n is public, it is taken from the data.
     rng
         None: the operating system's entropy. Or a `BitSource`. An int is a seed.
     seed
@@ -155,6 +146,16 @@ def release(
     ledger
         The data's privacy budget, a `smalldb.Ledger`. It is paid from before the first draw.
         Without a checkpoint, a folder beside it takes that one's place until the release is returned.
+    settings
+        What `smalldb.plan` takes; where n is public, it is taken from the data:
+
+        - ``epsilon``: the privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a
+          float, which is read through its shortest decimal text;
+        - ``delta``: exact, between 0 and 1: marginals may get Gaussian noise, and the guarantee may be
+          (epsilon, delta): the record says it. None: pure epsilon-differential privacy;
+        - ``alpha``, ``rows``, ``neighbours``, ``n_max``, ``mechanism``, ``strategy``, ``candidates``,
+          ``certificate``, ``target``, ``measure_first``, ``beta``, ``rows_per_person``, ``calibrated``: what
+          is asked for besides.
 
     Returns
     -------
@@ -241,9 +242,11 @@ def generate(
     ----------
     data, queries, domain, schema, middle, rng, seed, progress
         As `release`.
-    **settings
+    settings
         What `plan` takes: epsilon, and all that is optional.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()

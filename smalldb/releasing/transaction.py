@@ -25,7 +25,8 @@ from smalldb.mechanisms import LOST, Drawn, Journal, Resumable, Running
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.record import make_record
+from smalldb.releasing.record_keys import Record
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 FORGET = "go on with what it was begun with, or remove it: what it paid stays paid"

@@ -16,7 +16,8 @@ from smalldb.exact.rounded_text import sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
-from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.record import make_record
+from smalldb.releasing.record_keys import Record
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page

@@ -15,7 +15,7 @@ from queries.frames import as_frame
 from queries.late import pd
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.releasing.record import Record
+from smalldb.releasing.record_keys import Record
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.learned_pairs import Ends, measured_shares, unknown_pairs
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text

@@ -5,7 +5,8 @@ from typing import Any
 
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
-from smalldb.releasing.record import Record, written_record
+from smalldb.releasing.record import written_record
+from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.about import About
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.shares import labels_of

@@ -1,7 +1,7 @@
 """What a page says of privacy: the guarantee in words, what an attacker can gain, what was assumed."""
 
 from smalldb.planning import Neighbours, Plan
-from smalldb.releasing.record import Record
+from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.beliefs import belief, factor, right_guess
 from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text

@@ -19,6 +19,8 @@ def element(name: str, *inside: str, **attributes: object) -> str:
     attributes
         Values of any type, written as texts.
 
+    Examples
+    --------
     >>> element("a", text("x < y"), href="#x", aria_label='"')
     '<a href="#x" aria-label="&quot;">x &lt; y</a>'
     """

@@ -85,6 +85,8 @@ def equal_steps(low: int, high: int, bins: int) -> list[int]:
     bins
         How many parts, at most high - low + 1.
 
+    Examples
+    --------
     >>> equal_steps(0, 99, 4), equal_steps(0, 9, 3)
     ([25, 50, 75], [3, 6])
     """

@@ -17,7 +17,7 @@ _MAGIC = b"ARROW1"
 
 @final
 class ArrowFiles(WithoutCodeBook):
-    """Arrow."""
+    """A `Reader` of Arrow."""
 
     name: ClassVar[str] = "arrow"
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc", ".arrows")

@@ -34,7 +34,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 @final
 class CsvFiles(WithoutCodeBook):
-    """CSV; its first line has the names."""
+    """A `Reader` of CSV; its first line has the names."""
 
     name: ClassVar[str] = "csv"
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)

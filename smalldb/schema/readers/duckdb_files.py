@@ -14,7 +14,7 @@ from smalldb.schema.sources import duckdb_dtypes, duckdb_names, duckdb_pieces, d
 
 @final
 class DuckDbFiles(WithoutCodeBook):
-    """DuckDB: a table of the database, or a query."""
+    """A `Reader` of DuckDB: a table of the database, or a query."""
 
     name: ClassVar[str] = "duckdb"
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb", ".ddb")

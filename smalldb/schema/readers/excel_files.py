@@ -21,7 +21,7 @@ _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a pass
 
 @final
 class ExcelFiles(WithoutCodeBook):
-    """Excel."""
+    """A `Reader` of Excel."""
 
     name: ClassVar[str] = "xlsx"
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls")

@@ -17,7 +17,7 @@ from smalldb.schema.records import CHUNK, check_names, lines_of, open_text
 
 @final
 class JsonLines(WithoutCodeBook):
-    """JSON lines: each row has the names as its keys, in any order."""
+    """A `Reader` of JSON lines: each row has the names as its keys, in any order."""
 
     name: ClassVar[str] = "jsonl"
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")

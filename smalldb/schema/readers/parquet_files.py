@@ -24,7 +24,7 @@ _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 @final
 class ParquetFiles(WithoutCodeBook):
-    """Parquet."""
+    """A `Reader` of Parquet."""
 
     name: ClassVar[str] = "parquet"
     suffixes: ClassVar[tuple[str, ...]] = PARQUET

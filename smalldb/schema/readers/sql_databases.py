@@ -24,9 +24,10 @@ _DTYPES: dict[type, str] = {
 
 @final
 class SqlDatabases(WithoutCodeBook):
-    """A database at a URL, such as ``postgresql+psycopg://host/name``. It is read, and never written to.
+    """A `Reader` of a database at a URL, such as ``postgresql+psycopg://host/name``.
 
-    What is told of one is its address: never a password, and of an error nothing that could hold data.
+    It is read, and never written to. What is told of one is its address: never a password, and of an error
+    nothing that could hold data.
     """
 
     name: ClassVar[str] = "sql"

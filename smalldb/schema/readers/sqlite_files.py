@@ -27,7 +27,7 @@ _TYPES = {  # by a part of a declared type, as SQLite itself reads it
 
 @final
 class SqliteFiles(WithoutCodeBook):
-    """SQLite: a table of the database, or a query."""
+    """A `Reader` of SQLite: a table of the database, or a query."""
 
     name: ClassVar[str] = "sqlite"
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
