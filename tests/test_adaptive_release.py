@@ -10,10 +10,10 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)
@@ -27,12 +27,12 @@ def tiny(rules=()):
 
 def rows_of(cells):
     codes = np.array(list(product(*map(range, TINY))))
-    return PrivateRows(codes, np.asarray(cells, dtype=np.int64))
+    return CountedRows(codes, np.asarray(cells, dtype=np.int64))
 
 
 def alike(codes):
     """Rows of a model, shape (C, rows), once each."""
-    return PrivateRows(codes.T, np.ones(codes.shape[1], dtype=np.int64))
+    return CountedRows(codes.T, np.ones(codes.shape[1], dtype=np.int64))
 
 
 def neighbours(replaced):
@@ -295,13 +295,13 @@ def test_room_does_not_depend_on_what_was_looked_at():
 def test_counts_cost_no_work(monkeypatch):
     """10^8 rows by counts are counted as 10^4 are: the same distinct rows, as often."""
     looked = []
-    sums = PrivateRows._sums
+    sums = CountedRows._sums
 
     def counting(self, cells, size):
         looked.append(len(cells))
         return sums(self, cells, size)
 
-    monkeypatch.setattr(PrivateRows, "_sums", counting)
+    monkeypatch.setattr(CountedRows, "_sums", counting)
     codes, sizes = latent(1_000, (30, 40, 50, 60))
     universe = wide(sizes)
     work, plans = [], []

@@ -10,9 +10,9 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.association_weights import association_weights, cramers_v
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import Measured
-from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
 from smalldb.noise.distributions import Geometric
 
@@ -82,7 +82,7 @@ def test_columns_alone_are_released():
 
 
 def measured(a, b):
-    return Measured(
+    return NoisyTable(
         ((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), Geometric(Fraction(1)), 1.0
     )
 
@@ -93,7 +93,7 @@ def test_weights_are_products_of_reaches():
     rng = np.random.default_rng(1)
     z = rng.integers(0, 2, 400)
     codes = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
-    predicted = [t.astype(float) for t in found.count(PrivateRows(codes, np.ones(400, dtype=np.int64)))]
+    predicted = [t.astype(float) for t in found.count(CountedRows(codes, np.ones(400, dtype=np.int64)))]
     assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
     weights = dict(
         zip(

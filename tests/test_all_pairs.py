@@ -11,9 +11,9 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals.counted_rows import CountedRows, counted
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.all_pairs import (
     MOST_CATEGORIES,
     counts_of,
@@ -38,7 +38,7 @@ def universe(sizes, rules=()):
 
 
 def rows_of(codes):
-    return PrivateRows(np.asarray(codes), np.ones(len(codes), dtype=np.int64))
+    return CountedRows(np.asarray(codes), np.ones(len(codes), dtype=np.int64))
 
 
 def dependent(sizes, n=N, seed=0):
@@ -100,7 +100,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     assert {part.noise for part in columns} == {asked[0][0]}
     assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
     # counted in pieces, and by counts, they are the same
-    twice = PrivateRows(rows, np.full(40, 2, dtype=np.int64))
+    twice = CountedRows(rows, np.full(40, 2, dtype=np.int64))
     whole = counted(twice, lambda part: counts_of(some, part))
     assert all((2 * one == other).all() for one, other in zip(counts, whole, strict=True))
 

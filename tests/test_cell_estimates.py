@@ -14,7 +14,7 @@ from smalldb.kernels.posterior import posterior
 from smalldb.marginals.contrasts import maximum_entropy as parities
 from smalldb.marginals.contrasts import measure
 from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells
-from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces, released_total
+from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces, released_total
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
@@ -339,7 +339,7 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
             "alternating": (1 << 60) * (-1) ** np.arange(size),
         }[kind]
         seen.clear()
-        table = read_all_cells(plan, Measured(values.astype(np.int64)))
+        table = read_all_cells(plan, NoisyParities(values.astype(np.int64)))
         assert np.isfinite(table).all()
         assert 0 < len(seen) <= ITERATIONS + 60
 

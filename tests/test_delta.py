@@ -21,7 +21,7 @@ from smalldb.exact.integers import CLIP
 from smalldb.exact.numbers import as_text
 from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
-from smalldb.marginals.contrasts.parity_means import Measured
+from smalldb.marginals.contrasts.parity_means import NoisyParities
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.spectrum import odd_counts
@@ -152,7 +152,7 @@ def test_the_bound_holds_as_often_as_it_says(relation, queries):
     true, failure = rows.n - 2 * odd, Fraction(1, 5)
 
     def inside(values):
-        low, high = _parity_intervals(plan, Measured(values), failure, rows.n)
+        low, high = _parity_intervals(plan, NoisyParities(values), failure, rows.n)
         return ((low <= true) & (true <= high)).all()
 
     held = within = wider = 0

@@ -20,7 +20,7 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
 from smalldb.marginals.estimate.table_updates import moved
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.rows.exchange_search import exchanged
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.noise.distributions import Geometric
@@ -337,7 +337,7 @@ def test_a_table_beside_the_model_is_believed_by_its_noise():
     seen = np.array([[3400, 600], [2600, 3400]])
     scope = ((0, 1), (1, 1))
     sharp, dull = (
-        moved(expected, [Measured(scope, seen, Fraction(1), Geometric(Fraction(1)), variance)], groups)
+        moved(expected, [NoisyTable(scope, seen, Fraction(1), Geometric(Fraction(1)), variance)], groups)
         for variance in (1.0, 1e9)
     )
     assert np.abs(sharp[:, :2].sum(axis=1) - seen[:, 0]).max() < 30
@@ -373,14 +373,14 @@ def test_columns_are_what_least_squares_say_of_all_that_was_measured():
 
 def test_tables_tell_of_columns_and_rare_categories_stay_rare():
     grouping = halved(np.array([500.0, 300.0, 200.0, 0.0]), False)
-    own = Measured(((0, 0),), np.array([520, 290, 190, -8]), Fraction(1), Geometric(Fraction(1, 10)), 200.0)
+    own = NoisyTable(((0, 0),), np.array([520, 290, 190, -8]), Fraction(1), Geometric(Fraction(1, 10)), 200.0)
     read = (np.array([520.0, 290.0, 190.0, 0.0]),)
 
     def found(*tables):
         return reconciled(read, (own,), (grouping,), tables, 1000)[0]
 
     assert found() == pytest.approx(read[0], abs=0.01)
-    sure = Measured(((0, 1), (1, 1)), np.array([[250, 240], [250, 260]]), Fraction(1), own.noise, 0.01)
+    sure = NoisyTable(((0, 1), (1, 1)), np.array([[250, 240], [250, 260]]), Fraction(1), own.noise, 0.01)
     assert found(sure)[0] == pytest.approx(490, abs=0.1)
     assert found(sure)[1:] == pytest.approx([305, 205, 0], abs=1)
     assert found(replace(sure, variance=1e6))[0] == pytest.approx(520, abs=0.1)

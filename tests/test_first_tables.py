@@ -21,7 +21,7 @@ from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.expected_error import of_groups
-from smalldb.marginals.measuring import Measured, PrivacyMeasure
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.budgets import WORTH
 from smalldb.marginals.strategies.first_tables import (
     AFTER,
@@ -93,8 +93,8 @@ def test_columns_are_read_from_all_tables_that_have_them_by_their_precisions():
     """The definition: a weighted mean of sums, each with the noise of its cells."""
     rng, noise = np.random.default_rng(0), Geometric(Fraction(1))
     tables = [
-        Measured(((0, 0), (1, 0)), rng.integers(0, 50, (4, 3)), Fraction(1), noise, 2.0),
-        Measured(((1, 0), (2, 0)), rng.integers(0, 50, (3, 7)), Fraction(1), noise, 0.5),
+        NoisyTable(((0, 0), (1, 0)), rng.integers(0, 50, (4, 3)), Fraction(1), noise, 2.0),
+        NoisyTable(((1, 0), (2, 0)), rng.integers(0, 50, (3, 7)), Fraction(1), noise, 0.5),
     ]
     read = read_margins(tables, 1)
     sums = [tables[0].counts.sum(axis=0), tables[1].counts.sum(axis=1)]
@@ -108,7 +108,7 @@ def test_columns_are_read_from_all_tables_that_have_them_by_their_precisions():
 
 def test_a_table_of_three_tells_of_its_pairs():
     counts, noise = np.arange(24).reshape(2, 3, 4), Geometric(Fraction(1))
-    table = Measured(((1, 2), (4, 1), (5, 3)), counts, Fraction(1), noise, 3.0)
+    table = NoisyTable(((1, 2), (4, 1), (5, 3)), counts, Fraction(1), noise, 3.0)
     pairs = pairs_within(table)
     assert [pair.scope for pair in pairs] == [((1, 2), (4, 1)), ((1, 2), (5, 3)), ((4, 1), (5, 3))]
     assert [pair.variance for pair in pairs] == [12.0, 9.0, 6.0]

@@ -12,9 +12,9 @@ from smalldb.marginals import Universe, plan_tables, release_tables
 from smalldb.marginals import certificate as certificate_module
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity
 from smalldb.marginals.certificate import certify
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.strategies import adaptive as rounds_module
 
 SIZES = (2, 3, 5)
@@ -39,7 +39,7 @@ def neighbours(tables, replaced):
 
 
 def rows_of(counts):
-    return PrivateRows(CELLS, counts.astype(np.int64))
+    return CountedRows(CELLS, counts.astype(np.int64))
 
 
 def tabulated(tables, columns):

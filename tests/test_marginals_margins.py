@@ -14,9 +14,9 @@ from smalldb.exact.numbers import float_above
 from smalldb.marginals import Universe, certificate, measuring
 from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.certificate import Certificate, beyond, certify, expected, missed
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 EXACT = Context(prec=60)
@@ -129,7 +129,7 @@ def test_a_column_of_many_levels_is_merged_step_by_step():
     found = candidates(universe, groupings)
     generator = np.random.default_rng(1)
     codes = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
-    rows = PrivateRows(codes, np.ones(60, dtype=np.int64))
+    rows = CountedRows(codes, np.ones(60, dtype=np.int64))
     counted = found.count(rows)
     finest = counted[0]
     for scope in found.scopes():

@@ -18,8 +18,8 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.files.checkpoints import Checkpoint
-from smalldb.marginals import private_rows as counting
-from smalldb.marginals.private_rows import PrivateRows, checked, counted
+from smalldb.marginals import counted_rows as counting
+from smalldb.marginals.counted_rows import CountedRows, checked, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
@@ -255,7 +255,7 @@ def test_pieces_add_up_to_the_same_integers(pieces, monkeypatch):
     for executor in (None, ThreadPoolExecutor(2)):
         found = counted(private, tables_of, executor)
         assert all((a == b).all() for a, b in zip(found, tables_of(private), strict=True))
-    none = PrivateRows(private.codes[:0], private.counts[:0])
+    none = CountedRows(private.codes[:0], private.counts[:0])
     assert all((table == 0).all() for table in counted(none, tables_of))
 
 

@@ -13,14 +13,14 @@ from smalldb.marginals.adaptive import packed_pairs as strips_module
 from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
 from smalldb.marginals.estimate.refitting import ModelInParts, at_first
-from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure
-from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, measure
 from smalldb.noise.distributions import Geometric
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
@@ -40,7 +40,7 @@ def looked_at(share, seed):
     groupings = [halved(rng.random(size) + 0.01, bool(rng.integers(2))) for size in SIZES]
     found = candidates(universe_of(SIZES, share, seed), groupings)
     codes = np.stack([rng.integers(0, size, 500) for size in SIZES], axis=1)
-    return found, PackedPairs.of(found), PrivateRows(codes, rng.integers(0, 4, 500)), rng
+    return found, PackedPairs.of(found), CountedRows(codes, rng.integers(0, 4, 500)), rng
 
 
 def unlaid(found, strips, flat):
@@ -91,7 +91,7 @@ def test_weights_at_once_are_those_one_by_one(share, seed):
     one_by_one, tables = unlaid(found, strips, at_once), []
     for pair in [found.tables[i] for i in (3, 0, 5)]:
         tables.append(
-            Measured(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), Geometric(Fraction(1)), 1.0)
+            NoisyTable(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), Geometric(Fraction(1)), 1.0)
         )
         slow, fast = (
             association_weights(found, one_by_one, tables),

@@ -18,7 +18,7 @@ from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_measurement as measuring
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
-from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces
+from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_list import Wishart
 
@@ -207,7 +207,7 @@ def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
     plan, rows = guarded(planted(7, 3000, 4), neighbours)
     values = measure(plan, rows, SeededBits(1)).values
     position = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
-    low, high = _parity_intervals(plan, Measured(values), Fraction(1, 10), 10**6)
+    low, high = _parity_intervals(plan, NoisyParities(values), Fraction(1, 10), 10**6)
     found = int(high[position] - low[position]) // 2
     margin, odd = divmod(found, 2) if plan.replaced else (found, 0)
     weights = np.exp(-np.arange(2000) / 20)

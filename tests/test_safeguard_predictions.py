@@ -12,7 +12,7 @@ import pytest
 from queries import Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts.maximum_entropy import fit, predicted
-from smalldb.marginals.contrasts.parity_means import Measured, estimates
+from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import alternatives
 
@@ -29,7 +29,7 @@ def released(seed, d=8, n=3000):
 
 def floats(plan, values):
     """The fitted means before they are rounded, and the rounded predictions."""
-    measured = Measured(values)
+    measured = NoisyParities(values)
     means = fit(plan, estimates(plan, measured, plan.unguarded)).chi
     return means.tobytes().hex(), predicted(plan, measured, plan.safeguard.sets).tolist()
 

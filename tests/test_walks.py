@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.junction import junction_tree
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.estimate.modelling import fitted
 from smalldb.marginals.expected_error import columns_at_once
-from smalldb.marginals.measuring import Measured, PrivacyMeasure
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import UNIT, Families, cap_of, plan_walks, weights_of
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
@@ -250,7 +250,7 @@ def test_rows_of_a_model_given_known_columns_have_its_conditional_law():
     for pair in combinations(range(3), 2):
         counts = joint.sum(axis=({0, 1, 2} - set(pair)).pop())
         scope = tuple((c, groupings[c].finest) for c in pair)
-        tables.append(Measured(scope, counts, Fraction(0), Geometric(Fraction(1)), 1e-9))
+        tables.append(NoisyTable(scope, counts, Fraction(0), Geometric(Fraction(1)), 1e-9))
     model = fitted(groupings, masses, tables, (), total, (), 300, last=1)
     free = model.rows(400_000, 5)
     assert np.abs(np.bincount(free[0], minlength=3) / 400_000 - masses[0] / total).max() < 0.002
@@ -269,7 +269,7 @@ def test_rows_keep_rules_where_the_model_has_no_mass():
     masses = {0: np.array([1.0, 0.0]) * 900, 1: np.full(2, 450.0), 2: np.full(2, 450.0)}
     nobody = (((0, 1),), np.array([0.0, -np.inf]))
     never = (((1, 1), (2, 1)), np.array([[0.0, 0.0], [0.0, -np.inf]]))
-    together = Measured(((0, 1), (1, 1)), np.full((2, 2), 225), Fraction(0), Geometric(Fraction(1)), 1.0)
+    together = NoisyTable(((0, 1), (1, 1)), np.full((2, 2), 225), Fraction(0), Geometric(Fraction(1)), 1.0)
     masses[0] = np.maximum(masses[0], 1e-6)
     model = fitted(groupings, masses, [together], [nobody, never], 900, (), 20, last=1)
     made = model.rows(3000, 3, np.ones((1, 3000), dtype=np.int64))

@@ -11,7 +11,7 @@ import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
-from smalldb.marginals.contrasts import Measured
+from smalldb.marginals.contrasts import NoisyParities
 from smalldb.marginals.contrasts.parity_means import Estimates
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
@@ -182,7 +182,7 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
     plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.strategy
     sets = sum(len(part.sets) for part in plan.parities.parts)
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
-        released = Measured(np.full(sets, noisy, dtype=np.int64))
+        released = NoisyParities(np.full(sets, noisy, dtype=np.int64))
         monkeypatch.setattr(parities, "measure", lambda *_, released=released: released)
         rows = Rows.from_codes(domain_of(24), latent(24, 50, 1))
         assert plan.release(rows, Journal(SeededBits(1)), 9).total == total

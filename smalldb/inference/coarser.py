@@ -10,7 +10,7 @@ from queries.expressions import quote
 from smalldb.inference.cells_asked import Told, joined
 from smalldb.inference.questions import Term
 from smalldb.mechanisms.known_pairs import NOT_MEASURED
-from smalldb.mechanisms.measurement import Dependence, Marginal, Measured
+from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart
 from smalldb.mechanisms.measurement_list import Measurements
 
 MOST_GROUPS = 12  # that are listed of a column
@@ -82,7 +82,7 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
     )
 
 
-def _named(measurements: Measurements, part: Measured) -> str:
+def _named(measurements: Measurements, part: MeasuredPart) -> str:
     """Name a table with the groups of its columns, or a contrast."""
     names = measurements.domain.names
     if not isinstance(part, Marginal):

@@ -1,14 +1,14 @@
 """Noisy measurements of tables and contrasts, an estimate from them, and rows near to it."""
 
-from smalldb.marginals.private_rows import PrivateRows, checked
+from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.outcome import History, Outcome, release_tables
 from smalldb.marginals.universe import Universe
 
 __all__ = [
+    "CountedRows",
     "History",
     "Outcome",
-    "PrivateRows",
     "Universe",
     "checked",
     "plan_tables",

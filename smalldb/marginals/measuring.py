@@ -132,7 +132,7 @@ class PrivacyMeasure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class NoisyTable:
     """
     A table that was released: counts with noise.
 
@@ -185,7 +185,7 @@ def measure_columns(
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
 def measure(
     counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction, source: BitSource
-) -> Measured:
+) -> NoisyTable:
     """
     Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
 
@@ -215,7 +215,7 @@ def _noisy(counts: Integers, noise: Noise, source: BitSource) -> Integers:
     return found
 
 
-def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> Measured:
+def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> NoisyTable:
     """Return the measurement that released these counts at that cost.
 
     Parameters
@@ -230,7 +230,7 @@ def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction
         What is spent: epsilon of a pure law, rho of a concentrated one.
     """
     noise = law.noise(cost)
-    return Measured(scope, counts, cost, noise, noise.variance())
+    return NoisyTable(scope, counts, cost, noise, noise.variance())
 
 
 # Proof: docs/proofs/rounds.md, lemma 4; docs/proofs/related.md, lemma 3.

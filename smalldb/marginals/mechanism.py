@@ -12,9 +12,9 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.marginals.certificate import beyond, certified
 from smalldb.marginals.contrasts.coding import attributes_of, unlike_coded
+from smalldb.marginals.counted_rows import MOST
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.expected_error import WITHIN
-from smalldb.marginals.private_rows import MOST
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs

@@ -10,7 +10,7 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.rows import MAX_TOTAL
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.noise.cone import ConeDifference, quantile
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.tails import noise_quantile
@@ -149,7 +149,9 @@ def sums_of_cells(
 
 
 # Proof: docs/proofs/certificate.md, "Columns".
-def sums_of_columns(workload: Workload, measured: Sequence[Measured], n: int | None, beta: Fraction) -> Sums:
+def sums_of_columns(
+    workload: Workload, measured: Sequence[NoisyTable], n: int | None, beta: Fraction
+) -> Sums:
     """
     Return the same where every column was measured by itself, and every query is a cell of one.
 

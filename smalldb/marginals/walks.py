@@ -10,10 +10,10 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.estimate.estimation import PREDICTING
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.private_rows import PrivateRows, checked
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES, MEMORY
 from smalldb.marginals.strategies.choosing_tables import DROWNED, OfTables, plan_tables
@@ -58,7 +58,7 @@ class Families:
         return np.column_stack([self.parents, np.minimum(self.counts(), most)])
 
     # Proof: docs/proofs/related.md, lemma 1.
-    def walks(self, most: int, cap: int) -> PrivateRows:
+    def walks(self, most: int, cap: int) -> CountedRows:
         """Return the walks: columns of a parent, its number of children, a child's columns; with weights.
 
         Parameters
@@ -70,7 +70,7 @@ class Families:
         """
         weights = weights_of(self.counts(), cap)[self.of]
         codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
-        return PrivateRows(np.asfortranarray(codes), weights)
+        return CountedRows(np.asfortranarray(codes), weights)
 
 
 # Proof: docs/proofs/related.md, lemma 1.

@@ -106,7 +106,7 @@ class Dependence:
         return 1
 
 
-Measured: TypeAlias = Marginal | Parity | Dependence
+MeasuredPart: TypeAlias = Marginal | Parity | Dependence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +132,7 @@ class Measurement:
         from public or released numbers.
     """
 
-    of: tuple[Measured, ...]
+    of: tuple[MeasuredPart, ...]
     values: Integers
     noise: Noise
     cost: Fraction
@@ -144,7 +144,7 @@ class Measurement:
         if sum(part.size for part in self.of) != len(self.values):
             raise ValueError("a measurement needs one value for each number that was measured")
 
-    def tables(self) -> Iterator[tuple[Measured, Integers]]:
+    def tables(self) -> Iterator[tuple[MeasuredPart, Integers]]:
         """Yield each part with its values; those of a table in its shape."""
         ends = np.cumsum([part.size for part in self.of])[:-1]
         for part, values in zip(self.of, np.split(self.values, ends), strict=True):

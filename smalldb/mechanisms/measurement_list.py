@@ -14,7 +14,7 @@ from queries import Domain
 from queries.late import pd
 from smalldb.exact.numbers import as_fraction, as_text, whole
 from smalldb.mechanisms.known_pairs import KnownPair, known_pairs
-from smalldb.mechanisms.measurement import Dependence, Marginal, Measured, Measurement, Parity
+from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Measurement, Parity
 from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, standing_ranges
 from smalldb.noise.distributions import read as read_noise
 
@@ -168,7 +168,7 @@ class Measurements(Sequence[Measurement]):
         own = self.domain.columns[column].labels
         return [" or ".join(own[code] for code in some) for some in found]
 
-    def _told(self, part: Measured) -> dict[str, Any]:
+    def _told(self, part: MeasuredPart) -> dict[str, Any]:
         names = [self.domain.names[c] for c in part.columns]
         if isinstance(part, Parity):
             told = {"parity": names, "signed": part.signed}
@@ -178,7 +178,7 @@ class Measurements(Sequence[Measurement]):
             return {"dependence": pairs, "tops": list(part.tops)}
         return {"columns": names, "groups": [list(own) for own in part.groups]}
 
-    def _cells(self, part: Measured) -> list[str]:
+    def _cells(self, part: MeasuredPart) -> list[str]:
         """Tell each cell of a table by the categories of its groups."""
         if isinstance(part, Parity):
             yes = "yes"
@@ -216,7 +216,7 @@ def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:
     )
 
 
-def _part(domain: Domain, told: Mapping[str, Any]) -> Measured:
+def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
     """Return what was measured, from how it was written."""
     at = {name: c for c, name in enumerate(domain.names)}
     if "parity" in told:

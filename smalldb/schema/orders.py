@@ -24,7 +24,7 @@ from queries.late import pd
 from queries.relations import Relation
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Rule
 from smalldb.schema.fields import spelled
-from smalldb.schema.kinds import Cuts, Dates, Measured
+from smalldb.schema.kinds import Comparable, Cuts, Dates
 from smalldb.schema.lines import Faults
 from smalldb.schema.pieces import Fields
 from smalldb.schema.schema_columns import Column
@@ -145,10 +145,10 @@ class Orders:
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "spans", spans)
 
-    def kind(self, column: int) -> Measured:
+    def kind(self, column: int) -> Comparable:
         """Return the kind of a column that some order names."""
         kind = self.columns[column].kind
-        assert isinstance(kind, Measured)
+        assert isinstance(kind, Comparable)
         return kind
 
     def span(self, column: int, code: int) -> tuple[int, int]:
@@ -349,9 +349,9 @@ def _unlike(said: str, columns: Sequence[Column]) -> list[str]:
     faults = [
         f"{said}: column {column.name!r} has no numbers, dates or times that could be compared"
         for column in dict.fromkeys(columns)
-        if not isinstance(column.kind, Measured)
+        if not isinstance(column.kind, Comparable)
     ]
-    kinds = [(c.name, c.kind.measure) for c in columns if isinstance(c.kind, Measured)]
+    kinds = [(c.name, c.kind.measure) for c in columns if isinstance(c.kind, Comparable)]
     for (one, measure), (other, another) in pairwise(kinds):
         if measure != another:
             faults.append(f"{said}: column {one!r} holds {measure}, and {other!r} {another}")
@@ -363,7 +363,7 @@ def _unlike(said: str, columns: Sequence[Column]) -> list[str]:
 def inexact(column: Column) -> str | None:
     """Tell why released values of a column may not be those that were drawn, so that no order is sure."""
     kind, dtype = column.kind, column.pandas_dtype
-    assert isinstance(kind, Measured)
+    assert isinstance(kind, Comparable)
     zone = isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", 0), "tz", None)
     if isinstance(kind, Dates) and kind.timed and zone:
         return f"column {column.name!r} has times of a time zone, which skips some: take a dtype without zone"

@@ -8,12 +8,12 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, Candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.
 def association_weights(
-    layout: Candidates | PackedPairs, predicted: Sequence[Floats], measured: Sequence[Measured]
+    layout: Candidates | PackedPairs, predicted: Sequence[Floats], measured: Sequence[NoisyTable]
 ) -> tuple[int, ...]:
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.

@@ -10,9 +10,9 @@ import numpy as np
 
 from queries.arrays import Numbers
 from queries.domain import Integers
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.universe import Universe
 
 Noise: TypeAlias = Callable[[int], float]
@@ -62,7 +62,7 @@ class Candidates:
             for levels in product(*[range(finest, 0, -1) for finest in self.levels(table)])
         ]
 
-    def count(self, rows: PrivateRows) -> list[Integers]:
+    def count(self, rows: CountedRows) -> list[Integers]:
         """Count every table at its finest levels."""
         grouped = {
             width: rows.grouped([g.of_categories(at) for g, at in zip(self.groupings, levels, strict=True)])

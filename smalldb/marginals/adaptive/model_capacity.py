@@ -10,7 +10,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.measuring import Measured, choose
+from smalldb.marginals.measuring import NoisyTable, choose
 from smalldb.marginals.strategies.budgets import RoundsBudget
 
 
@@ -22,7 +22,7 @@ class ModelCapacity:
     within its memory. That follows from released numbers alone, whichever candidates are looked at.
     """
 
-    def __init__(self, estimator: Estimator, tables: list[Measured]) -> None:
+    def __init__(self, estimator: Estimator, tables: list[NoisyTable]) -> None:
         self._estimator, self.tables = estimator, tables
         self._known: dict[Scope, bool] = {}
 

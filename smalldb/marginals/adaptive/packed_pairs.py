@@ -9,8 +9,8 @@ import numpy as np
 from queries.arrays import Booleans, Floats, Numbers
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import MOST_PENALTY, Candidates, Noise
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS
 
 MOST_MATRIX = 1 << 25  # cells of a matrix of all pairs of columns
@@ -132,7 +132,7 @@ class PackedPairs:
         return last.start + last.shape[0] * last.shape[1]
 
     # Proof: docs/proofs/rounds.md, lemma 1.
-    def count(self, rows: PrivateRows) -> list[Integers]:
+    def count(self, rows: CountedRows) -> list[Integers]:
         """Count every table at its finest levels."""
         from smalldb.kernels.pairing import count_pairs
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import sqrt
 
 from queries.arrays import Floats
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 
 LEAST_UNINFORMATIVE = 4  # tables one after another without information, at least, when rounds end
 PER_INFORMATIVE = 3  # as many of them as informative tables, at least
@@ -52,7 +52,7 @@ class StoppingRule:
         return self.uninformative >= max(LEAST_UNINFORMATIVE, PER_INFORMATIVE * self.informative)
 
 
-def beyond_noise(table: Measured, expected: Floats, concentrated: bool) -> bool:
+def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> bool:
     """
     Whether a released table is farther from what was expected than noise alone would be.
 

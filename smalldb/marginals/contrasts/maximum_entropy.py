@@ -9,7 +9,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.contrasts.parity_means import (
     Estimates,
-    Measured,
+    NoisyParities,
     estimates,
     masks,
     pieces,
@@ -47,7 +47,7 @@ class Fitted(NamedTuple):
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
-def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
+def guarded_fit(plan: ParityPlan, measured: NoisyParities) -> Fitted:
     """Fit to what was measured; what a safeguard measured counts only if all else predicts it badly."""
     fitted = fit(plan, estimates(plan, measured, plan.unguarded))
     if plan.safeguard is None:
@@ -59,7 +59,7 @@ def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
     return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
-def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Positions, ...]) -> Integers:
+def predicted(plan: ParityPlan, measured: NoisyParities, sets: tuple[Positions, ...]) -> Integers:
     """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each.
 
     Parameters
@@ -154,7 +154,7 @@ def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitt
     return Fitted(theta, q, contrasts.sums(probabilities))
 
 
-def read_all_cells(plan: ParityPlan, measured: Measured) -> Floats:
+def read_all_cells(plan: ParityPlan, measured: NoisyParities) -> Floats:
     """
     Return a distribution over all 2^d cells, from a plan that measured cells, alone or beside low orders.
 
@@ -174,7 +174,7 @@ def read_all_cells(plan: ParityPlan, measured: Measured) -> Floats:
     return table
 
 
-def _beside(plan: ParityPlan, measured: Measured, total: int) -> tuple[Integers, Floats, Floats]:
+def _beside(plan: ParityPlan, measured: NoisyParities, total: int) -> tuple[Integers, Floats, Floats]:
     """Return the sets that were measured beside the cells, the empty one among them, as in `CellCounts`."""
     found = estimates(plan, measured, plan.parts[:-1])
     known = np.isfinite(found.deviations)

@@ -6,7 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from smalldb.exact.numbers import Number, between_0_and_1
-from smalldb.marginals.contrasts.parity_means import Measured, pieces, released_counts
+from smalldb.marginals.contrasts.parity_means import NoisyParities, pieces, released_counts
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.noise_bound import Sums
 
@@ -14,7 +14,7 @@ _UNIT = 2.0**-52
 
 
 # Proof: docs/proofs/answers.md, lemma 7.
-def parity_sums(plan: ParityPlan, measured: Measured, beta: Number) -> Sums:
+def parity_sums(plan: ParityPlan, measured: NoisyParities, beta: Number) -> Sums:
     """
     Return between which numbers the sum of each query lies, with probability 1 - beta over the noise.
 
@@ -48,7 +48,7 @@ def parity_sums(plan: ParityPlan, measured: Measured, beta: Number) -> Sums:
     return Sums(low, high, n, (np.diff(series.starts) + 16) * _UNIT * (size + n[1]))
 
 
-def _count_interval(plan: ParityPlan, measured: Measured, failure: Fraction) -> tuple[int, int]:
+def _count_interval(plan: ParityPlan, measured: NoisyParities, failure: Fraction) -> tuple[int, int]:
     """Return between which numbers n lies, with the probability that all else is stated with."""
     if plan.replaced:
         return plan.n, plan.n
@@ -60,7 +60,7 @@ def _count_interval(plan: ParityPlan, measured: Measured, failure: Fraction) -> 
 
 
 def _parity_intervals(
-    plan: ParityPlan, measured: Measured, failure: Fraction, most: int
+    plan: ParityPlan, measured: NoisyParities, failure: Fraction, most: int
 ) -> tuple[Floats, Floats]:
     """Return between which sums each parity of the spectrum lies."""
     low, high = (np.full(len(plan.spectrum.sets), side * most) for side in (-1.0, 1.0))

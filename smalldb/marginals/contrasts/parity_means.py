@@ -14,7 +14,7 @@ from smalldb.marginals.estimate.column_estimates import pooled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class NoisyParities:
     """What was released: integers with exact noise, as private as the plan says. May be published.
 
     Attributes
@@ -49,7 +49,7 @@ def pieces(plan: ParityPlan, values: Integers) -> list[Integers]:
     return np.split(values, np.cumsum([len(part.sets) for part in plan.parts])[: len(plan.parts) - 1])
 
 
-def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
+def estimates(plan: ParityPlan, measured: NoisyParities, parts: tuple[Part, ...] | None = None) -> Estimates:
     """Read released integers of all parts, or some, as means of parities; post-processing.
 
     Parameters
@@ -80,14 +80,14 @@ def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | No
     return Estimates(chi, np.sqrt(variances))
 
 
-def released_total(plan: ParityPlan, measured: Measured) -> int:
+def released_total(plan: ParityPlan, measured: NoisyParities) -> int:
     """Return n under replace-one; under add-remove, the number of rows as the best part released it."""
     if plan.replaced:
         return plan.n
     return min(released_counts(plan, measured), key=lambda counted: counted[0].deviations[0])[1]
 
 
-def released_counts(plan: ParityPlan, measured: Measured) -> list[tuple[Part, int]]:
+def released_counts(plan: ParityPlan, measured: NoisyParities) -> list[tuple[Part, int]]:
     """Return the parts that count rows, under add-remove, and how many each released."""
     pairs = zip(plan.parts, pieces(plan, measured.values), strict=True)
     return [(part, part.counted(values)) for part, values in pairs if 0 in part.deviations]

@@ -10,7 +10,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.contrasts.maximum_entropy import predicted
-from smalldb.marginals.contrasts.parity_means import Measured, pieces
+from smalldb.marginals.contrasts.parity_means import NoisyParities, pieces
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.spectrum import odd_counts
@@ -19,7 +19,7 @@ LIMIT = CLIP // 2
 
 
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/safeguard.md, lemma 1.
-def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> Measured:
+def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> NoisyParities:
     """
     Release the counts of a plan with exact noise: by the exponential mechanism over answers, or Gaussian.
 
@@ -52,7 +52,7 @@ def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> Measured:
     released: list[Integers] = [np.zeros(0, dtype=np.int64)]
 
     def before(part: Part) -> Integers:
-        return predicted(plan, Measured(np.concatenate(released)), part.sets)
+        return predicted(plan, NoisyParities(np.concatenate(released)), part.sets)
 
     # what is released is a function of the sum with the whole noise: no count passes LIMIT, and noise that is
     # cut off at CLIP = 2 LIMIT is beyond it with any count
@@ -60,7 +60,7 @@ def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> Measured:
         released.append(np.clip(part.draw(plan.setting, exact, source, partial(before, part)), -LIMIT, LIMIT))
     values = np.concatenate(released)
     values.setflags(write=False)
-    return Measured(values)
+    return NoisyParities(values)
 
 
 # Proof: docs/proofs/answers.md, lemma 1.

@@ -14,7 +14,7 @@ from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.universe import Universe
 
 MOST_CELLS = 1 << 20
@@ -170,7 +170,7 @@ class CellCounts:
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
-def read_cells(universe: Universe, measured: Measured, rate: float, total: int, replaced: bool) -> Model:
+def read_cells(universe: Universe, measured: NoisyTable, rate: float, total: int, replaced: bool) -> Model:
     """
     Return a distribution over all cells, from the released counts of all of them.
 

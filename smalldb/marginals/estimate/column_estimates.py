@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
 MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
@@ -48,7 +48,7 @@ def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
     return means, np.where(precision > 0, 1 / divisor, np.inf)
 
 
-def read_margins(tables: Sequence[Measured], column: int) -> Measured:
+def read_margins(tables: Sequence[NoisyTable], column: int) -> NoisyTable:
     """
     Return the counts of a column's categories that released tables tell: means by their precisions, rounded.
 
@@ -66,10 +66,10 @@ def read_margins(tables: Sequence[Measured], column: int) -> Measured:
         variances.append(table.variance * table.counts.size / table.counts.shape[axis])
     counts, variance = pooled(sums, np.array(variances)[:, None])
     rounded = np.rint(counts).astype(np.int64)
-    return Measured(((column, 0),), rounded, Fraction(0), having[0].noise, float(variance[0]))
+    return NoisyTable(((column, 0),), rounded, Fraction(0), having[0].noise, float(variance[0]))
 
 
-def pairs_within(table: Measured) -> list[Measured]:
+def pairs_within(table: NoisyTable) -> list[NoisyTable]:
     """Return what a table tells of each pair of its columns: itself, if it is of two."""
     found = []
     for pair in combinations(range(table.counts.ndim), 2):
@@ -80,7 +80,7 @@ def pairs_within(table: Measured) -> list[Measured]:
     return found
 
 
-def pooled_total(columns: Sequence[Measured]) -> int:
+def pooled_total(columns: Sequence[NoisyTable]) -> int:
     """Return the number of rows that all measured columns together tell: from 1 to `MOST_ROWS`."""
     sums = [part.counts.sum(dtype=float) for part in columns]
     return bounded_total(float(pooled(sums, [part.variance * part.counts.size for part in columns])[0]))
@@ -167,9 +167,9 @@ def shifts_to(slices: Floats, sums: Floats) -> Floats:
 
 def reconciled(
     read: Sequence[Floats],
-    columns: Sequence[Measured],
+    columns: Sequence[NoisyTable],
     groupings: Sequence[Grouping],
-    tables: Sequence[Measured],
+    tables: Sequence[NoisyTable],
     total: int,
     among: Iterable[int] | None = None,
 ) -> dict[int, Floats]:
@@ -195,7 +195,7 @@ def reconciled(
     among
         The columns that are wanted; None: all.
     """
-    found, having = {}, dict[int, list[Measured]]()
+    found, having = {}, dict[int, list[NoisyTable]]()
     for table in tables:
         for c, _ in table.scope:
             having.setdefault(c, []).append(table)
@@ -212,7 +212,7 @@ def reconciled(
     return found
 
 
-def _sums(table: Measured, column: int) -> tuple[int, Floats, float]:
+def _sums(table: NoisyTable, column: int) -> tuple[int, Floats, float]:
     """Return the level of a column's groups in a table, what it says of each, and the variance of that."""
     axis = [c for c, _ in table.scope].index(column)
     sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis), dtype=np.float64)
@@ -241,7 +241,7 @@ def least_variance(
     grouping
         Of the column.
     sums
-        Measured of all groups of some level: the level, the values, and their variance.
+        NoisyTable of all groups of some level: the level, the values, and their variance.
     total
         What all values add up to.
     exactly

@@ -8,6 +8,7 @@ import numpy as np
 from queries.arrays import Codes, Floats
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
@@ -15,8 +16,7 @@ from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
-from smalldb.marginals.measuring import Measured
-from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.rows.exchange_search import affordable, exchanged
 from smalldb.marginals.strategies.budgets import TableBudget
 
@@ -62,7 +62,7 @@ class Estimator:
     """
 
     plan: TableBudget
-    columns: tuple[Measured, ...]
+    columns: tuple[NoisyTable, ...]
     total: int
     read: tuple[Floats, ...]
     groupings: tuple[Grouping, ...]
@@ -72,12 +72,12 @@ class Estimator:
     sizes: tuple[int, ...]
     least: int
     layout: Candidates | PackedPairs
-    read_from: frozenset[Measured] = frozenset()
+    read_from: frozenset[NoisyTable] = frozenset()
     known: Known | None = None
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: TableBudget, columns: tuple[Measured, ...], known: Known | None = None) -> "Estimator":
+    def of(plan: TableBudget, columns: tuple[NoisyTable, ...], known: Known | None = None) -> "Estimator":
         """Read the released columns.
 
         Parameters
@@ -126,7 +126,7 @@ class Estimator:
         """How many columns are known: the model is of the others given these."""
         return 0 if self.known is None else self.known.columns
 
-    def again(self, more: Sequence[Measured]) -> "Estimator":
+    def again(self, more: Sequence[NoisyTable]) -> "Estimator":
         """Return what follows from every column measured once more, too; groups and total stay."""
         both = [
             pooled([one.counts, other.counts], [[one.variance], [other.variance]])
@@ -143,7 +143,7 @@ class Estimator:
 
     def fit(
         self,
-        tables: list[Measured],
+        tables: list[NoisyTable],
         start: tuple[Floats, ...],
         last: bool = False,
         among: Sequence[int] | None = None,
@@ -186,18 +186,18 @@ class Estimator:
             same.
         """
         walks = None if self.known is None else self.known.walks
-        rows = PrivateRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
+        rows = CountedRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
         return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
-    def ranked(self, table: Measured) -> Measured:
+    def ranked(self, table: NoisyTable) -> NoisyTable:
         """Return a table that was released at all categories, in the order of the groupings."""
         columns = [c for c, _ in table.scope]
         counts = table.counts[np.ix_(*[self.groupings[c].order for c in columns])]
         return replace(table, scope=tuple((c, self.groupings[c].finest) for c in columns), counts=counts)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
-    def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
+    def moved(self, predicted: list[Floats], beside: list[NoisyTable]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for.
 
         Parameters
@@ -224,7 +224,7 @@ class Estimator:
             table[:] = moved(table, those, groups)
         return found
 
-    def _coarser(self, table: Measured, tops: Sequence[int]) -> Measured:
+    def _coarser(self, table: NoisyTable, tops: Sequence[int]) -> NoisyTable:
         """Return a table at no finer levels than these; what is finer is added up."""
         levels = [min(level, top) for (_, level), top in zip(table.scope, tops, strict=True)]
         counts = table.counts
@@ -236,7 +236,7 @@ class Estimator:
         )
 
     # Proof: docs/proofs/rounds.md, lemma 9.
-    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Codes:
+    def rows(self, model: Model, beside: list[NoisyTable], count: int, seed: int) -> Codes:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for.
 
         Parameters
@@ -267,11 +267,11 @@ class Estimator:
             return found
         size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
         some = None if own is None else own[:, np.arange(size) * count // size]
-        sample = PrivateRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
+        sample = CountedRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
         walks = sample
         if self.known is not None and outside:  # tables have the law of walks, and rows their own
             codes = model.rows(PREDICTING, seed ^ 2, self.known.walks)
-            walks = PrivateRows(codes.T, np.ones(PREDICTING, dtype=np.int64))
+            walks = CountedRows(codes.T, np.ones(PREDICTING, dtype=np.int64))
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])
@@ -287,15 +287,15 @@ class Estimator:
         fixed = frozenset(c for columns, _ in universe.rules for c in columns) | {*range(self.last)}
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
 
-    def fits(self, tables: list[Measured], scope: Scope) -> bool:
+    def fits(self, tables: list[NoisyTable], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
         scopes = [*(t.scope for t in tables), scope]
         return cells_of(scopes, self.groupings, self.fixed, self.last) <= self.plan.memory + self.least
 
 
-def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:
+def by_pair(tables: Sequence[NoisyTable]) -> dict[tuple[int, int], list[NoisyTable]]:
     """Return measured tables of two columns by these, in the order of measuring."""
-    found: dict[tuple[int, int], list[Measured]] = {}
+    found: dict[tuple[int, int], list[NoisyTable]] = {}
     for table in tables:
         (a, _), (b, _) = table.scope
         found.setdefault((a, b), []).append(table)

@@ -9,8 +9,8 @@ import numpy as np
 
 from queries.domain import Integers
 from smalldb.marginals.adaptive.association_weights import cramers_v
-from smalldb.marginals.measuring import Measured
-from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.noise.distributions import Geometric
 
 MOST_CELLS = 1 << 10  # of a table of two known columns that the model has
@@ -37,7 +37,7 @@ class Known:
 
     walks: Integers
     rows: Integers
-    tables: tuple[Measured, ...]
+    tables: tuple[NoisyTable, ...]
     total: int
 
     @property
@@ -46,7 +46,7 @@ class Known:
         return len(self.walks)
 
     @property
-    def pairs(self) -> list[Measured]:
+    def pairs(self) -> list[NoisyTable]:
         """The tables of two of them."""
         return [table for table in self.tables if len(table.scope) == 2]
 
@@ -76,13 +76,13 @@ def known_columns(
     ends = np.cumsum(weights)
     chosen = np.searchsorted(ends, (np.arange(walks) + 0.5) * (total / walks), side="right")
     chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
-    weighed = PrivateRows(parents, weights)
+    weighed = CountedRows(parents, weights)
     variance = VARIANCE * float(total) ** 2 / len(parents)
 
-    def table(columns: tuple[int, ...]) -> Measured:
+    def table(columns: tuple[int, ...]) -> NoisyTable:
         counts = weighed.table(columns, [sizes[c] for c in columns])
         scope = tuple((c, 0) for c in columns)
-        return Measured(scope, counts, Fraction(0), Geometric(Fraction(1)), variance)
+        return NoisyTable(scope, counts, Fraction(0), Geometric(Fraction(1)), variance)
 
     pairs = [
         table(pair)

@@ -13,7 +13,7 @@ from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import CLOSE, Factor, fit
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.marginals.universe import Rule, Universe
 
@@ -117,7 +117,7 @@ def scopes_of(
 def fitted(
     groupings: Sequence[Grouping],
     columns: Mapping[int, Floats],
-    tables: Sequence[Measured],
+    tables: Sequence[NoisyTable],
     fixed: Sequence[Fixed],
     total: int,
     start: Sequence[Floats],
@@ -185,7 +185,7 @@ def fitted_to(
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def factor_of(
-    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int
+    table: NoisyTable, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int
 ) -> Factor:
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.

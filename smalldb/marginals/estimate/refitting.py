@@ -13,7 +13,7 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 
 TABLES_PER_REFIT = 64  # tables for each one that waits before a model is fitted to it
 CLOSE_BETWEEN_ROUNDS = 0.05  # of the noise of a table: when models between rounds are near enough
@@ -24,13 +24,13 @@ class CurrentModel(Protocol):
     """What the tables that were measured so far have taught."""
 
     @property
-    def tables(self) -> list[Measured]:
+    def tables(self) -> list[NoisyTable]:
         """The tables that the model has, in the order of measuring."""
 
     def predicted(self) -> list[Floats]:
         """Return what the model expects of every candidate table, as the estimator lays them out."""
 
-    def after(self, table: Measured) -> "CurrentModel":
+    def after(self, table: NoisyTable) -> "CurrentModel":
         """Return the same after one more table."""
 
     def last(self, estimator: Estimator) -> Model:
@@ -47,7 +47,7 @@ def at_first(estimator: Estimator) -> CurrentModel:
 class WholeModel:
     """One model of all columns: each table refits all of it, and predictions are read from its rows."""
 
-    def __init__(self, estimator: Estimator, tables: list[Measured], model: Model) -> None:
+    def __init__(self, estimator: Estimator, tables: list[NoisyTable], model: Model) -> None:
         self._estimator, self.tables, self._model = estimator, tables, model
         self._predicted: list[Floats] | None = None
 
@@ -57,7 +57,7 @@ class WholeModel:
             self._predicted = self._estimator.predicted(self._model, len(self.tables))
         return self._predicted
 
-    def after(self, table: Measured) -> "WholeModel":
+    def after(self, table: NoisyTable) -> "WholeModel":
         """Return the same after one more table."""
         tables = [*self.tables, table]
         return WholeModel(self._estimator, tables, self._estimator.fit(tables, self._model.coefficients))
@@ -115,7 +115,7 @@ class ModelInParts:
 
     estimator: Estimator
     packed: PackedPairs
-    tables: list[Measured]
+    tables: list[NoisyTable]
     fitted: int
     parts: Mapping[int, ModelPart]
 
@@ -141,7 +141,7 @@ class ModelInParts:
         found = [self.estimator.total * flat for flat in self.packed.laid(matrix)]
         return self.estimator.moved(found, self.tables[self.fitted :])
 
-    def after(self, table: Measured) -> "ModelInParts":
+    def after(self, table: NoisyTable) -> "ModelInParts":
         """Return the same after one more table: once some wait, the parts that they connect become one."""
         grown = replace(self, tables=[*self.tables, table])
         waiting = grown.tables[self.fitted :]

@@ -8,12 +8,12 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def moved(
-    expected: Floats, tables: Sequence[Measured], groups: Sequence[tuple[Integers, Integers]]
+    expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[tuple[Integers, Integers]]
 ) -> Floats:
     """
     Move a table towards what was released of it, measurement by measurement.
@@ -75,7 +75,7 @@ def _ratio(wanted: Floats, there: Floats) -> Floats:
     return np.divide(wanted, there, out=np.ones_like(wanted), where=there > 1e-200)
 
 
-def groups_at(groupings: Sequence[Grouping], table: Measured) -> tuple[Integers, Integers]:
+def groups_at(groupings: Sequence[Grouping], table: NoisyTable) -> tuple[Integers, Integers]:
     """Return the groups of all categories of the two columns of a released table."""
     (a, level), (b, other) = table.scope
     return groupings[a].of_categories(level), groupings[b].of_categories(other)

@@ -6,7 +6,7 @@ import numpy as np
 
 from queries.arrays import Codes, Floats
 from queries.mixing import splitmix64
-from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.counted_rows import CountedRows
 
 SWEEPS = 24
 WORK = 1 << 32  # cells that are looked at, at most
@@ -52,7 +52,7 @@ def exchanged(
     from smalldb.kernels.swapping import swap
 
     rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
-    counted = PrivateRows(rows.T, np.ones(count, dtype=np.int64))
+    counted = CountedRows(rows.T, np.ones(count, dtype=np.int64))
     beyond, weights, origin = [], [], 0
     beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
     for (a, b), target in targets.items():

@@ -6,7 +6,7 @@ from queries.domain import Bits
 from queries.rows import pack
 from smalldb.exact.numbers import whole
 from smalldb.marginals.contrasts.maximum_entropy import guarded_fit, read_all_cells
-from smalldb.marginals.contrasts.parity_means import Measured, masks
+from smalldb.marginals.contrasts.parity_means import NoisyParities, masks
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.rows.rounding import rounded
@@ -14,7 +14,7 @@ from smalldb.marginals.rows.rounding import rounded
 PRECISION = 50  # the search ends where it is so much more exact than the release
 
 
-def synthesise(plan: ParityPlan, measured: Measured, rows: int, *, progress: bool = False) -> Bits:
+def synthesise(plan: ParityPlan, measured: NoisyParities, rows: int, *, progress: bool = False) -> Bits:
     """
     Return synthetic rows whose answers are near to the released ones: 0/1, shape (rows, d), in cell order.
 

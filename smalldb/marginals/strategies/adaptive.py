@@ -20,14 +20,14 @@ from smalldb.marginals.adaptive.candidate_tables import Candidates
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity, selected
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs
 from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
+from smalldb.marginals.counted_rows import CountedRows, counted
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.refitting import at_first
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.noise_bound import bound, sums_of_columns
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import FirstTable, groups_of_first, wanted_first
@@ -176,7 +176,7 @@ class Adaptive(RoundsBudget, TableStrategy):
     # Proof: docs/proofs/rounds.md, lemma 6.
     def fit(
         self,
-        rows: PrivateRows,
+        rows: CountedRows,
         journal: Journal,
         progress: Progress | None,
         executor: Executor | None,
@@ -203,7 +203,7 @@ class Adaptive(RoundsBudget, TableStrategy):
         estimator = replace(estimator, read_from=frozenset([*first, *given]))
         layout = estimator.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
-        learned, beside = at_first(estimator), list[Measured]()
+        learned, beside = at_first(estimator), list[NoisyTable]()
         measurements = [*(published(self.law, table, None) for table in before), *told]
         for pair in given:
             if estimator.fits(learned.tables, pair.scope):
@@ -218,7 +218,7 @@ class Adaptive(RoundsBudget, TableStrategy):
             else:
                 beside += pairs_within(released)
         budget = left = self.for_rounds
-        stopping, again = StoppingRule(), tuple[Measured, ...]()
+        stopping, again = StoppingRule(), tuple[NoisyTable, ...]()
         while self.rounds and not stopping.met:
             capacity = ModelCapacity(estimator, learned.tables)
             expected = estimator.moved(learned.predicted(), beside)
@@ -264,14 +264,14 @@ class Adaptive(RoundsBudget, TableStrategy):
 
 def _columns(
     plan: RoundsBudget,
-    rows: PrivateRows,
+    rows: CountedRows,
     journal: Journal,
     groups: Sequence[tuple[int, ...]],
     costs: Sequence[Fraction],
-    tables: Sequence[Measured],
-) -> tuple[tuple[Measured, ...], list[Measurement]]:
+    tables: Sequence[NoisyTable],
+) -> tuple[tuple[NoisyTable, ...], list[Measurement]]:
     """Measure columns, group by group; the others are read from released tables. Also as published."""
-    sizes, found, told = plan.universe.sizes, dict[int, Measured](), list[Measurement]()
+    sizes, found, told = plan.universe.sizes, dict[int, NoisyTable](), list[Measurement]()
     for group in groups:
         own = [sizes[c] for c in group]
         count = partial(_counts_of_columns, rows, group, own)
@@ -286,12 +286,12 @@ def _columns(
     return tuple(every), told
 
 
-def _counts_of_columns(rows: PrivateRows, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
+def _counts_of_columns(rows: CountedRows, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
     """Return the counts of columns, one after another."""
     return np.concatenate([rows.table((c,), (size,)) for c, size in zip(columns, sizes, strict=True)])
 
 
-def _whole(plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable) -> Measured:
+def _whole(plan: RoundsBudget, rows: CountedRows, journal: Journal, table: FirstTable) -> NoisyTable:
     """Measure a first table at all categories."""
     shape = tuple(plan.universe.sizes[c] for c in table.columns)
     scope = tuple((c, 0) for c in table.columns)
@@ -301,8 +301,8 @@ def _whole(plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: First
 
 
 def _grouped(
-    plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable, estimator: Estimator
-) -> Measured:
+    plan: RoundsBudget, rows: CountedRows, journal: Journal, table: FirstTable, estimator: Estimator
+) -> NoisyTable:
     """Measure a first table at the groups that are worth their noise."""
     scope = groups_of_first(table, plan.universe, estimator.groupings, plan.law, plan.rows)
     groups = [estimator.groupings[c].of_categories(level) for c, level in scope]
@@ -317,7 +317,7 @@ def _selected(
     estimator: Estimator,
     capacity: ModelCapacity,
     expected: list[Floats],
-    beside: list[Measured],
+    beside: list[NoisyTable],
     left: Fraction,
     count: Callable[[], list[Integers]],
     coins: BitSource,

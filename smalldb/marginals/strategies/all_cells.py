@@ -7,13 +7,13 @@ from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
 from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
-from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.strategies.budgets import TableBudget
 from smalldb.marginals.strategies.outcome import (
     PROGRESS,
@@ -142,7 +142,7 @@ class AllCells(TableBudget, TableStrategy):
 
     # Proof: docs/proofs/rounds.md, lemma 8.
     def fit(
-        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """Measure all cells at once; they are read by empirical Bayes."""
         sizes = self.universe.sizes

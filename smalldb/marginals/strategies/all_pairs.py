@@ -14,13 +14,13 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.marginals.counted_rows import CountedRows, counted
 from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
-from smalldb.marginals.measuring import LIMIT, Measured, PrivacyMeasure
+from smalldb.marginals.measuring import LIMIT, NoisyTable, PrivacyMeasure
 from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import TableBudget
 from smalldb.marginals.strategies.outcome import PROGRESS, Fitted, History, Progress, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
@@ -136,7 +136,7 @@ class AllPairs(TableBudget, TableStrategy):
         return bound(workload, finished, sums_at_once(workload, history.at_once, self.noise, n, beta))
 
     def fit(
-        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """Measure all tables at once; the most dependent ones make the model."""
         count = cache(lambda: counted(rows, partial(counts_of, self.universe), executor))
@@ -166,7 +166,7 @@ class AllPairs(TableBudget, TableStrategy):
         read = read_pairs(
             universe, at_once, replaced, cost, estimator.read, estimator.groupings, estimator.total
         )
-        tables, beside, refused = list[Measured](), list[Measured](), 0
+        tables, beside, refused = list[NoisyTable](), list[NoisyTable](), 0
         for table in sorted(read, key=dependence, reverse=True):
             fits = refused < REFUSALS and estimator.fits(tables, table.scope)
             refused = 0 if fits else refused + 1
@@ -227,14 +227,14 @@ def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> ConeDif
     return ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
 
 
-def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
+def tables_of_pairs(universe: Universe, rows: CountedRows) -> list[Integers]:
     """Return the counts of the table of each pair of columns."""
     sizes = universe.sizes
     return [rows.table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)]
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
-def counts_of(universe: Universe, rows: PrivateRows) -> list[Integers]:
+def counts_of(universe: Universe, rows: CountedRows) -> list[Integers]:
     """Return the counts of each column, then the table of each pair of columns."""
     columns = [rows.table((c,), (size,)) for c, size in enumerate(universe.sizes)]
     return columns + tables_of_pairs(universe, rows)
@@ -277,7 +277,7 @@ def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...]
 # Proof: docs/proofs/rounds.md, lemma 12.
 def read_columns(
     universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
-) -> tuple[Measured, ...]:
+) -> tuple[NoisyTable, ...]:
     """Return what was released of each column. It costs nothing by itself.
 
     Parameters
@@ -289,7 +289,7 @@ def read_columns(
     """
     noise = noise_at_once(universe, cost, replaced)
     return tuple(
-        Measured(((c, 0),), tables[c,], Fraction(0), noise, variance)
+        NoisyTable(((c, 0),), tables[c,], Fraction(0), noise, variance)
         for c, variance in enumerate(variances(universe, cost, replaced)[0])
     )
 
@@ -303,7 +303,7 @@ def read_pairs(
     columns: Sequence[Floats],
     groupings: Sequence[Grouping],
     total: int,
-) -> list[Measured]:
+) -> list[NoisyTable]:
     """
     Return the released tables of pairs, with the margins of independent columns.
 
@@ -322,21 +322,21 @@ def read_pairs(
 
     Returns
     -------
-    list of Measured
+    list of NoisyTable
         Of all categories, in the order of the groupings. They cost nothing by themselves.
     """
-    found, noise = list[Measured](), noise_at_once(universe, cost, replaced)
+    found, noise = list[NoisyTable](), noise_at_once(universe, cost, replaced)
     _, spread = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):
         independent = np.outer(columns[a], columns[b]) / total
         ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
-        found.append(Measured(scope, ranked, Fraction(0), noise, spread[a, b]))
+        found.append(NoisyTable(scope, ranked, Fraction(0), noise, spread[a, b]))
     return found
 
 
-def dependence(table: Measured) -> float:
+def dependence(table: NoisyTable) -> float:
     """Return the sum of squared differences from independent columns, less what noise adds to it."""
     counts = table.counts.astype(np.float64)
     independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)

@@ -14,7 +14,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.contrasts.maximum_entropy import guarded_fit
 from smalldb.marginals.contrasts.parity_bound import parity_sums
-from smalldb.marginals.contrasts.parity_means import Measured, estimates, masks, pieces, released_total
+from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, masks, pieces, released_total
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import ParityPlan, alternatives
 from smalldb.marginals.contrasts.priors import prior
@@ -156,7 +156,7 @@ class Contrasts:
         measured = journal.step(
             lambda coins: measure(plan, rows, coins),
             lambda released: released.values.tolist(),
-            lambda flat: Measured(np.array(flat, dtype=np.int64)),
+            lambda flat: NoisyParities(np.array(flat, dtype=np.int64)),
         )
         read = released_total(plan, measured)
         total = read if plan.replaced else bounded_total(read)
@@ -171,7 +171,7 @@ class Contrasts:
         order = uniform_permutation(wanted, journal.postprocessing_bits())
         return Parities(self, measured, total, plan.coding.codes(made[order]))
 
-    def _near(self, measured: Measured, count: int, seed: int) -> Bits:
+    def _near(self, measured: NoisyParities, count: int, seed: int) -> Bits:
         """Return rows near to parities of more columns than a table of all cells can have."""
         plan = self.parities
         found = estimates(plan, measured)
@@ -182,7 +182,7 @@ class Contrasts:
             made = search(plan.workload, made, plan.spectrum.answers(near))
         return made
 
-    def _turned(self, measured: Measured, count: int) -> Bits:
+    def _turned(self, measured: NoisyParities, count: int) -> Bits:
         """Return rows of a distribution of all cells that attributes have, near to its parities."""
         plan = self.parities
         fitted = guarded_fit(plan, measured)
@@ -210,7 +210,7 @@ class Parities:
     """
 
     strategy: Contrasts
-    measured: Measured
+    measured: NoisyParities
     total: int
     codes: Integers
 

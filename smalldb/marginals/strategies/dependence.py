@@ -10,8 +10,8 @@ import numpy as np
 
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.adaptive.dependence_test import MOVED, answerable, ask, mostly, tops
+from smalldb.marginals.counted_rows import CountedRows, counted
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import AllPairs, counts_of, variances
 from smalldb.marginals.strategies.outcome import Fitted, Progress, TableStrategy
@@ -117,7 +117,7 @@ class DependenceTested(TableStrategy):
 
     # Proof: docs/proofs/rounds.md, lemma 13.
     def fit(
-        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """Ask whether most pairs of columns depend, and follow the answer."""
         universe, law = self.universe, self.at_once.law  # pure, with a delta, too

@@ -15,11 +15,11 @@ from queries.arrays import Codes
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, measure_columns, released
-from smalldb.marginals.private_rows import PrivateRows, checked
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, measure, measure_columns, released
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
 from smalldb.noise.privacy_loss import Loss
 
@@ -50,10 +50,10 @@ class History:
         All tables of one and two columns that were measured at once, by their columns; else empty.
     """
 
-    columns: tuple[Measured, ...]
-    tables: tuple[Measured, ...]
-    beside: tuple[Measured, ...] = ()
-    again: tuple[Measured, ...] = ()
+    columns: tuple[NoisyTable, ...]
+    tables: tuple[NoisyTable, ...]
+    beside: tuple[NoisyTable, ...] = ()
+    again: tuple[NoisyTable, ...] = ()
     dependence: int | None = None
     at_once: Mapping[tuple[int, ...], Integers] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class TableStrategy(Protocol):
         return 1.0
 
     def fit(
-        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """Measure, and fit a model to what was released; after it, a certificate alone sees the data.
 
@@ -215,7 +215,7 @@ class TableStrategy(Protocol):
 
 def release_tables(
     strategy: TableStrategy,
-    rows: PrivateRows,
+    rows: CountedRows,
     source: BitSource | Journal,
     *,
     count: int | None = None,
@@ -263,7 +263,7 @@ def release_tables(
 
 def published(
     law: PrivacyMeasure,
-    table: Measured,
+    table: NoisyTable,
     groupings: Sequence[Grouping] | None,
     selecting: Fraction | None = None,
 ) -> Measurement:
@@ -290,7 +290,7 @@ def published(
     return Measurement(of, values, table.noise, table.cost, law.concentrated, selecting)
 
 
-def published_columns(law: PrivacyMeasure, columns: Sequence[Measured]) -> Measurement:
+def published_columns(law: PrivacyMeasure, columns: Sequence[NoisyTable]) -> Measurement:
     """Return what was released of columns that were measured at once, as it is published."""
     of = tuple(Marginal((c,), (tuple(range(one.counts.size)),)) for one in columns for c, _ in one.scope)
     values = np.concatenate([one.counts for one in columns])
@@ -305,7 +305,7 @@ def released_columns(
     sizes: Sequence[int],
     costs: Sequence[Fraction],
     count: Callable[[], Integers],
-) -> list[Measured]:
+) -> list[NoisyTable]:
     """Release columns at once, at the sum of their pure costs, unless they were released before.
 
     Parameters
@@ -327,12 +327,12 @@ def released_columns(
         lambda counts: np.array(counts, dtype=np.int64),
     )
     ends = np.cumsum([0, *sizes]).tolist()
-    found = list[Measured]()
+    found = list[NoisyTable]()
     for c, own, (start, end) in zip(columns, costs, pairwise(ends), strict=True):
         one = np.zeros(len(flat))
         one[start] = 1
         variance = noise.variance(one)
-        found.append(Measured(((c, 0),), flat[start:end], own, noise, variance))
+        found.append(NoisyTable(((c, 0),), flat[start:end], own, noise, variance))
     return found
 
 
@@ -343,7 +343,7 @@ def released_table(
     shape: tuple[int, ...],
     cost: Fraction,
     count: Callable[[], Integers],
-) -> Measured:
+) -> NoisyTable:
     """Release a table, unless it was released before: then nothing is counted.
 
     Parameters

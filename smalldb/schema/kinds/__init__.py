@@ -4,7 +4,7 @@ from smalldb.schema.kinds.bins import Cuts
 from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Binned, Kind, Measured, Ranged, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Binned, Comparable, Kind, Ranged, Value
 from smalldb.schema.kinds.times import Times
 from smalldb.schema.kinds.weekdays import Weekdays
 from smalldb.schema.kinds.whole_numbers import Integers
@@ -13,12 +13,12 @@ __all__ = [
     "MAX_CATEGORIES",
     "Binned",
     "Categories",
+    "Comparable",
     "Cuts",
     "Dates",
     "Flag",
     "Integers",
     "Kind",
-    "Measured",
     "Ranged",
     "Times",
     "Value",

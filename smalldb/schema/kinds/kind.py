@@ -69,7 +69,7 @@ class Binned(Kind, Protocol):
 
 
 @runtime_checkable
-class Measured(Kind, Protocol):
+class Comparable(Kind, Protocol):
     """A kind whose fields have values that can be compared, exactly; its released ones lie on a grid."""
 
     measure: ClassVar[str]  # "numbers", "dates" or "times": those of one measure can be compared

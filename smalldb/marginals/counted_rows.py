@@ -1,4 +1,4 @@
-"""Tables of private rows, counted on demand: over categories, or over groups of categories."""
+"""Rows whose tables are counted on demand: over categories, or over groups of categories."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -17,9 +17,9 @@ PIECES = 16  # at most: each may bring tables of some 100 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrivateRows:
+class CountedRows:
     """
-    Rows as codes, with how often each is there.
+    Rows as codes, with how often each is there: the data, which are private, or synthetic ones.
 
     Attributes
     ----------
@@ -66,18 +66,18 @@ class PrivateRows:
             cells += own[self.codes[:, column]]
         return self._sums(cells, prod(sizes)).reshape(sizes)
 
-    def pieces(self) -> "list[PrivateRows]":
+    def pieces(self) -> "list[CountedRows]":
         """Return the same rows in parts of at least `PIECE` distinct rows, at most `PIECES` of them."""
         size = max(1, PIECE, -(-len(self.counts) // PIECES))
         starts = range(0, max(1, len(self.counts)), size)
-        return [PrivateRows(self.codes[s : s + size], self.counts[s : s + size]) for s in starts]
+        return [CountedRows(self.codes[s : s + size], self.counts[s : s + size]) for s in starts]
 
-    def grouped(self, groups: Sequence[Integers]) -> "PrivateRows":
+    def grouped(self, groups: Sequence[Integers]) -> "CountedRows":
         """Return the same rows with each category replaced by its group, one array for each column."""
         found = np.empty(self.codes.shape, dtype=np.int64, order="F")
         for column, group in enumerate(groups):
             found[:, column] = group[self.codes[:, column]]
-        return PrivateRows(found, self.counts)
+        return CountedRows(found, self.counts)
 
     def _sums(self, cells: Integers, size: int) -> Integers:
         if (self.counts == 1).all():
@@ -87,7 +87,7 @@ class PrivateRows:
 
 
 def counted(
-    rows: PrivateRows, count: Callable[[PrivateRows], list[Integers]], executor: Executor | None = None
+    rows: CountedRows, count: Callable[[CountedRows], list[Integers]], executor: Executor | None = None
 ) -> list[Integers]:
     """
     Count tables piece by piece and add the pieces up: the same integers as in one piece.
@@ -110,7 +110,7 @@ def counted(
     return found or []
 
 
-def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
+def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> CountedRows:
     """Return rows that lie in the universe and can be counted exactly; no message shows a value.
 
     Parameters
@@ -127,7 +127,7 @@ def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> PrivateRows
     ValueError
         A code that no category has, a count below 0, 2^53 rows or more, or another number of columns.
     """
-    rows = PrivateRows(np.asfortranarray(codes), np.ascontiguousarray(counts))
+    rows = CountedRows(np.asfortranarray(codes), np.ascontiguousarray(counts))
     if codes.shape[1] != len(sizes):
         raise ValueError("codes must have one column for each column of the universe")
     if (codes < 0).any() or (codes >= np.array(sizes)).any():
