@@ -21,6 +21,7 @@ from smalldb.marginals.adaptive.dependence_test import (
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.strategies.choosing_tables import DELTA_BELOW
 from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
@@ -145,26 +146,20 @@ def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     assert [part.cost for part in silent.history.columns] == list(adaptive.columns)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
-def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
+@pytest.mark.parametrize("n", [500, N, 10**6])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1), Fraction(10)])
+def test_a_delta_is_used_only_where_less_is_expected_than_of_the_best_pure_strategy(epsilon, n, replaced):
     delta = Fraction(1, 10**9)
-    plan = plan_tables(universe(), EPSILON, delta, replaced, N)
-    adaptive, at_once = plan.adaptive, plan.at_once
-    assert plan.delta == delta and plan.law.concentrated and at_once.delta is None
-    assert plan.asking > 0
-    assert adaptive.cost <= adaptive.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
-    assert at_once.cost == EPSILON - plan.asking
-    told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
-    assert told.strategy is at_once and told.spent == plan.asking + at_once.measuring
-    silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
-    assert silent.strategy is adaptive and silent.spent <= adaptive.cost - adaptive.certifying
-    # the number gets the geometric noise of an epsilon, not that of a rho
-    same = plan_tables(universe(), EPSILON, None, replaced, N)
-    assert (
-        silent.history.dependence
-        == release_tables(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
-    )
+    plan, pure = (plan_tables(universe(), epsilon, allowed, replaced, n) for allowed in (delta, None))
+    rounds = plan_tables(universe(), epsilon, delta, replaced, n, strategy="adaptive")
+    assert pure.delta is None
+    if plan.delta is None:
+        assert plan.public == pure.public
+        assert rounds.delta is None or rounds.expected >= DELTA_BELOW * pure.expected
+    else:
+        assert plan.public == rounds.public and plan.cost <= rho_of(epsilon, delta)
+        assert plan.expected < DELTA_BELOW * pure.expected
 
 
 def test_nothing_is_asked_where_the_answer_would_be_noise():

@@ -180,6 +180,7 @@ CASES = {
         ADAPTIVE | {"delta": "1e-6"},
         concentrated,
         "m{4}(sm)+s?(m{4})?c",
+        {"marginals.strategies.choosing_tables.DELTA_BELOW": 9},
     ),
     "no certificate": Case(
         COLUMNS,
@@ -269,16 +270,6 @@ CASES = {
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+s?k?c", ASKED, n=3000, tied=0),
-    "asked, delta": Case(
-        COLUMNS,
-        "marginals:2",
-        ROUNDS | {"delta": "1e-3"},
-        lambda c: asked(c) and c.strategy.law.concentrated,
-        "am{4}(sm)+s?(m{4})?c",
-        ASKED,
-        n=3000,
-        tied=0,
-    ),
     "parities": Case(
         WIDE,
         "marginals:2",

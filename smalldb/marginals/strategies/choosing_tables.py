@@ -15,12 +15,12 @@ from smalldb.marginals.universe import Universe
 
 # of the error of rounds, below which all pairs at once are taken
 PAIRS_BELOW = 0.6
-# of the error of pure rounds, below which rounds with a delta are taken: what is left is within their spread
+# of the error of the pure strategy, below which rounds with a delta are taken; spread hides the rest
 DELTA_BELOW = 0.96
 # an error above which it is asked first, if it can be: columns that hardly depend may be near to independent
 ASK_ABOVE = 0.01
-# of the error of rounds, below which it is asked: pure rounds, which are far off where most pairs depend; rho
-ASK_BELOW = {False: 1.5, True: 0.7}
+# of the error of rounds, below which it is asked: they are farther off than expected where most pairs depend
+ASK_BELOW = 1.5
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
@@ -93,29 +93,36 @@ def plan_tables(
             )
         return at_once
     adaptive = _adaptive(universe, epsilon, delta, replaced, rows, memory, certificate)
-    if strategy == Adaptive.name:
-        return adaptive
-    if universe.named:
+    if strategy == Adaptive.name or universe.named:
         return adaptive
     if aimed:
         # all cells may tell about as much of the tables of targets, and more of others
         return cells if cells is not None and cells.expected < adaptive.to_beat else adaptive
+    if adaptive.delta is None:
+        return _least(cells, at_once, adaptive)
+    pure = _least(cells, at_once, _adaptive(universe, epsilon, None, replaced, rows, memory, certificate))
+    return adaptive if adaptive.expected < DELTA_BELOW * pure.expected else pure
+
+
+def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> OfTables:
+    """
+    Return the pure strategy of least expected error.
+
+    Parameters
+    ----------
+    cells, at_once, adaptive
+        All that there are, of the same requests; None: it cannot be done.
+    """
     # both are 0 where epsilon is huge: cells are then exact, a model is not
     if cells is not None and cells.expected <= adaptive.expected:
         return at_once if at_once is not None and at_once.expected < cells.expected else cells
-    if at_once is None or at_once.expected >= ASK_BELOW[adaptive.law.concentrated] * adaptive.expected:
+    if at_once is None or at_once.expected >= ASK_BELOW * adaptive.expected:
         return adaptive
     taken = at_once.expected < PAIRS_BELOW * adaptive.expected
     if taken and at_once.expected < ASK_ABOVE:
         return at_once
     asking = at_once.measuring * ASKING
-    if adaptive.delta is None:
-        left = adaptive.after(asking)
-    else:
-        left = Adaptive.shared(
-            universe, adaptive.law, epsilon - asking, adaptive.delta, rows, memory, certificate
-        )
-    tested = DependenceTested(asking, left, at_once.after(asking))
+    tested = DependenceTested(asking, adaptive.after(asking), at_once.after(asking))
     if tested.answerable:
         return tested
     return at_once if taken else adaptive

@@ -25,12 +25,12 @@ ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most 
 @dataclass(frozen=True, slots=True)
 class DependenceTested(TableStrategy):
     """
-    It is asked first whether most pairs of columns depend: where they do, all are measured at once.
+    Asked first, whether most pairs of columns depend; where they do, all are measured at once. It is pure.
 
     Attributes
     ----------
     asking
-        The epsilon of the number that tells; with a delta, too.
+        The epsilon of the number that tells.
     adaptive, at_once
         What is done then; each has what asking leaves.
     """
@@ -53,8 +53,8 @@ class DependenceTested(TableStrategy):
 
     @property
     def delta(self) -> Fraction | None:
-        """Of the guarantee; None: it is pure."""
-        return self.adaptive.delta
+        """None: it is pure."""
+        return None
 
     @property
     def law(self) -> PrivacyMeasure:
@@ -75,8 +75,7 @@ class DependenceTested(TableStrategy):
     @property
     def loss(self) -> Loss:
         """That of the question, and of the way that loses more."""
-        question = PrivacyMeasure(concentrated=False, replaced=self.law.replaced).loss_of_number(self.asking)
-        return question.together(self.adaptive.loss.either(self.at_once.loss))
+        return self.law.loss_of_number(self.asking).together(self.adaptive.loss.either(self.at_once.loss))
 
     @property
     def most_tables(self) -> int:
@@ -120,7 +119,7 @@ class DependenceTested(TableStrategy):
         self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """Ask whether most pairs of columns depend, and follow the answer."""
-        universe, law = self.universe, self.at_once.law  # pure, with a delta, too
+        universe, law = self.universe, self.law
         _, noise = variances(universe, self.at_once.measuring, law.replaced)
         # of all columns and pairs; not where all was released before
         tables = cache(lambda: counted(rows, partial(counts_of, universe), executor))
@@ -134,8 +133,6 @@ class DependenceTested(TableStrategy):
         else:
             del tables
             found = self.adaptive.fit(rows, journal, progress, executor)
-        counted_in = found.strategy.delta is None
-        spent = found.spent + (self.asking if counted_in else 0)  # with a rho, asking is beside it
         history = replace(found.history, dependence=answer)
         most = tops(universe, noise)
         told = Measurement(
@@ -145,4 +142,4 @@ class DependenceTested(TableStrategy):
             self.asking,
         )
         measurements = (told, *found.measurements)
-        return replace(found, history=history, spent=spent, measurements=measurements)
+        return replace(found, history=history, spent=found.spent + self.asking, measurements=measurements)
