@@ -149,6 +149,19 @@ def test_a_command_imports_what_it_needs(line, needed, tmp_path, monkeypatch):
     assert fresh(code).splitlines()[-1] == f"imported {needed}".strip()
 
 
+def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = f"generate {EXAMPLES / 'autoworkers.csv'} --epsilon 1 -o new.csv --record new.json"
+    names = ("tqdm", "multiprocessing", "smalldb.reporting.page", "smalldb.inference")
+    names += ("smalldb.releasing.evaluation", "smalldb.releasing.related_release")
+    code = (
+        "import sys; from smalldb.cli import main\n"
+        f"assert main({line.split()!r}) == 0\n"
+        f"print('imported', *{{*{names!r}}} & sys.modules.keys())"
+    )
+    assert fresh(code) == "imported"
+
+
 def test_the_list_of_commands_is_theirs():
     from smalldb.cli import parser
     from smalldb.commands import HELP

@@ -19,7 +19,6 @@ from smalldb.commands.options import (
 )
 from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import generate_related, related_of
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
 from smalldb.releasing.classifying import check_classifying
@@ -150,9 +149,12 @@ def add(commands: Commands) -> None:
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a file, or two related tables."""
     _check(arguments)
-    related = related_of(arguments.schema, [arguments.data, *arguments.more])
-    if related is not None:
-        return generate_related(arguments, related)
+    if arguments.schema is not None or arguments.more:  # related tables take a moment to import
+        from smalldb.commands.related_tables import generate_related, related_of
+
+        related = related_of(arguments.schema, [arguments.data, *arguments.more])
+        if related is not None:
+            return generate_related(arguments, related)
     files = Files(arguments)
     source = source_of(arguments, learning=True)
     if source.learns is None and arguments.schema_out is not None:

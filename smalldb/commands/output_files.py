@@ -14,13 +14,11 @@ from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
-from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.pipeline import Destination
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
-from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
@@ -30,6 +28,7 @@ from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, s
 
 if TYPE_CHECKING:
     from smalldb.commands.several_tables import SeveralTables
+    from smalldb.reporting.page import Comparison
 
 
 class Files(Destination):
@@ -148,6 +147,8 @@ class Files(Destination):
             whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
             self._outputs.write(arguments.measurements, written_record(whole) + "\n")
         if arguments.report is not None:
+            from smalldb.reporting.page import About, page
+
             about = About(
                 **{name: getattr(arguments, name) for name in STATED},
                 account=self._account,
@@ -182,7 +183,10 @@ class Files(Destination):
         columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
         return spelled_out(columns, self._form, file=file, guard=guard)
 
-    def _compared(self, made: Release, rows: Rows) -> Comparison:
+    def _compared(self, made: Release, rows: Rows) -> "Comparison":
+        from smalldb.releasing.evaluation import evaluate
+        from smalldb.reporting.page import Comparison
+
         # an empty table is a neighbour of one that can be compared: neither may be refused
         found = evaluate(rows, made.rows, made.plan.workload) if rows.n else None
         return Comparison(rows, found, (self._arguments.target or [None])[0])

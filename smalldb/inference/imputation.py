@@ -20,6 +20,7 @@ from queries import Domain
 from queries.arrays import Integers
 from queries.domain import Bits
 from queries.mixing import splitmix64
+from smalldb.files.progress_bar import progress_bar
 from smalldb.inference.column_model import ColumnModel, Rows
 from smalldb.inference.convergence import split_r_hat
 from smalldb.inference.cuts import cuts
@@ -204,10 +205,8 @@ def _walked(
 
 def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: bool) -> tuple[Mixing, int]:
     """Walk until the chains agree: twice as far each time."""
-    from tqdm import tqdm
-
     window = FIRST
-    with tqdm(total=2 * window, unit=" sweeps", disable=not progress) as bar:
+    with progress_bar(progress, total=2 * window, unit=" sweeps") as bar:
         _walked(chains, threads, window, bar.update)
         while True:
             traces, share = _walked(chains, threads, window, bar.update)

@@ -11,7 +11,6 @@ from typing import Any
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
-from smalldb.inference.table_bounds import table_bounds
 from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED, QUIET
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
@@ -158,9 +157,11 @@ def with_measurements(
     }
     whole: Record = {**record, "measurements": measurements.as_json(), "pairs": known}
     bounds = record.get("bounds")
-    if bounds is not None:
+    measured = sum(isinstance(part, Marginal) for each in measurements for part in each.of)
+    if bounds is not None and measured:
+        from smalldb.inference.table_bounds import table_bounds
+
         # what is paid for is not refused, even if more tables were measured than can be
-        measured = sum(isinstance(part, Marginal) for each in measurements for part in each.of)
         most_tables = max(tables_reached(plan), measured)
         found = table_bounds(measurements, rows, plan.beta, most_tables)
         tables = [

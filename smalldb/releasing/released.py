@@ -13,10 +13,8 @@ from queries.late import pd
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
-from smalldb.inference import Answer, ask
 from smalldb.mechanisms import Measurements
 from smalldb.planning import Plan
-from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import stated_bound
 from smalldb.releasing.record_keys import Record
 from smalldb.schema import Schema
@@ -24,6 +22,7 @@ from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
 
 if TYPE_CHECKING:
+    from smalldb.inference import Answer
     from smalldb.releasing.imputed_tables import Tables
 
 
@@ -68,6 +67,8 @@ class Confidential:
     def _errors(self) -> tuple[Fraction, ...]:
         if self._real.n == 0:  # such a table answers nothing
             return (Fraction(0),) * self._workload.size
+        from smalldb.releasing.evaluation import evaluate
+
         return evaluate(self._real, self._synthetic, self._workload).errors
 
 
@@ -155,6 +156,8 @@ class Release:
         TypeError, ValueError
             The question cannot be read, names what is not there, or cannot be met: in one line.
         """
+        from smalldb.inference import ask
+
         return ask(
             self.measurements,
             question,

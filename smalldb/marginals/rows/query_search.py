@@ -9,6 +9,7 @@ from queries import Workload
 from queries.arrays import Floats
 from queries.domain import Bits, Integers
 from queries.rows import MAX_TOTAL
+from smalldb.files.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from smalldb.kernels.flipping import Tables
@@ -59,8 +60,6 @@ def search(
     One sweep takes the rows that are moved times, for each attribute, the queries that look at it; as many
     sweeps as a budget allows, at least one, and as many rows as one sweep in `SWEEPS` budgets does.
     """
-    from tqdm import tqdm
-
     from smalldb.kernels.flipping import add_up, flip
 
     domain, rows, made = workload.domain, len(start), start.astype(np.uint8)
@@ -77,7 +76,8 @@ def search(
         return float(np.abs(totals * tables.scales - wanted).max())
 
     best, least, left = bits.copy(), error(), budget
-    bar = tqdm(total=len(SQUARINGS) * SWEEPS * len(moves), desc="search", disable=not progress, delay=1)
+    most = len(SQUARINGS) * SWEEPS * len(moves)
+    bar = progress_bar(progress, total=most, desc="search", delay=1)
     for squarings in SQUARINGS:
         for _ in range(SWEEPS):
             unit, flipped = error(), 0

@@ -15,6 +15,7 @@ from queries.arrays import Codes
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.files.progress_bar import progress_bar
 from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
@@ -367,9 +368,7 @@ def released_table(
 @contextmanager
 def _bar(shown: bool) -> Iterator[Progress]:
     """Show how many rounds are done, of how many there are at most."""
-    from tqdm import tqdm
-
-    with tqdm(unit=" rounds", disable=not shown) as bar:
+    with progress_bar(shown, unit=" rounds") as bar:
 
         def tick(done: int, most: int) -> None:
             bar.total = most

@@ -12,6 +12,7 @@ import numpy as np
 
 from queries import DataError
 from queries.late import pd
+from smalldb.files.progress_bar import progress_bar
 from smalldb.schema import plain
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import COMMA, SEPARATORS, USUAL, FileFormat
@@ -107,14 +108,12 @@ def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
 
 
 def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
-    from tqdm import tqdm
-
     regular = os.path.isfile(path)
     size = os.path.getsize(path) if regular else 0
     total = None if parted(path)[1] else size  # bytes are told as they are read, behind the compression
     known = [*wanted.names, *(wanted.others or ())]
     with (
-        tqdm(total=total, unit="B", unit_scale=True, disable=not (progress and regular)) as bar,
+        progress_bar(progress and regular, total=total, unit="B", unit_scale=True) as bar,
         open_text(path, file.codec) as text,
     ):
         header = read_heading(text, path, file, known)
