@@ -244,8 +244,10 @@ def sweep(
         The noisy counts; deviations are written.
     """
     columns, words = rows.shape[1], signed.masks.shape[1]
-    odds = np.empty(np.max(np.diff(cliques.starts)))
-    weights = np.empty(len(odds))
+    most_categories = 0
+    for b in range(columns):
+        most_categories = max(most_categories, cliques.starts[b + 1] - cliques.starts[b])
+    odds, weights = np.empty(most_categories), np.empty(most_categories)
     moved = np.zeros(len(signed.beyond), np.int64)
     shifts = np.zeros(len(counted.origins), np.int64)
     has = np.zeros(words, np.uint64)

@@ -93,6 +93,17 @@ def matching(first: Integers, second: Integers, sizes: tuple[int, int]) -> Integ
     return found
 
 
+@kernel
+def sums_of(matched: Integers) -> tuple[Integers, Integers]:
+    """Return how many rows have each first pattern, and each second one."""
+    firsts, seconds = np.zeros(matched.shape[0], np.int64), np.zeros(matched.shape[1], np.int64)
+    for a in range(matched.shape[0]):
+        for b in range(matched.shape[1]):
+            firsts[a] += matched[a, b]
+            seconds[b] += matched[a, b]
+    return firsts, seconds
+
+
 # Proof: docs/proofs/imputation.md, lemma 4.
 @kernel
 def move(
@@ -122,10 +133,10 @@ def move(
     counted, signed
         The noisy counts; deviations are written.
     """
-    some = np.flatnonzero(matched.sum(axis=1) > 0)
+    firsts, seconds = sums_of(matched)
+    some, others = np.flatnonzero(firsts), np.flatnonzero(seconds)
     if cut.alone:
         some = np.arange(matched.shape[0])
-    others = np.flatnonzero(matched.sum(axis=0) > 0)
     counts = np.zeros(len(cut.before), np.int64)
     for q in range(len(cut.signs)):
         for x in some:
@@ -136,7 +147,7 @@ def move(
         together = together or signed.kinds[cut.parities[p]] == LARGEST
     odd = np.zeros(len(signed.beyond), np.int64)
     xs, ys, signs = np.empty(4, np.int64), np.empty(4, np.int64), np.array([-1, 1, -1, 1])
-    longest, made = log(matched.sum() + 1.0), 0
+    longest, made = log(firsts.sum() + 1.0), 0
     for _ in range(steps):
         a, c = some[int(uniform(state) * len(some))], some[int(uniform(state) * len(some))]
         b, d = others[int(uniform(state) * len(others))], others[int(uniform(state) * len(others))]
@@ -242,7 +253,7 @@ def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: I
     cut
         The two parts of the columns.
     """
-    left, rest = matched.copy(), matched.sum(axis=0)
+    left, (_, rest) = matched.copy(), sums_of(matched)
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets
     for i in range(len(rows)):
         b = second[i]

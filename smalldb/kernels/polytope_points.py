@@ -26,8 +26,12 @@ def draw_subset(count: int, most: int, state: Words) -> Integers:
             if found[j] == drawn:
                 drawn = last
                 break
-        found[i] = drawn
-    return np.sort(found)
+        place = i
+        while place > 0 and found[place - 1] > drawn:
+            found[place] = found[place - 1]
+            place -= 1
+        found[place] = drawn
+    return found
 
 
 @kernel
