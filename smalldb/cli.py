@@ -1,5 +1,7 @@
 """The command line: the parser of all commands, and exit codes."""
 
+import atexit
+import gc
 import io
 import os
 import sys
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 DONE = 0  # an exit code
 LIGHT = ("-h", "--help", "-V", "--version")  # options that need no command
+SELDOM = 50_000  # objects made before Python looks for cycles among them; imports make many, which all stay
 FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
@@ -157,5 +160,7 @@ def run() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: visible(f"smalldb: {message}") + "\n"
+    gc.set_threshold(SELDOM)
+    atexit.register(gc.freeze)  # nor is there any use in looking for them at the end
     signals.take()
     sys.exit(main())
