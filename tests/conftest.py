@@ -1,12 +1,16 @@
 """Shared fixtures."""
 
+import gc
 import json
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded: its threads wait in loops
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a busy machine is no fault
 settings.register_profile("all", derandomize=True, **COMMON)
@@ -18,6 +22,7 @@ def pytest_configure(config):
     """Let hypothesis try the same examples in every run, and a quarter of them in the quick tier."""
     if not config.getoption("--hypothesis-profile"):
         settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
+    gc.set_threshold(50_000)  # modules, tests and Numba hold much, in which there is nothing to collect
 
 
 @pytest.hookimpl(wrapper=True)

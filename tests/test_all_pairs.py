@@ -141,7 +141,8 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     assert min(found) < 0 < max(found)
 
 
-@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("replaced", [True, False])
 def test_noise_of_counts_is_as_large_as_stated(replaced):
     sizes, cost, draws = (2, 3, 4), Fraction(1, 4), 150
     small = universe(sizes)

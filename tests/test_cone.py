@@ -468,7 +468,9 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
     assert max(fit(0.6), fit(1.6)) < 1e-6
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 4)])
+@pytest.mark.parametrize(
+    "shape", [(), (3, 4), *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(3,), (2, 4)])]
+)
 def test_moments_are_those_of_draws(shape):
     sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 50_000
     columns, tables = (

@@ -393,7 +393,8 @@ def test_plans_and_records_tell_the_target():
         smalldb.plan(DOMAIN, n=MANY, epsilon=1, target=1)
     record = made.record
     assert record["target"] == "rich"
-    assert "target" not in smalldb.release(rows, epsilon=1, mechanism="marginals", rng=1).record
+    few = Rows.from_codes(DOMAIN, rows.codes()[:100])
+    assert "target" not in smalldb.release(few, epsilon=1, mechanism="marginals", rng=1).record
 
 
 def test_words_tell_of_a_target_only_where_its_tables_come_first():

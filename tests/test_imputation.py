@@ -128,9 +128,8 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind == "table" else [pytest.mark.slow]) for kind in KINDS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_columns_have_the_exact_posterior_of_their_tables(kind):
     """All tables of three rows: the model is integrated out by hand, the noise taken as it is published."""
     measurements, total, draws = KINDS[kind](), 3, 2000

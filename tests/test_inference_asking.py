@@ -544,7 +544,16 @@ NOISES = [
 ]
 
 
-@pytest.mark.parametrize(("noise", "count"), NOISES, ids=str)
+LARGE = (ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))), Cube(90, Fraction(1, 50)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "count"),
+    [
+        pytest.param(noise, count, id=f"{noise}-{count}", marks=[pytest.mark.slow] * (noise in LARGE))
+        for noise, count in NOISES
+    ],
+)
 def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise, count):
     rng = np.random.default_rng(7)
     rows, at = rng.normal(size=(3, 2)), rng.integers(-1, 3, count)
@@ -807,7 +816,10 @@ def test_pairs_tell_what_was_learned():
     assert whole["age", "death"] == "learned" and whole["age", "kids"] == "not measured"
 
 
-@pytest.mark.parametrize("kind", ["geometric", "gaussian", "cone", "parities"])
+@pytest.mark.parametrize(
+    "kind",
+    ["geometric", "gaussian", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("cone", "parities"))],
+)
 def test_quiet_pairs_are_seldom_called_learned(kind):
     """Independent columns: all dependence in what is released is noise."""
     rng, learned, count = np.random.default_rng(3), 0, 150

@@ -107,7 +107,7 @@ def of_noise(noises, n):
     return Measurements(DOMAIN, items, n)
 
 
-@pytest.mark.parametrize("n", [1000, None])
+@pytest.mark.parametrize("n", [pytest.param(1000, marks=pytest.mark.slow), None])
 @pytest.mark.parametrize(
     "noises",
     [[Geometric(Fraction(1, 30)), Geometric(Fraction(1, 100))], [DiscreteGaussian(Fraction(400))]],

@@ -150,7 +150,10 @@ def test_yes_no_columns_have_cube_noise_where_rows_are_replaced():
     assert radius <= cube.quantile(None, Fraction(1, 10**6))
 
 
-@pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
+@pytest.mark.parametrize(
+    ("noise", "reach"),
+    [pytest.param(*case, id=str(case[0]), marks=[pytest.mark.slow] * (3 in case[0].sizes)) for case in SMALL],
+)
 def test_blocks_of_levels_have_the_same_law(noise, reach, monkeypatch):
     """Blocks of two are far too wide for these rates: most of what is proposed is refused."""
     monkeypatch.setattr(KNorm, "_block", 2)

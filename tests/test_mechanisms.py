@@ -137,11 +137,18 @@ def test_an_unknown_mechanism_or_relation_is_refused():
         smalldb.releasing.pipeline.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
 
 
-@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [
+        *((name, 1) for name in ("census", *FOR_FLAGS)),
+        ("rejection", "1/2"),  # so little that any candidate may be tried
+        pytest.param("rejection", 1, marks=pytest.mark.slow),  # from trees
+    ],
+)
 @pytest.mark.parametrize("neighbours", [relation.value for relation in Neighbours])
-def test_a_plan_is_carried_out(mechanism, neighbours):
+def test_a_plan_is_carried_out(mechanism, epsilon, neighbours):
     public = {"n": 3} if neighbours == "replace-one" else {"n_max": 3}
-    settings = {"epsilon": 1, "rows": 4, "neighbours": neighbours} | way(mechanism)
+    settings = {"epsilon": epsilon, "rows": 4, "neighbours": neighbours} | way(mechanism)
     plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), **settings, **public)
     made = smalldb.release(plan, FRAME, rng=5)
     public.pop("n", None)

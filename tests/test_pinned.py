@@ -6,10 +6,14 @@ import pinned
 import pytest
 
 EXPECTED = json.loads(pinned.HOME.read_text(encoding="utf-8"))
-CASES = [
+MARKS = {
     # rows fitted to answers pass through BLAS, whose last bits differ between processors
-    pytest.param(name, frame, arguments, id=name, marks=[pytest.mark.long] if "contrasts" in name else [])
-    for name, frame, arguments in pinned.cases()
+    "contrasts": pytest.mark.long,
+    "tuples, wide": pytest.mark.slow,  # from trees
+}
+CASES = [
+    pytest.param(name, *release, id=name, marks=[mark for part, mark in MARKS.items() if part in name])
+    for name, *release in pinned.cases()
 ]
 
 

@@ -31,9 +31,16 @@ def test_relations_hold_in_every_row_and_make_releases_no_worse(name):
     assert related <= without + MARGIN
 
 
-@pytest.mark.parametrize("name", REGISTERS)
+WAYS = [{"epsilon": "1/10"}, {"epsilon": 4, "delta": "1e-6"}, {"epsilon": 1, "middle": True}]
+
+
 @pytest.mark.parametrize(
-    "ways", [{"epsilon": "1/10"}, {"epsilon": 4, "delta": "1e-6"}, {"epsilon": 1, "middle": True}]
+    ("ways", "name"),
+    [  # each table in one way, and all in every way
+        pytest.param(ways, name, marks=[pytest.mark.slow] * (i % len(WAYS) != j))
+        for i, name in enumerate(REGISTERS)
+        for j, ways in enumerate(WAYS)
+    ],
 )
 def test_they_hold_at_any_epsilon_and_through_files(name, ways, tmp_path):
     register = REGISTERS[name]

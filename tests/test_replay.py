@@ -553,7 +553,7 @@ COMMANDS = {
 }
 
 
-@replayed_with(COMMANDS)
+@replayed_with(COMMANDS, slow=COMMANDS)
 def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
     """All that `generate` prints and writes, of a table and of one that has nothing to do with it."""
     domain, options = COMMANDS[name]

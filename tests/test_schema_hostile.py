@@ -29,9 +29,10 @@ def columns(count, text='kind = "bool"'):
         (columns(5000), "a schema may have up to 4096 columns, not 5000: list others under ignore"),
         (columns(15_000), "up to 4096 columns, not 15000"),
         (columns(3000, 'kind = "cutz"'), "columns from 'c201' on were not read$"),
-        (
+        pytest.param(
             columns(40, 'kind = "integers"\nrange = [0, 4095]'),
             r'more than 2\^28 categories by attributes .*coding = "bits"',
+            marks=pytest.mark.slow,
         ),
         ("x" * (1 << 21) + " = 1", r"a schema may have up to 2\^21 characters"),
         (
@@ -42,13 +43,15 @@ def columns(count, text='kind = "bool"'):
         ("[columns" + ".a" * MANY + "]\nkind = 'bool'", "nested too deeply"),
         ("columns.x = {a" + " . a" * MANY + " = 1}", "nested too deeply"),
         (FAULT + "".join(f"k{i} = 1\n" for i in range(5000)), "unknown key 'k0'.*; and [0-9]+ more$"),
-        (
+        pytest.param(
             f"[columns.x]\nkind = 'categories'\nvalues = {[*map(str, range(MANY))]}",
             r"values must be a list of up to 2\^16",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             f"[columns.x]\nkind = 'cuts'\nrange = [0, {MANY}]\ncuts = {[*range(1, MANY)]}",
             r"cuts must be a list of up to",
+            marks=pytest.mark.slow,
         ),
     ],
 )

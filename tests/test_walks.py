@@ -187,7 +187,7 @@ def test_a_family_loses_no_more_than_is_stated(quick, relation, sizes):
     assert ratios[worst] > 0.3  # what a neighbour loses is not far from what is stated
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("relation", [pytest.param("replace-one", marks=pytest.mark.slow), "add-remove"])
 def test_nor_does_one_where_tables_lie_beside_the_model_or_in_strips(quick, monkeypatch, relation):
     beside, _ = replay(relation, 2, Fraction(30), sizes=MANY, memory=1)
     assert "adaptive.selected" in {step.name for step in beside.steps}
