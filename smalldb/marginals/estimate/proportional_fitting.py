@@ -75,10 +75,10 @@ def fit(
     """
     from scipy.special import wrightomega
 
-    from smalldb.kernels.adding_up import added_up, multiply
+    from smalldb.kernels.adding_up import carry, met, unmet
 
-    weights, theta = [factor.base for factor in factors], list[Floats]()
-    at: list[list[tuple[int, Integers, Floats, Floats]]] = [[] for _ in tree.buckets]
+    total, weights, theta = float(total), [factor.base for factor in factors], list[Floats]()
+    at: list[list[tuple[Integers, Floats, Floats, Floats]]] = [[] for _ in tree.buckets]
     for i, (factor, home) in enumerate(zip(factors, tree.homes, strict=True)):
         if factor.held is not None:
             # A ridge keeps coefficients finite where noise made a count 0 or less. Of two cells and 10 rows,
@@ -87,8 +87,8 @@ def fit(
             counts, ridge = factor.held
             known = start[len(theta)]
             inside = _inside(tree.lifts[i], factor.base.shape, tree.shape(home))
-            at[home].append((len(theta), inside, counts, ridge))
             theta.append(np.zeros(counts.shape) if known is None else known.copy())
+            at[home].append((inside, counts.ravel(), ridge.ravel(), theta[-1].reshape(-1)))
             weights[i] = weights[i] + theta[-1]
     tables = [table.ravel() for table in beliefs(tree, weights)[0]]
     separators, walks = _separators(tree, tables), _walks(tree)
@@ -97,47 +97,34 @@ def fit(
         for before, position in walks:
             if before >= 0:
                 up = tree.buckets[before].parent == position
-                separators[before if up else position].carry(up, tables[before], tables[position])
-            for number, inside, counts, ridge in at[position]:
-                here = added_up(tables[position], inside, counts.size).reshape(counts.shape) * total
-                # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of
-                # Wright. One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
-                wanted = counts - ridge * theta[number]
-                with np.errstate(divide="ignore"):
-                    there = ridge * wrightomega(np.log(here / ridge) + wanted / ridge)
-                ratio = np.divide(there, here, out=np.ones_like(here), where=(here > 0) & (there > 0))
-                theta[number] += np.log(ratio)
-                multiply(tables[position], inside, ratio.ravel() * (total / (here * ratio).sum()))
-                moved = max(moved, float(np.abs(there - here).max()))
+                shared = separators[before if up else position]
+                here, there = (shared.below, shared.above) if up else (shared.above, shared.below)
+                carry(tables[before], here, shared.sums, tables[position], there)
+            for inside, counts, ridges, own in at[position]:
+                expected, logs = unmet(tables[position], inside, total, counts, ridges, own)
+                omegas = wrightomega(logs)
+                moved = max(moved, met(tables[position], inside, total, expected, omegas, ridges, own))
         if moved <= close * total:
             break
     return theta
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Separator:
     """
-    What two neighbouring buckets share: its probabilities, and the cell of each of theirs.
+    What two neighbouring buckets share.
 
     Attributes
     ----------
+    sums
+        The probabilities of the shared cells; written.
     above, below
         Of each cell of the parent, and of the child, the shared one.
     """
 
-    shared: Floats
+    sums: Floats
     above: Integers
     below: Integers
-
-    def carry(self, up: bool, source: Floats, target: Floats) -> None:
-        """Bring the table of the parent, or else of the child, up to date with that of its neighbour."""
-        from smalldb.kernels.adding_up import added_up, multiply
-
-        here, there = (self.below, self.above) if up else (self.above, self.below)
-        now = added_up(source, here, self.shared.size)
-        ratios = np.divide(now, self.shared, out=np.zeros_like(now), where=self.shared > 0)
-        multiply(target, there, ratios)
-        self.shared = now
 
 
 def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
