@@ -152,7 +152,10 @@ def test_one_memory_layout(case):
         assert all(array.flags.c_contiguous for array in arrays.values())
 
 
-@pytest.mark.parametrize("entries", [255, 256, 257, 65_535, 65_536, 65_537])
+@pytest.mark.parametrize(
+    "entries",
+    [255, 256, 257, 65_535, *(pytest.param(many, marks=pytest.mark.slow) for many in (65_536, 65_537))],
+)
 def test_the_width_of_a_rank(entries):
     """All entries are different levels, and the last is the rank of a candidate."""
     scores, lists = posed([[0, 1, entries - 1]], [1, 0, 0], 1)
@@ -162,6 +165,7 @@ def test_the_width_of_a_rank(entries):
     assert listed(scores, found) == listed_naively(scores, *lists)
 
 
+@pytest.mark.slow
 def test_ranks_beyond_two_bytes():
     scores, lists = posed([[0, 1, 40_000], [7, 0, 3]], [3, 0, 0], 2)
     assert len(scores.levels) > 80_000

@@ -49,6 +49,7 @@ def test_shares_are_rounded_up():
             assert found % step == 0
 
 
+@pytest.mark.slow  # as draws from trees are, which alone choose so
 @pytest.mark.parametrize("room", [0, 1 << 12])
 def test_a_way_is_chosen_by_the_share_that_holds_the_position(room):
     """With a table and without one: its first position and its last, and nothing beyond the last of all."""

@@ -65,7 +65,8 @@ def model_rows(
         own = (seed + 2 * position) % (1 << 64)
         words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)
         offsets = words.astype(np.float64).reshape(len(table), -1) * 2.0**-53
-        refine(context, groups[column], np.maximum(table, 0.0), starts, splitmix64(rows, own), offsets)
+        table = np.maximum(table, 0.0, order="C")  # of one order: another has a kernel of its own
+        refine(context, groups[column], table, starts, splitmix64(rows, own), offsets)
         level[column] = fine
     for c, grouping in enumerate(tree.groupings):
         groups[c] = grouping.order[groups[c]]
