@@ -13,7 +13,7 @@ from scipy.stats import chi2, chisquare
 
 from smalldb.exact import levels as exact
 from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
-from smalldb.exact.integers import uniform_below
+from smalldb.exact.integers import uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
 from smalldb.exact.numbers import as_fraction, as_text
 
@@ -364,6 +364,13 @@ def test_impossible_levels_are_refused(levels, rate):
 def test_power_is_checked():
     with pytest.raises(ValueError, match="power and period must"):
         LogConcave(lambda s: s + 1, power=0)
+
+
+@pytest.mark.parametrize(("width", "count"), [(1, 3), (8, 5), (13, 40_001), (62, 7)])
+def test_many_integers_are_the_bits_in_order(width, count):
+    found = uniform_integers(1 << width, count, SeededBits(3))
+    text = f"{SeededBits(3).bits(width * count):0{width * count}b}"
+    assert found.tolist() == [int(text[i : i + width], 2) for i in range(0, len(text), width)]
 
 
 @pytest.mark.parametrize("n", range(1, 13))

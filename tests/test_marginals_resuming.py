@@ -98,6 +98,7 @@ def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
         assert taken == 0  # nothing of private coins
 
 
+@pytest.mark.slow
 def test_it_is_paid_once_and_bound_to_that_payment(tmp_path, monkeypatch):
     rows, ledger = rows_of(WIDE), Ledger(tmp_path / "ledger", budget=3)
     given = {"epsilon": 2, "mechanism": "marginals", "checkpoint": tmp_path / "x"}

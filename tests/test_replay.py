@@ -36,8 +36,13 @@ from smalldb.reporting.words import tell
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 
 
-def replayed_with(names, slow=("adaptive", "asked, then rounds", "strips", "target, groups")):
-    """Cases under both relations; K-norm noise takes seconds where rows are added or removed."""
+SLOW = ("adaptive", "asked, then rounds", "strips", "target, groups")  # K-norm noise of added rows takes long
+SLOW += ("no certificate", "rounds that end", "three columns, little room", "asked, delta")
+SLOW += ("target, delta", "named tables", "named tables and target, delta")  # others like them are not
+
+
+def replayed_with(names, slow=SLOW):
+    """Cases under both relations, some of them where rows are replaced alone unless slow tests run, too."""
     return pytest.mark.parametrize(
         ("name", "relation"),
         [

@@ -384,6 +384,7 @@ def test_rows_that_valid_rules_out_are_refused():
         schema.encode(pd.DataFrame({"a": [1], "b": [1]}))
 
 
+@pytest.mark.slow
 def test_too_many_rules_are_told_with_their_line():
     flags = "".join(f'[columns.f{i}]\nkind = "bool"\n' for i in range(2))
     rules = ["~(f0 & f1)"] * ((1 << 14) + 1)

@@ -209,20 +209,27 @@ def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real
         other.
     """
     digits = low.digits
-    down, _ = _contexts(digits)
+    down, up = _contexts(digits)
 
-    def side(certain: Callable[["Real"], bool]) -> tuple[Decimal, Decimal]:
-        below, above = low.low, high.high
+    def at(x: Decimal) -> Real:
+        return rising(Real(x, x, digits))
+
+    def side(certain: Callable[["Real"], bool], below: Decimal, above: Decimal) -> tuple[Decimal, Decimal]:
         while True:
             middle = down.add(below, down.divide(down.subtract(above, below), Decimal(2)))
             if middle in (below, above):
                 return below, above
-            if certain(rising(Real(middle, middle, digits))):
+            if certain(at(middle)):
                 below = middle
             else:
                 above = middle
 
-    return Real(side(lambda value: value.high < 0)[0], side(lambda value: value.low <= 0)[1], digits)
+    below, above = side(lambda value: value.high < 0, low.low, high.high)
+    step = up.subtract(above, below)
+    while above < high.high and at(above).low <= 0:  # where the other side ends is near
+        step = up.add(step, step)
+        above = min(high.high, up.add(below, step))
+    return Real(below, side(lambda value: value.low <= 0, below, above)[1], digits)
 
 
 def round_up(x: "Real") -> float:

@@ -16,6 +16,7 @@ Enclosure: TypeAlias = Callable[[int], tuple[int, int]]
 
 CLIP = 1 << 61  # noise is cut off there, and sums with it at half of that: see `measuring.measure`
 DIGIT = 8  # bits of a coin that are revealed at a time
+_AT_ONCE = 1 << 14  # integers unpacked at a time: a multiple of 8, so that their first bits begin a byte
 
 
 # Proof: docs/proofs/draw.md, lemma 4.
@@ -153,12 +154,15 @@ def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[
 def _fields(width: int, count: int, source: BitSource) -> Integers:
     """Draw `count` uniform integers of `width` bits, width < 64."""
     total = width * count
-    packed = (source.bits(total) << -total % 8).to_bytes(-(-total // 8), "big")
-    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8))[:total].reshape(count, width)
-    fields = np.zeros(count, dtype=np.int64)
-    for bit in bits.T:
-        fields = fields << 1 | bit
-    return fields
+    packed = np.frombuffer((source.bits(total) << -total % 8).to_bytes(-(-total // 8), "big"), dtype=np.uint8)
+    found = np.empty(count, dtype=np.int64)
+    for first in range(0, count, _AT_ONCE):
+        some = found[first : first + _AT_ONCE]
+        bits = np.unpackbits(packed[first * width // 8 :], count=len(some) * width)
+        fields = np.zeros((len(some), 64), dtype=np.uint8)
+        fields[:, 64 - width :] = bits.reshape(len(some), width)
+        some[:] = np.packbits(fields, axis=1).view(">i8").ravel()
+    return found
 
 
 # Proof: docs/proofs/draw.md, lemmas 5 and 9.
