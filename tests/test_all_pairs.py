@@ -212,6 +212,7 @@ def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
         assert at_once < 0.8 * in_rounds < 0.8 * independent
 
 
+@pytest.mark.slow
 def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
     codes = dependent((8,) * 7)

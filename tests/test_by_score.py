@@ -141,7 +141,8 @@ def test_the_error_of_the_best_mechanism_is_what_it_says():
         assert accuracy(AB, "conjunctions:2", n=3, mechanism=best.mechanism).mean == (best.upper, best.upper)
 
 
-@pytest.mark.parametrize("neighbours", [pytest.param("replace-one", marks=pytest.mark.slow), "add-remove"])
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_the_profile_of_a_value_is_that_of_smalldb(neighbours):
     made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
     found = profile(AB, n=4, mechanism=made, neighbours=neighbours)

@@ -178,9 +178,8 @@ def off(one, other):
     return (abs(one.mean(axis=1) - other.mean(axis=1)) / spread).max()
 
 
-@pytest.mark.parametrize(
-    ("sizes", "count"), [((3, 2), 250_000), pytest.param((2, 2, 2), 150_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "count"), [((3, 2), 250_000), ((2, 2, 2), 150_000)])
 def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
     """Their total is a gamma number of as many dimensions; what they are beside it is uniform."""
     rng = np.random.default_rng(2)
@@ -353,7 +352,7 @@ def test_few_digits_enclose_what_many_tell(near, size):
     assert shown >= 12 and tightest > 0.1
 
 
-@pytest.mark.parametrize("sizes", [(2, 3, 4), (2, 2)])
+@pytest.mark.parametrize("sizes", [pytest.param((2, 3, 4), marks=pytest.mark.slow), (2, 2)])
 def test_variances_are_as_stated(sizes):
     rng, count, rate = np.random.default_rng(5), 60_000, Fraction(1, 3)
     columns, cells = variances(sizes, rate, all_pairs(sizes))

@@ -46,7 +46,7 @@ def test_a_base_measure_is_read_by_label():
         selection_law(pd.Series([1, 2], index=["a", "a"]), **given)
 
 
-@pytest.mark.parametrize("method", ["permute-and-flip", "noisy-max"])
+@pytest.mark.parametrize("method", ["permute-and-flip", pytest.param("noisy-max", marks=pytest.mark.slow)])
 def test_a_ranked_list_is_drawn_in_rounds(method):
     """The law is the product of the laws of one draw each, over those that are left; draws have that law."""
     # one that was drawn often stands below one that is left: it must not come again

@@ -139,6 +139,7 @@ def drawn():
     return dict(zip(shapes, parts, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", [(), (0,), (1,), (2,), *PAIRS])
 def test_moments_are_those_of_draws(drawn, scope):
     noise = (drawn[scope] if scope else drawn[0,].sum(axis=1)).astype(float)

@@ -47,7 +47,7 @@ def relaxations(hubs, text, rows, thresholds):
 
 
 @pytest.mark.parametrize("hubs, text", HUBS, ids=str)
-@pytest.mark.parametrize("rows", [1, 5, 6])
+@pytest.mark.parametrize("rows", [1, 5, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_star_has_the_size_of_its_tree(hubs, text, rows, monkeypatch):
     """The same candidates, whether their states are walked node by node or stand in one table."""
     thresholds = [20, 45, 62, 90]
@@ -131,7 +131,7 @@ def trial(layer, target, words):
 
 
 @pytest.mark.parametrize("hubs, text", HUBS, ids=str)
-@pytest.mark.parametrize("rows", [1, 4, 5])
+@pytest.mark.parametrize("rows", [1, pytest.param(4, marks=pytest.mark.slow), 5])
 def test_trials_are_those_of_their_definition(hubs, text, rows):
     workload, answers, _ = instance(6, 31, text, 8)
     target = Target.build(workload, answers, 31, rows)
@@ -200,7 +200,9 @@ def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
     assert checked > 3
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [*CASES[:2], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[2:])], ids=str
+)
 def test_draws_of_stars_follow_the_law(case, monkeypatch):
     check_coins(monkeypatch)
     made, rest = starred(*case)

@@ -116,8 +116,8 @@ def keeps(frame):
     [
         {"mechanism": "marginals", "strategy": "adaptive"},
         {"mechanism": "marginals", "strategy": "cells"},
-        {"mechanism": "marginals", "strategy": "pairs"},
-        {"mechanism": "marginals", "delta": "1e-6"},
+        pytest.param({"mechanism": "marginals", "strategy": "pairs"}, marks=pytest.mark.slow),
+        pytest.param({"mechanism": "marginals", "delta": "1e-6"}, marks=pytest.mark.slow),
         {"mechanism": "marginals", "neighbours": "add-remove", "n_max": 1000},
         {"mechanism": "marginals", "middle": True},
     ],
