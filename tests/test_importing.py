@@ -162,6 +162,15 @@ def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tabl
     assert fresh(code) == "imported"
 
 
+def test_nothing_is_searched_for_cycles_when_a_command_ends():
+    code = (
+        "import atexit, gc, sys; from smalldb.__main__ import run\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"  # what is registered first runs last
+        "sys.argv = ['smalldb', '--version']; run()"
+    )
+    assert fresh(code).endswith("True")
+
+
 def test_the_list_of_commands_is_theirs():
     from smalldb.cli import parser
     from smalldb.commands import HELP
