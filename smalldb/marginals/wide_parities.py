@@ -48,7 +48,7 @@ def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Sig
     """
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 
-    Each counts by the precision that its noise and its prior leave; pairs that no query needs count nothing.
+    Each counts by the precision that its noise and a normal prior leave; pairs that no query needs do not.
 
     Parameters
     ----------

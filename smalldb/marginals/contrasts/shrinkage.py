@@ -16,12 +16,14 @@ from smalldb.marginals.contrasts.maximum_entropy import sizes_of
 from smalldb.marginals.contrasts.parity_means import Estimates
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 
-# what fits tables of 21 to 156 yes/no columns; a dependence is at most about 1
+# what fits tables of 21 to 156 yes/no columns
 POWERS = (0.0, 0.5, 1.0)  # of the variances of both signs: a dependence of 1 moves a parity by as much
 SIZES = tuple(0.4 / 2**halvings for halvings in range(10))  # of dependences, as standard deviations
 SHARED = (*SIZES, 1e-6)  # of what all pairs of a column have in common
 MIDDLES = np.array([sign * 1.5 * 0.8**step for step in range(30) for sign in (-1, 1)] + [0.0])
 WIDTH = 0.11  # of a middle: half of what lies between two
+CORRELATIONS = np.array([sign * 0.8**step for step in range(12) for sign in (-1, 1)])  # of rare columns, too
+FARTHEST = 2.5  # deviations of its noise that a pair is believed to be from what was released, at most
 FITS = 0.6  # of what means are expected to move by: where they move by much more, the prior does not fit
 _PASSES = 5
 _MIXED = 100  # steps of expectation and maximisation
@@ -64,7 +66,10 @@ def believed(plan: ParityPlan, found: Estimates) -> tuple[Floats, Floats]:
     said = np.array([means[list(positions)].prod() for positions in sets])
     trust = 1 / (1 + noise / sizes_of(plan, found) ** 2)
     near: Floats = np.where(orders == 1, said, said + trust * (found.chi - said))
-    near[pairs] = said[pairs] + _dependences(found.chi[pairs] - said[pairs], noise[pairs], scales[a, b])
+    spreads = np.sqrt(1 - means**2)
+    middles = np.hstack([scales[a, b, None] * MIDDLES, (spreads[a] * spreads[b])[:, None] * CORRELATIONS])
+    near[pairs] = said[pairs] + _dependences(found.chi[pairs] - said[pairs], noise[pairs], middles)
+    near = np.clip(near, -1.0, 1.0)
     ranks = {positions: rank for rank, positions in enumerate(sets)}
     triples = [
         positions
@@ -129,32 +134,34 @@ def _means(chi: Floats, variances: Floats, pairs: _Pairs) -> tuple[Floats, Float
     return means, scales
 
 
-def _dependences(beyond: Floats, noise: Floats, scales: Floats) -> Floats:
+def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
     """
     Return the mean of what pairs depend, given what was released: by a mixture of narrow normal priors.
 
-    Shares of the mixture are the likeliest (Kiefer and Wolfowitz 1956), by expectation and maximisation.
+    Shares of the mixture are the likeliest (Kiefer and Wolfowitz 1956), by expectation and maximisation. No
+    pair is believed to be far from what was released of it, as if it were like most others (limited
+    translation, Efron and Morris 1972).
 
     Parameters
     ----------
     beyond, noise
         Released parities beyond the products of means, and the variances of their noise, shape (k,).
-    scales
-        By what a dependence of 1 moves each.
+    middles
+        Of the priors of each pair, shape (k, m).
     """
-    middles = scales[:, None] * MIDDLES
     variances = (WIDTH * middles) ** 2
     total = np.maximum(variances + noise[:, None], _CERTAIN)
     apart = beyond[:, None] - middles
     logs = -(np.log(total) + apart**2 / total) / 2
     likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
-    shares = np.full(len(MIDDLES), 1 / len(MIDDLES))
-    belongs = likelihoods * shares
+    belongs = likelihoods / middles.shape[1]
     for _ in range(_MIXED if len(beyond) else 0):
         shares = (belongs / belongs.sum(axis=1, keepdims=True)).mean(axis=0)
         belongs = likelihoods * shares
     belongs /= belongs.sum(axis=1, keepdims=True)
-    found: Floats = (belongs * (middles + variances / total * apart)).sum(axis=1)
+    expected = (belongs * (middles + variances / total * apart)).sum(axis=1)
+    farthest = FARTHEST * np.sqrt(noise)
+    found: Floats = np.clip(expected, beyond - farthest, beyond + farthest)
     return found
 
 
