@@ -21,7 +21,7 @@ from smalldb.marginals.estimate.junction import cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
 from smalldb.marginals.estimate.table_updates import moved
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.rows.exchange_search import exchanged
+from smalldb.marginals.rows.exchange_search import SWEEPS, affordable, exchanged
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.noise.distributions import Geometric
 
@@ -260,6 +260,24 @@ def test_exchanges_are_counted_right_and_only_help():
     quiet = exchanged(rows, sizes, targets, frozenset(), 100, seed=3)
     assert off(more) > off(quiet)
     assert (exchanged(rows, sizes, targets, frozenset(), 200, seed=3) == quiet).all()  # it has ended
+
+
+def test_exchanges_end_by_the_offers_and_not_by_all_columns():
+    """One table among a hundred columns comes as near to its target as without the others."""
+    rng = np.random.default_rng(12)
+    rows = rng.integers(0, 8, (100, 3_000)).astype(np.int32)
+    target = np.diag(np.bincount(rows[0], minlength=8).astype(np.float64))
+    rows[1] = rng.permutation(rows[0])
+    made = exchanged(rows, (8,) * 100, {(0, 1): target}, frozenset(), 24, seed=3)
+    alone = exchanged(rows[:2], (8, 8), {(0, 1): target}, frozenset(), 24, seed=3)
+    assert (made[:2] != rows[:2]).any() and (made[2:] == rows[2:]).all()
+    for found in (made, alone):
+        assert (found[0] != found[1]).mean() < 0.1
+
+
+@pytest.mark.parametrize(("rows", "tables", "sweeps"), [(10, 3, SWEEPS), (10**6, 45, 11), (10**9, 45, 0)])
+def test_there_is_time_for_so_many_sweeps(rows, tables, sweeps):
+    assert affordable(rows, tables) == sweeps
 
 
 def naive_swap(rows, column, tables, partners):

@@ -77,6 +77,8 @@ def unmet(
     ----------
     fine, inside
         Probabilities: see `added_up`.
+    total
+        The number of rows.
     counts, ridges, theta
         Of each coarse cell: what it is to hold, the ridge, and the coefficient.
     """

@@ -10,7 +10,7 @@ from smalldb.marginals.counted_rows import CountedRows
 
 SWEEPS = 24
 WORK = 1 << 32  # cells that are looked at, at most
-QUIET = 1 / 500  # of all rows and columns: sweeps end when fewer exchanges are made
+QUIET = 1 / 500  # of all offers: sweeps end when fewer exchanges are made
 NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with: they stay in the cache
 
 
@@ -66,7 +66,7 @@ def exchanged(
     cells, importance = np.concatenate(beyond), np.concatenate(weights)
     tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
     for sweep in range(sweeps):
-        made = 0
+        made = offered = 0
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
                 own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
@@ -74,6 +74,7 @@ def exchanged(
                 partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
                 made += swap(rows, column, others, origins, strides, cells, importance, partners)
-        if made < QUIET * rows.size:
+                offered += count
+        if made < QUIET * offered:
             break
     return rows
