@@ -14,6 +14,8 @@ from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)
@@ -162,7 +164,8 @@ def distance(x, y, sizes):
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
     codes, sizes = latent()
-    plan = plan_tables(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
+    law = PrivacyMeasure(concentrated=delta is not None, replaced=replaced)
+    plan = Adaptive.shared(wide(sizes), law, Fraction(3, 2), delta, 3_000, MEMORY, CERTIFICATE)
     assert plan.cost == plan.budget
     outcome = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
@@ -235,7 +238,9 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
 
 def test_no_certificate_no_cost():
     _, sizes = latent()
-    plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
+    plan = plan_tables(
+        wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0), strategy="adaptive"
+    )
     assert plan.certifying == 0
     assert plan.cost == 1
 

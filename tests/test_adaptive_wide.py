@@ -12,8 +12,9 @@ from smalldb.marginals.adaptive.association_weights import association_weights, 
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY, MOST_NOISE, SMALL, put_off
 from smalldb.noise.distributions import Geometric
 
 
@@ -61,8 +62,9 @@ def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
 def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
     """No number of rows is there at which all rounds go at once; columns get what each would have cost."""
     sizes = [round(200_000 / 1.03**step) for step in range(0, 200, 2)]
-    plans = [plan_tables(wide(40), Fraction(1), delta, False, rows, strategy="adaptive") for rows in sizes]
-    plans = [plan for plan in plans if (plan.delta is None) == (delta is None)]
+    law = PrivacyMeasure(concentrated=delta is not None, replaced=False)
+    given = MEMORY, CERTIFICATE
+    plans = [Adaptive.shared(wide(40), law, Fraction(1), delta, rows, *given) for rows in sizes]
     rounds = [plan.rounds for plan in plans]
     assert rounds[0] > 40 and rounds[-1] == 0
     assert all(-1 <= a - b <= 12 for a, b in pairwise(rounds))

@@ -151,7 +151,7 @@ def test_a_ticket_pays_once_and_for_one_release(tmp_path):
         {"certificate": 0},
         {"queries": "marginals:1"},
         {"neighbours": "add-remove", "n_max": 800},
-        {"delta": "1e-9"},
+        {"target": "a"},
         {"data": rows_of(WIDE, n=801)},
         {"data": rows_of(WIDE, seed=2)},
     ],

@@ -19,6 +19,7 @@ from smalldb.marginals.adaptive.stopping_rule import (
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure, measure
 from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.marginals.strategies.dependence import DependenceTested
 
 N = 4_000
@@ -71,7 +72,7 @@ def test_raised_rounds_stay_within_the_budget():
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     for delta in (None, Fraction(1, 10**6)):
-        plan = plan_tables(universe, Fraction(1, 2), delta, True, N)
+        plan = plan_tables(universe, Fraction(1, 2), delta, True, N, strategy="adaptive")
         made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
         history = made.history
         parts = (*history.columns, *history.tables, *history.beside, *history.again)
@@ -117,8 +118,11 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     codes = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, epsilon, delta, True, N)
-    assert isinstance(plan, Adaptive if delta else DependenceTested)
+    plan = plan_tables(universe, epsilon, None, True, N)
+    assert isinstance(plan, DependenceTested)
+    if delta:
+        law = PrivacyMeasure(concentrated=True, replaced=True)
+        plan = Adaptive.shared(universe, law, epsilon, delta, N, MEMORY, CERTIFICATE)
     rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3 if delta else 1))
     assert made.strategy == (plan if delta else plan.adaptive)

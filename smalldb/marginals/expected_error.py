@@ -33,6 +33,8 @@ class Tuning:
         Times the noise of all tables of two columns, where rounds reach them all: pure, and under rho.
     unseen_distance
         Of tables of two columns of which rounds say nothing, beyond that.
+    unpaired_factor, unpaired_distance
+        Of tables of two columns without rounds: times the distance of columns, and beyond it.
     tables_per_round, columns_in_reach
         Of so many tables of two columns a round says something; where there are more columns, of fewer.
     dependent_distance
@@ -47,6 +49,8 @@ class Tuning:
     rho_power: float = -0.12
     noise_factors: tuple[float, float] = (1.5, 1.2)
     unseen_distance: float = 0.03
+    unpaired_factor: float = 1.8
+    unpaired_distance: float = 0.05
     tables_per_round: float = 15
     columns_in_reach: int = 20
     dependent_distance: float = 0.15
@@ -132,10 +136,33 @@ def in_rounds(
         By how much noise alone puts each of these tables off, if all are measured.
     """
     pairs = TUNING.pairs_distance * (columns_error / TUNING.columns_distance) ** TUNING.power
-    pairs *= TUNING.rho_factor * max(rounds, 1) ** TUNING.rho_power if concentrated else 1
+    pairs *= TUNING.rho_factor * rounds**TUNING.rho_power if concentrated else 1
     reached = min(1.0, TUNING.columns_in_reach / len(universe.sizes))
     pairs += TUNING.unseen_distance * max(0.0, 1 - TUNING.tables_per_round * told * reached)
-    pairs = min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each))
+    return by_width(universe, min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each)))
+
+
+def columns_only(universe: Universe, columns_error: float) -> float:
+    """
+    Return the mean distance of the workload's tables where nothing but columns is measured.
+
+    Parameters
+    ----------
+    columns_error
+        The mean distance that columns have.
+    """
+    return by_width(universe, TUNING.unpaired_factor * columns_error + TUNING.unpaired_distance)
+
+
+def by_width(universe: Universe, pairs: float) -> float:
+    """
+    Return the mean distance of the workload's tables.
+
+    Parameters
+    ----------
+    pairs
+        That of tables of two columns.
+    """
     factors, widest = TUNING.width_factors, len(TUNING.width_factors)
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * factors[min(width, widest) - 1] for width, weight in widths)

@@ -8,7 +8,13 @@ from math import isqrt
 from typing import ClassVar, Self
 
 from smalldb.accounting.concentrated import rho_of
-from smalldb.marginals.expected_error import columns_alone, columns_at_once, in_rounds, of_groups
+from smalldb.marginals.expected_error import (
+    columns_alone,
+    columns_at_once,
+    columns_only,
+    in_rounds,
+    of_groups,
+)
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
@@ -272,22 +278,32 @@ class RoundsBudget(TableBudget):
             selecting=each * SELECTING,
             measuring=each * (1 - SELECTING),
         )
-        if not pairs:
-            return replace(plan, expected=columns_at_once(universe, law, groups, plan.columns, rows))
+        if not pairs or (not rounds and not first):
+            measured = columns_at_once(universe, law, groups, plan.columns, rows)
+            return replace(plan, expected=columns_only(universe, measured) if pairs else measured)
         told = min(usual, rounds)
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
         pure = replace(law, concentrated=False)
-        columns_error = columns_alone(
-            universe, pure, _in_parts(universe, pure, epsilon * (1 - certificate), known), rows
-        )
-        expected = in_rounds(universe, columns_error, rounds, law.concentrated, told / pairs, noise)
+        parts = _in_parts(universe, pure, epsilon * (1 - certificate), known)
+        pure_error = columns_alone(universe, pure, parts, rows)
+        expected = in_rounds(universe, pure_error, max(rounds, 1), law.concentrated, told / pairs, noise)
         return replace(plan, expected=expected)
 
 
 def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:
-    """Return a budget in parts: one of each column, and 0 of the first ones, that are known."""
+    """Return a budget in parts for columns, so that the sum of their distances is least.
+
+    Parameters
+    ----------
+    universe, law
+        Of the columns, and how costs are counted.
+    budget
+        What all parts add up to.
+    known
+        How many columns come first that cost nothing.
+    """
     parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
     return [budget * part / sum(parts) for part in parts]
 

@@ -92,16 +92,16 @@ def plan_tables(
                 "more than 64: use another strategy"
             )
         return at_once
-    adaptive = _adaptive(universe, epsilon, delta, replaced, rows, memory, certificate)
+    pure, adaptive = _rounds(universe, epsilon, delta, replaced, rows, memory, certificate)
     if strategy == Adaptive.name or universe.named:
-        return adaptive
+        return _audible(adaptive)
     if aimed:
         # all cells may tell about as much of the tables of targets, and more of others
-        return cells if cells is not None and cells.expected < adaptive.to_beat else adaptive
-    if adaptive.delta is None:
-        return _least(cells, at_once, adaptive)
-    pure = _least(cells, at_once, _adaptive(universe, epsilon, None, replaced, rows, memory, certificate))
-    return adaptive if adaptive.expected < DELTA_BELOW * pure.expected else pure
+        return cells if cells is not None and cells.expected < adaptive.to_beat else _audible(adaptive)
+    if adaptive.delta is not None and _drowned(pure):
+        return _audible(adaptive)
+    best = _least(cells, at_once, _audible(pure))
+    return adaptive if adaptive.delta and adaptive.expected < DELTA_BELOW * best.expected else best
 
 
 def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> OfTables:
@@ -128,7 +128,7 @@ def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive)
     return at_once if taken else adaptive
 
 
-def _adaptive(
+def _rounds(
     universe: Universe,
     epsilon: Fraction,
     delta: Fraction | None,
@@ -136,16 +136,32 @@ def _adaptive(
     rows: int,
     memory: int,
     certificate: Fraction,
-) -> Adaptive:
-    """Return pure rounds, or those with the delta that is allowed where that pays."""
-    law = PrivacyMeasure(False, replaced)
-    plan = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
-    if delta is not None:
-        rho = replace(law, concentrated=True)
-        other = Adaptive.shared(universe, rho, epsilon, delta, rows, memory, certificate)
-        plan = other if other.expected < DELTA_BELOW * plan.expected else plan
-    # the epsilon of a selection is rounded down, to 0 at last
+) -> tuple[Adaptive, Adaptive]:
+    """Return pure rounds; and those with the delta that is allowed where they pay, else the pure ones again.
+
+    Parameters
+    ----------
+    universe, epsilon, delta, replaced, rows, memory, certificate
+        As for `plan_tables`.
+    """
+    law = PrivacyMeasure(concentrated=False, replaced=replaced)
+    pure = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
+    if delta is None:
+        return pure, pure
+    rho = replace(law, concentrated=True)
+    rounds = Adaptive.shared(universe, rho, epsilon, delta, rows, memory, certificate)
+    pays = not _drowned(rounds) and (_drowned(pure) or rounds.expected < DELTA_BELOW * pure.expected)
+    return pure, rounds if pays else pure
+
+
+def _drowned(plan: Adaptive) -> bool:
+    """Whether something would get noise above 2^40, or be selected at an epsilon that rounds down to 0."""
     selects_nothing = plan.rounds and not plan.law.selecting(plan.selecting)
-    if selects_nothing or plan.law.drowns(min(plan.costs_of_tables)):
+    return selects_nothing or plan.law.drowns(min(plan.costs_of_tables))
+
+
+def _audible(plan: Adaptive) -> Adaptive:
+    """Return the plan, unless noise would drown it."""
+    if _drowned(plan):
         raise ValueError(DROWNED)
     return plan
