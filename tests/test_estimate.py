@@ -8,10 +8,12 @@ from math import log
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import wrightomega
 
 from queries.mixing import splitmix64
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
+from smalldb.kernels.adding_up import added_up, carry, met, unmet
 from smalldb.kernels.refining import refine
 from smalldb.kernels.swapping import swap
 from smalldb.marginals.estimate.belief_propagation import beliefs, build, steps, summed
@@ -128,6 +130,51 @@ def test_every_factor_lies_in_its_bucket():
 
 
 @pytest.mark.slow
+def cells_of_a_table(seed, size=60, coarse=7):
+    """Probabilities, one of them 0; of each the coarse cell, the last of which holds nothing."""
+    rng = np.random.default_rng([13, seed])
+    fine, inside = rng.random(size), rng.integers(0, coarse - 1, size).astype(np.int32)
+    fine[3] = 0
+    inside[4], fine[4] = coarse - 1, 0
+    return rng, fine / fine.sum(), inside
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_table_is_brought_up_to_date_as_in_its_definition(seed):
+    rng, target, there = cells_of_a_table(seed)
+    source, here = rng.random(90), rng.integers(0, 7, 90).astype(np.int32)
+    shared, now = (np.bincount(at, cells, 7) for at, cells in ((there, target), (here, source)))
+    ratios = np.divide(now, shared, out=np.zeros(7), where=shared > 0)
+    expected = target * ratios[there]
+    carry(source, here, shared, target, there)
+    assert (target == expected).all()
+    assert (shared == now).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_of_a_fit_is_that_of_its_definition(seed):
+    rng, fine, inside = cells_of_a_table(seed)
+    total, counts, ridges, theta = 500.0, rng.random(7) * 100, 0.1 + rng.random(7) * 9, rng.normal(size=7)
+    here = np.bincount(inside, fine, 7) * total
+    wanted = counts - ridges * theta
+    with np.errstate(divide="ignore"):
+        there = ridges * wrightomega(np.log(here / ridges) + wanted / ridges)
+    ratio = np.divide(there, here, out=np.ones(7), where=(here > 0) & (there > 0))
+    after, moved_theta = fine * (ratio * (total / (here * ratio).sum()))[inside], theta + np.log(ratio)
+
+    found, logs = unmet(fine, inside, total, counts, ridges, theta)
+    most = met(fine, inside, total, found, wrightomega(logs), ridges, theta)
+    assert (found == here).all() and here[-1] == 0
+    # logarithms of Numba and NumPy may differ in their last bit
+    np.testing.assert_allclose(most, np.abs(there - here).max(), rtol=1e-13)
+    np.testing.assert_allclose(theta, moved_theta, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(fine, after, rtol=1e-13)
+    # where all was moved, expected counts and coefficients add up to what is held
+    known = here > 0
+    np.testing.assert_allclose((there + ridges * theta)[known], counts[known], rtol=1e-9)
+    assert fine.sum() == pytest.approx(1) and (added_up(fine, inside, 7)[~known] == 0).all()
+
+
 def test_a_fit_is_the_fit_over_all_cells():
     """The same objective with the sum over all cells, by another method."""
     rng = np.random.default_rng(5)

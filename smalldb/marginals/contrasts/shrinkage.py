@@ -108,8 +108,9 @@ def _means(chi: Floats, variances: Floats, pairs: _Pairs) -> tuple[Floats, Float
         likeliest, moved, surer = -np.inf, np.zeros_like(means), np.zeros_like(means)
         beyond = np.where(known, pairs.chi - np.outer(means, means), 0.0)
         left = np.where(known, pairs.chi - np.outer(chi, means), 0.0)
+        free = np.outer(1 - means**2, 1 - means**2)
         for power in POWERS:
-            each = np.maximum(np.outer(1 - means**2, 1 - means**2) ** power, _LEAST)
+            each = np.maximum(free**power, _LEAST)
             for size in SIZES:
                 total = np.where(known, pairs.variances + (size * each) ** 2, 1.0)
                 weights = known / total

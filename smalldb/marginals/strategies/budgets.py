@@ -285,10 +285,11 @@ class RoundsBudget(TableBudget):
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-        pure = replace(law, concentrated=False)
-        parts = _in_parts(universe, pure, epsilon * (1 - certificate), known)
-        pure_error = columns_alone(universe, pure, parts, rows)
-        expected = in_rounds(universe, pure_error, max(rounds, 1), law.concentrated, told / pairs, noise)
+        if law.concentrated:  # tables are expected by what pure noise does to columns
+            pure = replace(law, concentrated=False)
+            parts = _in_parts(universe, pure, epsilon * (1 - certificate), known)
+            columns_error = columns_alone(universe, pure, parts, rows)
+        expected = in_rounds(universe, columns_error, max(rounds, 1), law.concentrated, told / pairs, noise)
         return replace(plan, expected=expected)
 
 
