@@ -10,7 +10,6 @@ from queries import Column, Domain
 from queries.expressions import parse
 from queries.names import find
 from smalldb.schema import Schema
-from smalldb.schema.kinds import Cuts, Flag, Integers
 
 Range: TypeAlias = tuple[float | None, float | None] | None
 Ranges: TypeAlias = Mapping[str, Sequence[Range]]
@@ -37,14 +36,7 @@ def schema_ranges(schema: Schema) -> dict[str, tuple[Range, ...]]:
     """Return what a schema says of its columns of numbers; what is beyond its range is in the outer bins."""
     found = dict[str, tuple[Range, ...]]()
     for column in schema.columns:
-        kind, own = column.kind, list[Range]()
-        if isinstance(kind, Cuts):
-            unit = 10.0**kind.decimals
-            own = [(low / unit, high / unit) for low, high in map(kind.steps, range(kind.size))]
-        elif isinstance(kind, Integers):
-            own = [(float(number), float(number)) for number in range(kind.low, kind.high + 1)]
-        elif isinstance(kind, Flag):
-            own = [(0.0, 0.0), (1.0, 1.0)]
+        own: list[Range] = [*column.kind.ends()]
         if own:
             found[column.name] = tuple([*own, *[None] * column.missing])
     return found

@@ -1,6 +1,6 @@
 """The columns of a schema, each read from its table in TOML."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from queries.expressions import suggestion
@@ -8,21 +8,8 @@ from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.determined import read_book
 from smalldb.schema.finer_bins import SHARE, FinerBins
-from smalldb.schema.keys import (
-    IDS,
-    KEYS,
-    LEARN,
-    MAX_LEARNED,
-    NEEDED,
-    SHARED,
-    SIGNS,
-    UNKNOWN,
-    Fault,
-    faults_of,
-    texts_of,
-)
-from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
-from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.keys import IDS, KEYS, LEARN, MAX_LEARNED, SHARED, Fault, faults_of, texts_of
+from smalldb.schema.kinds import SPECS, Cuts
 from smalldb.schema.schema_columns import Column
 
 ID, MAX_ID = "id", 10**12  # of rows
@@ -38,10 +25,9 @@ class FaultyColumn(ValueError):
 
 def what_learns(given: Mapping[str, Any]) -> str | None:
     """Tell what a column learns: "values", "cuts" or None."""
-    for kind, what in (("categories", "values"), ("cuts", "cuts")):
-        if given.get("kind") == kind and isinstance(given.get(what), str):
-            return what
-    return None
+    kind = given.get("kind")
+    what = SPECS[kind].learns if isinstance(kind, str) and kind in SPECS else None
+    return what if what is not None and isinstance(given.get(what), str) else None
 
 
 def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
@@ -118,14 +104,15 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
         if kind == "":
             said = f"fill in the draft: {said}; or list the column in ignore, without a table"
         raise FaultyColumn(*faults_of(given, every, ()), Fault(said, "kind"))
-    keys = SHARED | KEYS[kind]
+    spec = SPECS[kind]
+    keys = {**SHARED, **spec.keys}
     wrong = [*faults_of(given, keys, ())]
     empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
     wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
-    wrong += [fault for fault in faults_of(given, keys, NEEDED[kind]) if fault not in wrong]
+    wrong += [fault for fault in faults_of(given, keys, spec.needed) if fault not in wrong]
     if "cuts" in given and "bins" in given and "bins" in keys:
         wrong.append(Fault("give cuts or bins, not both", "bins"))
-    choices, unknown = UNKNOWN.get(kind, ("missing",)), given.get("unknown")
+    choices, unknown = spec.unknown, given.get("unknown")
     if isinstance(unknown, str) and unknown not in choices:
         said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
         wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
@@ -142,7 +129,7 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
             Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
         )
     try:
-        made = _BUILD[kind](given)
+        made = spec.build(given)
         finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
         return Column(
             name,
@@ -173,52 +160,3 @@ def id_column(name: str, given: Mapping[str, Any]) -> Column:
         return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))
     except (ValueError, TypeError) as error:
         raise FaultyColumn(Fault(str(error), "dtype")) from error
-
-
-def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
-    ends: list[Any] = given["range"]
-    if len(ends) != 2:
-        raise ValueError("range must be a list of two, the lowest and the highest")
-    return ends[0], ends[1]
-
-
-def _numbers(given: Mapping[str, Any]) -> NumberFormat:
-    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
-
-
-def _cuts(given: Mapping[str, Any]) -> Cuts:
-    low, high = _range(given)
-    options = given.get("decimals"), _numbers(given)
-    if "bins" in given:
-        return Cuts.of_bins(given["bins"], low, high, *options)
-    return Cuts(given["cuts"], low, high, *options)
-
-
-def _dates(given: Mapping[str, Any]) -> Dates:
-    low, high = _range(given)
-    if "bins" in given:
-        return Dates.of_bins(given["bins"], low, high, given.get("format"))
-    return Dates(given["cuts"], low, high, given.get("format"))
-
-
-def _times(given: Mapping[str, Any]) -> Times:
-    low, high = _range(given) if "range" in given else ("00:00", "23:59")
-    return Times.of_bins(given["bins"], low, high) if "bins" in given else Times(given["cuts"], low, high)
-
-
-def _integers(given: Mapping[str, Any]) -> Integers:
-    low, high = _range(given)
-    return Integers(low, high, given.get("unknown") == "nearest", _numbers(given))
-
-
-_BUILD: dict[str, Callable[[Mapping[str, Any]], Kind]] = {
-    "bool": lambda given: Flag(given.get("true", ()), given.get("false", ())),
-    "categories": lambda given: Categories(
-        given.get("values", ()), given.get("unknown") == "other", given.get("groups")
-    ),
-    "cuts": _cuts,
-    "integers": _integers,
-    "dates": _dates,
-    "weekdays": lambda given: Weekdays(given.get("format")),
-    "times": _times,
-}

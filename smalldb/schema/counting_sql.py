@@ -7,7 +7,6 @@ rows, whatever these hold, in fewer lines.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,15 +16,12 @@ import numpy as np
 
 from queries.expressions import suggestion
 from smalldb.files.inputs import shown
-from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.queried import is_query
 from smalldb.schema.readers.registry import reader_of
 from smalldb.schema.schema_columns import Column
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # how a gap begins that a date may mean
 _MADE = {"postgresql": "postgres"}  # by URLs
-_EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
 
 @final
@@ -260,38 +256,22 @@ def _expression(column: Column, way: Dialect) -> str:
     """Write a column by its bins, where these are sure."""
     name, odd = way.quoted(column.name), []
     kind = column.kind if column.finer is None else column.finer.kind  # these lie in the bins
-    match kind:
-        case Cuts() if column.numbers.plain:
-            cuts = [f"{cut:f}" for cut in kind.cuts]
-            edges = [f"{edge:f}" for edge in (kind.low, *kind.cuts)]
-            if any(len(cut.replace("-", "").replace(".", "").strip("0")) > _EXACT for cut in cuts):
-                return name
-            codes = [text for text in map(_number, column.gaps) if text is not None]
-            sure, compared = way.number.format(x=name), way.as_number.format(x=name)
-            odd = [way.strange.format(x=name)] if way.strange else []
-            if any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
-                odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
-            cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (cuts, codes))
-        case Dates() if not kind.timed and kind.form is None:
-            starts = [kind.at(kind.steps(category)[0]) for category in range(kind.size)]
-            edges, cuts = [str(start) for start in starts], [f"'{start}'" for start in starts[1:]]
-            codes = [f"'{gap[:10]}'" for gap in column.gaps if _DAY.match(gap)]
-            sure, compared = way.date.format(x=name), way.as_date.format(x=name)
-        case _:
-            return name
+    bins = kind.in_sql()
+    if bins is None:
+        return name
+    codes, edges = [text for text in map(bins.gap, column.gaps) if text is not None], bins.edges
+    ways = (way.date, way.as_date) if bins.measure == "date" else (way.number, way.as_number)
+    sure, compared = (text.format(x=name) for text in ways)
+    cuts = [f"'{edge}'" for edge in edges[1:]]
+    if bins.measure == "number":
+        odd = [way.strange.format(x=name)] if way.strange else []
+        if any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
+            odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
+        cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (edges[1:], codes))
     found = column.found_finer(np.array(edges, dtype=object))
     if found.tolist() != [*range(len(edges))]:  # an edge means a gap
         return name
     guard = f"{sure} AND {compared} NOT IN ({', '.join(codes)})" if codes else sure
-    bins = [f"WHEN {compared} < {cut} THEN '{edge}'" for cut, edge in zip(cuts, edges, strict=False)]
-    binned = f"WHEN {guard} THEN CASE {' '.join(bins)} ELSE '{edges[-1]}' END"
+    cases = [f"WHEN {compared} < {cut} THEN '{edge}'" for cut, edge in zip(cuts, edges, strict=False)]
+    binned = f"WHEN {guard} THEN CASE {' '.join(cases)} ELSE '{edges[-1]}' END"
     return f"CASE {' '.join([*odd, binned])} ELSE {way.rest.format(x=name)} END"
-
-
-def _number(text: str) -> str | None:
-    """Write a text that means a gap as a number, if it is one."""
-    try:
-        number = Decimal(text)
-    except ArithmeticError:
-        return None
-    return f"{number:f}" if number.is_finite() else None

@@ -14,31 +14,24 @@ from queries.late import pd
 from smalldb.schema.codebook import Described, read_table_schema
 from smalldb.schema.declarations import declared_fields
 from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.kinds import SPECS, Spec
 
-HEAD = """\
+_HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
 # law), never from a look at the data: a category or a cut point that was read off the data gives it away.
-#   kind = "bool"         true/false, yes/no, y/n, 1/0; or true = ["J"], false = ["N"]
-#   kind = "categories"   values = ["north", "south"]; unknown = "other"; groups = { west = ["Bath"] }
-#   kind = "cuts"         cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10
-#   kind = "integers"     range = [0, 9]: a category for each whole number
-#   kind = "dates"        cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"
-#                         or bins = "year", "quarter", "month", "week", "day"
-#   kind = "weekdays"     of dates
-#   kind = "times"        cuts = ["06:00", "18:00"]; durations: range = ["00:00", "99:00"], bins = 10
+{kinds}
 #   kind = "id"           fresh numbers: nothing of the data
 # Each also takes missing = true (a category for gaps, or a list of texts that mean one), unknown = "missing"
 # and dtype = "..."; numbers take decimal = "," and thousands = ".".
 # A column that is not to be released: delete its table, and list it in ignore ("*" for all others).
 ignore = []
 """
-_ASKED = {
-    "categories": "values = []  # all that there can be",
-    "cuts": "cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest",
-    "dates": "cuts = []  # years, months or days, ascending; or bins = 10\nrange = []  # first and last",
-    "times": 'cuts = []  # such as "06:00", ascending',
-    "bool": "",
-}
+
+
+def _lines(spec: Spec) -> str:
+    first = f"#   {f'kind = {toml(spec.name)}':22}{spec.line}"
+    return f"{first}\n#{'':25}{spec.more}" if spec.more else first
+
 _ID = re.compile(r"(?:.*[\W_])?(?:id|uuid|guid)|.*[a-z](?:Id|ID|UUID)|ID", re.DOTALL)
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
 _SMALL = 40  # whole numbers of a range that are categories each
@@ -220,7 +213,7 @@ def _of_codebook(described: Described) -> str:
     ends = [described.low, described.high]
     form = "" if described.form is None else f"\nformat = {toml(described.form)}"
     if None in ends or described.kind not in ("cuts", "dates", "times"):
-        return f'kind = "{described.kind}"\n{_ASKED[described.kind]}'.rstrip() + form
+        return f'kind = "{described.kind}"\n{SPECS[described.kind].draft}'.rstrip() + form
     span = f"range = [{', '.join(map(toml, ends))}]"
     whole = all(isinstance(end, int) for end in ends)
     if described.kind == "cuts" and whole and int(str(ends[1])) - int(str(ends[0])) < _SMALL:
@@ -236,13 +229,13 @@ def _of_dtype(dtype: object) -> str:
     if types.is_bool_dtype(found):
         return f'kind = "bool"\ndtype = "{found}"'
     if types.is_integer_dtype(found) or types.is_float_dtype(found):
-        return f'kind = "cuts"\n{_ASKED["cuts"]}\ndtype = "{found}"'
+        return f'kind = "cuts"\n{SPECS["cuts"].draft}\ndtype = "{found}"'
     if types.is_datetime64_any_dtype(found):
-        return f'kind = "dates"\n{_ASKED["dates"]}\ndtype = "{found}"'
+        return f'kind = "dates"\n{SPECS["dates"].draft}\ndtype = "{found}"'
     if isinstance(found, pd.CategoricalDtype):
-        return f'kind = "categories"\n{_ASKED["categories"]}\ndtype = "category"'
+        return f'kind = "categories"\n{SPECS["categories"].draft}\ndtype = "category"'
     if isinstance(found, pd.StringDtype):
-        return f'kind = "categories"\n{_ASKED["categories"]}'
+        return f'kind = "categories"\n{SPECS["categories"].draft}'
     return 'kind = ""'
 
 
@@ -264,3 +257,6 @@ def toml(value: object) -> str:
 def _key(name: str) -> str:
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else toml(name)
+
+
+HEAD = _HEAD.replace("{kinds}", "\n".join(map(_lines, SPECS.values())))

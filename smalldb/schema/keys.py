@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from queries.expressions import suggestion
 from smalldb.schema.file_format import FileFormat
-
-Type: TypeAlias = "type | tuple[type, ...]"
+from smalldb.schema.kinds import SPECS
+from smalldb.schema.kinds.kind import Type
+from smalldb.schema.kinds.number_format import SIGNS
 
 TOP: dict[str, Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
@@ -20,34 +21,13 @@ SHARED: dict[str, Type] = {
     **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
     **{"description": str, "unit": str},
 }
-LEARNS: dict[str, Type] = {"share": (str, int, Decimal)}
-SIGNS: dict[str, Type] = {"decimal": str, "thousands": str}
-BINS: dict[str, Type] = {"cuts": list, "range": list, "bins": int}
-KEYS: dict[str, dict[str, Type]] = {
-    "bool": {"true": list, "false": list},
-    "categories": {"values": (str, list), "groups": dict, **LEARNS, "coding": str},
-    "cuts": {**BINS, "cuts": (str, list), "decimals": int, **SIGNS, **LEARNS, "finer": int, "coding": str},
-    "integers": {"range": list, **SIGNS, "coding": str},
-    "dates": {**BINS, "bins": (int, str), "format": str, **LEARNS, "finer": int, "coding": str},
-    "times": {**BINS, "coding": str},
-    "weekdays": {"format": str, "coding": str},
-}
+KEYS = {name: spec.keys for name, spec in SPECS.items()}
 IDS: dict[str, Type] = {"kind": str, "dtype": str}
 DERIVED: dict[str, Type] = {
     **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},
     **{"description": str, "unit": str},
     **SIGNS,
 }
-NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {  # of each, one
-    "bool": (),
-    "categories": (("values", "groups"),),
-    "cuts": (("cuts", "bins"), ("range",)),
-    "integers": (("range",),),
-    "dates": (("cuts", "bins"), ("range",)),
-    "weekdays": (),
-    "times": (("cuts", "bins"),),
-}
-UNKNOWN = {"categories": ("missing", "other"), "integers": ("missing", "nearest")}
 EXAMPLES = {
     "columns": "[columns.age]",
     "values": 'values = ["north", "south"]',

@@ -21,8 +21,8 @@ from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.finer_bins import FinerBins, FinerShape
-from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Ranged, Value
-from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
+from smalldb.schema.kinds import Binned, Categories, Dates, Flag, Kind, Ranged, Value
+from smalldb.schema.kinds.number_format import NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
 
 UNKNOWN = -1  # a field that no category covers
@@ -298,7 +298,7 @@ class Column:
     @property
     def numbers(self) -> NumberFormat:
         """How fields write numbers."""
-        return self.kind.numbers if isinstance(self.kind, Cuts | Integers) else PLAIN
+        return self.kind.format
 
     def _universe(self, coding: str) -> queries.Column:
         gap, kind = ["missing"] * self.missing, self.kind

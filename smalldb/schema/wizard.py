@@ -4,27 +4,10 @@ from collections.abc import Callable, Iterable
 
 from smalldb.schema.drafting import column_text, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.keys import KEYS
+from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import parse_schema
 
-_FORMAT = ("format", "format (empty: 1999-12-31; or %d.%m.%Y)")
-QUESTIONS = {  # of every kind
-    "bool": (),
-    "categories": (
-        ("values", "all values, separated by commas"),
-        ("unknown", "other values (empty: they are refused; other: they are one more category)"),
-    ),
-    "cuts": (("range", "lowest and highest"), ("cuts", "cuts, or a number of bins, as: bins 10")),
-    "integers": (("range", "lowest and highest"),),
-    "dates": (
-        _FORMAT,
-        ("range", "first and last year, month or day"),
-        ("cuts", "cuts, or a number of bins, as: bins 10"),
-    ),
-    "weekdays": (_FORMAT,),
-    "times": (("cuts", "cuts, such as 06:00, 18:00"),),
-}
-KIND = f"kind ({', '.join(KEYS)}; empty: ignore the column)"
+KIND = f"kind ({', '.join(SPECS)}; empty: ignore the column)"
 
 
 def ask_schema(
@@ -69,7 +52,7 @@ def ask_schema(
 
 def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
     yield f"kind = {toml(kind)}"
-    for key, question in QUESTIONS.get(kind, ()):
+    for key, question in SPECS[kind].questions if kind in SPECS else ():
         answer = ask(f"  {question}: ").strip()
         if key in ("format", "unknown"):
             if answer:
@@ -81,6 +64,6 @@ def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
             whole = kind != "times" and all(part.lstrip("-").isdecimal() for part in parts)
             numbers = kind in ("cuts", "integers") or whole
             yield f"{key} = [{', '.join(part if numbers else toml(part) for part in parts)}]"
-    if kind in QUESTIONS and (gaps := ask("  gaps (empty: none; yes; or texts that mean one): ").strip()):
+    if kind in SPECS and (gaps := ask("  gaps (empty: none; yes; or texts that mean one): ").strip()):
         texts = ", ".join(toml(part.strip()) for part in gaps.split(","))
         yield "missing = true" if gaps.lower() in ("y", "yes") else f"missing = [{texts}]"

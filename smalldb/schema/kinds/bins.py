@@ -1,33 +1,26 @@
 """Numbers, in bins."""
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil
 from typing import ClassVar, final
 
 from smalldb.exact.numbers import as_text
-from smalldb.schema.kinds.edges import (
-    BINS,
-    bin_names,
-    check_bins,
-    check_cuts,
-    equal_steps,
-    listed,
-)
-from smalldb.schema.kinds.kind import Value
-from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, as_decimal
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
+from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
+from smalldb.schema.kinds.kind import Given, InSql, Spec, Value
+from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, as_decimal, number_format
 
 MAX_DECIMALS = 12
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole
+EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class Cuts(Binned):
     """A number, read as its bin: below the first cut, from each cut to the next, or from the last cut on.
 
     Numbers are compared exactly, as decimals. Beyond `low` and `high` they count in the outer bins.
@@ -46,13 +39,10 @@ class Cuts:
         How fields write numbers. Other formats than the plain one are written as text.
     """
 
-    codings: ClassVar[tuple[str, ...]] = BINS
     spelling: ClassVar[str] = (
         "a number is written plainly, as 1234.5: no percent sign or unit, no NaN or infinity, and no spaces "
         "or commas between digits, but for the signs of decimal and thousands"
     )
-    labels: ClassVar[None] = None
-    ordered: ClassVar[bool] = True
     measure: ClassVar[str] = "numbers"
 
     cuts: tuple[Decimal, ...]
@@ -60,6 +50,8 @@ class Cuts:
     high: Decimal
     decimals: int
     numbers: NumberFormat = PLAIN
+    edges: tuple[Decimal, ...] = field(init=False, repr=False, compare=False)
+    unit: Fraction = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -69,19 +61,15 @@ class Cuts:
         decimals: int | None = None,
         numbers: NumberFormat = PLAIN,
     ) -> None:
-        edges = tuple(as_decimal(cut, "cuts") for cut in listed(cuts, "cuts"))
-        ends = as_decimal(low, "range"), as_decimal(high, "range")
-        check_cuts(edges, *ends)
-        digits = max(-min(0, int(edge.normalize().as_tuple().exponent)) for edge in (*edges, *ends))
+        edges = [as_decimal(cut, "cuts") for cut in listed(cuts, "cuts")]
+        first, last = as_decimal(low, "range"), as_decimal(high, "range")
+        digits = max(-min(0, int(edge.normalize().as_tuple().exponent)) for edge in (*edges, first, last))
         if decimals is None:
             decimals = digits and digits + FINER
         elif isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MAX_DECIMALS:
             raise ValueError(f"decimals must be a whole number from 0 to {MAX_DECIMALS}")
-        object.__setattr__(self, "cuts", edges)
-        object.__setattr__(self, "low", ends[0])
-        object.__setattr__(self, "high", ends[1])
-        object.__setattr__(self, "decimals", decimals)
-        object.__setattr__(self, "numbers", numbers)
+        stated = {"cuts": tuple(edges), "low": first, "high": last, "decimals": decimals, "numbers": numbers}
+        self._set((first, *edges), last, **stated, unit=Fraction(1, 10**decimals))
         if any(low > high for low, high in map(self.steps, range(self.size))):
             raise ValueError(f"decimals: no number of {decimals} digits lies in one of the bins")
 
@@ -94,19 +82,7 @@ class Cuts:
         decimals: int | None = None,
         numbers: NumberFormat = PLAIN,
     ) -> "Cuts":
-        """
-        Make bins of equal width; of whole numbers, equally many in each, to within one.
-
-        Parameters
-        ----------
-        bins
-            How many, from 2 on.
-        low, high
-            The first and the last value. Whole ones, with a whole number for each bin, make bins of whole
-            numbers; others must part into bins whose cuts are decimal numbers.
-        decimals, numbers
-            As for `Cuts`.
-        """
+        """Make so many bins of equal width; of whole numbers, equally many in each, to within one."""
         wanted, first, last = check_bins(bins), as_decimal(low, "range"), as_decimal(high, "range")
         cuts: list[object]
         if first == int(first) and last == int(last) and wanted <= last - first + 1:
@@ -118,25 +94,18 @@ class Cuts:
             cuts = [Fraction(first) + i * width for i in range(1, wanted)]
         return cls(cuts, low, high, decimals, numbers)
 
-    def parted(self, parts: Sequence[int]) -> "Cuts":
-        """Return bins that lie in these, so many in each, of equally many steps to within one."""
-        cuts: list[Decimal] = []
-        for code, count in enumerate(parts):
-            cuts += [self.cuts[code - 1]] if code else []
-            cuts += [Decimal(step).scaleb(-self.decimals) for step in equal_steps(*self.steps(code), count)]
+    def with_cuts(self, cuts: Iterable[object]) -> "Cuts":
+        """Return the same numbers with other cuts."""
         return Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
 
-    @property
-    def size(self) -> int:
-        """How many bins there are."""
-        return len(self.cuts) + 1
+    def cut_at(self, step: int) -> Decimal:
+        """State a number of so many units of the last digit."""
+        return Decimal(step).scaleb(-self.decimals)
 
     @property
     def dtype(self) -> str:
         """Int64 where the values are whole."""
-        if not self.numbers.plain:
-            return "str"
-        return "float64" if self.decimals else "Int64"
+        return ("float64" if self.decimals else "Int64") if self.numbers.plain else "str"
 
     @property
     def cuts_told(self) -> Sequence[str]:
@@ -144,55 +113,72 @@ class Cuts:
         return [f"{cut:f}" for cut in self.cuts]
 
     @property
-    def unit(self) -> Fraction:
-        """One of the last of `decimals` digits."""
-        return Fraction(1, 10**self.decimals)
+    def format(self) -> NumberFormat:
+        """How fields write numbers."""
+        return self.numbers
 
     def value(self, text: str) -> Decimal | None:
         """Read the number of a field."""
         return self.numbers.read(text)
 
-    def code(self, text: str) -> int | None:
-        """Find the bin of a field."""
-        number = self.numbers.read(text)
-        return None if number is None else bisect_right(self.cuts, number)
-
-    def side(self, text: str) -> int:
-        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
-        number = self.numbers.read(text)
-        return 0 if number is None else (number > self.high) - (number < self.low)
-
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each bin, or what reaches each cut."""
-        return bin_names(column, self.cuts_told, coding)
-
     def values(self) -> Sequence[Value]:
         """Return the middle of each bin."""
-        edges = [Fraction(number) for number in (self.low, *self.cuts, self.high)]
-        if self.decimals:
-            middles: list[Value] = [float((a + b) / 2) for a, b in pairwise(edges)]
+        if not self.decimals:
+            middles: list[Value] = [sum(self.steps(code)) // 2 for code in range(self.size)]
         else:
-            middles = [sum(self.steps(code)) // 2 for code in range(self.size)]
+            middles = [float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(self.edges)]
         return middles if self.numbers.plain else [self._text(Decimal(str(value))) for value in middles]
-
-    def steps(self, code: int) -> tuple[int, int]:
-        """Return the first and the last number of a bin, in units of the last of `decimals` digits."""
-        edges = (self.low, *self.cuts, self.high)
-        low, high = (Fraction(edge) * 10**self.decimals for edge in edges[code : code + 2])
-        last = high.__floor__() if code == len(self.cuts) else ceil(high) - 1
-        return ceil(low), last
 
     def at(self, step: int) -> Value:
         """Return a number of so many units of the last digit."""
         if not self.numbers.plain:
-            return self._text(Decimal(step).scaleb(-self.decimals))
+            return self._text(self.cut_at(step))
         return step / 10**self.decimals if self.decimals else step
 
     def written(self, text: str) -> str:
         """Write a number with all its digits, and without an exponent."""
         return f"{Decimal(text):f}" if self.numbers.plain else text
 
+    def ends(self) -> Sequence[tuple[float, float]]:
+        """Return the least and the largest number of each bin."""
+        scale = 10.0**self.decimals
+        return [(low / scale, high / scale) for low, high in map(self.steps, range(self.size))]
+
+    def in_sql(self) -> InSql | None:
+        """Return the bins of numbers that a float holds."""
+        digits = [cut.replace("-", "").replace(".", "").strip("0") for cut in self.cuts_told]
+        if not self.numbers.plain or any(len(text) > EXACT for text in digits):
+            return None
+        return InSql("number", tuple(f"{edge:f}" for edge in (self.low, *self.cuts)), _plainly)
+
     def _text(self, value: Decimal) -> str:
         """Write a number with all its digits: 7889,70 where it has two."""
         full = f"{value:.{self.decimals}f}"
         return self.numbers.write(full if Decimal(full) == value else f"{value:f}")
+
+
+def _plainly(text: str) -> str | None:
+    """Write a text that means a gap as a number, if it is one."""
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return None
+    return f"{number:f}" if number.is_finite() else None
+
+
+def _build(given: Given) -> Cuts:
+    options = *span(given), given.get("decimals"), number_format(given)
+    return Cuts.of_bins(given["bins"], *options) if "bins" in given else Cuts(given["cuts"], *options)
+
+
+SPEC = Spec(
+    "cuts",
+    _build,
+    {**KEYS, "cuts": (str, list), "decimals": int, **SIGNS, "share": (str, int, Decimal), "finer": int}
+    | {"coding": str},
+    "cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10",
+    needed=(("cuts", "bins"), ("range",)),
+    questions=(("range", "lowest and highest"), CUTS),
+    draft="cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest",
+    learns="cuts",
+)

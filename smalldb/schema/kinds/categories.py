@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed as as_list
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Categories:
+class Categories(Kind):
     """One of a public list of texts or whole numbers, compared as a CSV file spells them.
 
     Parameters
@@ -26,8 +27,6 @@ class Categories:
 
     codings: ClassVar[tuple[str, ...]] = ("one-hot", "bits")
     spelling: ClassVar[str] = "a category is written exactly as its schema lists it"
-    cuts_told: ClassVar[tuple[str, ...]] = ()
-    ordered: ClassVar[bool] = False
 
     listed: tuple[str | int, ...]
     other: bool = False
@@ -98,3 +97,19 @@ class Categories:
     def values(self) -> Sequence[Value]:
         """Return the categories."""
         return self.listed
+
+
+SPEC = Spec(
+    "categories",
+    lambda given: Categories(given.get("values", ()), given.get("unknown") == "other", given.get("groups")),
+    {"values": (str, list), "groups": dict, "share": (str, int, Decimal), "coding": str},
+    'values = ["north", "south"]; unknown = "other"; groups = { west = ["Bath"] }',
+    needed=(("values", "groups"),),
+    unknown=("missing", "other"),
+    questions=(
+        ("values", "all values, separated by commas"),
+        ("unknown", "other values (empty: they are refused; other: they are one more category)"),
+    ),
+    draft="values = []  # all that there can be",
+    learns="values",
+)

@@ -1,25 +1,19 @@
 """Dates and moments, in bins."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, final
 
 from smalldb.exact.numbers import whole
-from smalldb.schema.kinds.edges import (
-    BINS,
-    bin_names,
-    check_bins,
-    check_cuts,
-    equal_steps,
-    listed,
-)
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
+from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, InSql, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
@@ -28,37 +22,28 @@ _EDGE = re.compile(
 )
 _CLOCK = re.compile("%[HIMSTXcrRp]")
 _YEARLESS = re.compile("(?:[^%]|%[^YyGcx])*", re.DOTALL)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # how a gap begins that a date may mean
 _START = datetime(1, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _MONTHS_OF = {"year": 12, "quarter": 3, "month": 1}
 _DAYS_OF = {"week": 7, "day": 1}
 UNITS = (*_MONTHS_OF, *_DAYS_OF)
+FORMAT = ("format", "format (empty: 1999-12-31; or %d.%m.%Y)")
 
 Day = int | str | date
 
 
 class Edge(NamedTuple):
-    """
-    A year, month, day or time of the calendar.
-
-    Attributes
-    ----------
-    text
-        As it is written: "2000", "2000-04", "2000-04-01" or "2000-04-01T12:30".
-    start
-        Its first moment.
-    last
-        Its last day, or its last second.
-    """
+    """A year, month, day or time of the calendar: as it is written, its first moment, its last day or second."""
 
     text: str
     start: datetime
-    last: datetime  # its last day, or its last second
+    last: datetime
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Dates:
+class Dates(Binned):
     """A date, read as its bin.
 
     Without `form` it is written year-month-day, and a time behind it is passed over, if no cut has one.
@@ -77,9 +62,6 @@ class Dates:
         texts of that form. A typed date is read whatever the form. None: year-month-day.
     """
 
-    codings: ClassVar[tuple[str, ...]] = BINS
-    labels: ClassVar[None] = None
-    ordered: ClassVar[bool] = True
     measure: ClassVar[str] = "dates"
     spelling: ClassVar[str] = 'a date is written as 1999-12-31, or as its schema says: format = "%d.%m.%Y"'
 
@@ -87,40 +69,37 @@ class Dates:
     low: int | str
     high: int | str
     form: str | None = None
-    _edges: tuple[Edge, ...] = field(init=False, repr=False, compare=False)
-    _starts: tuple[datetime, ...] = field(init=False, repr=False, compare=False)
+    timed: bool = field(init=False, repr=False, compare=False)  # whether times of the day count
+    edges: tuple[int, ...] = field(init=False, repr=False, compare=False)  # microseconds since `_START`
+    unit: Fraction = field(init=False, repr=False, compare=False)  # a day, a minute or a second
     _stated: datetime = field(init=False, repr=False, compare=False)  # the last cut that somebody chose
 
     def __init__(self, cuts: Iterable[Day], low: Day, high: Day, form: str | None = None) -> None:
         edges = [as_edge(cut, "cuts") for cut in listed(cuts, "cuts")]
-        first, last = as_edge(low, "range"), as_edge(high, "range")
-        check_cuts([edge.start for edge in edges], first.start, last.last)
-        object.__setattr__(self, "cuts", tuple(_stated(edge) for edge in edges))
-        object.__setattr__(self, "low", _stated(first))
-        object.__setattr__(self, "high", _stated(last))
-        object.__setattr__(self, "form", form)
-        object.__setattr__(self, "_edges", (first, *edges, last))
-        object.__setattr__(self, "_starts", tuple(edge.start for edge in edges))
-        object.__setattr__(self, "_stated", self._starts[-1])
+        every = first, *edges, last = as_edge(low, "range"), *edges, as_edge(high, "range")
+        timed = _CLOCK.search(form or "") is not None or any(len(edge.text) > 10 for edge in every)
+        seconds = any(edge.start.second for edge in every) or "%S" in (form or "")
+        step = timedelta(days=1) if not timed else timedelta(seconds=1 if seconds else 60)
+        self._set(
+            [_since(edge.start) for edge in every[:-1]],
+            _since(last.last) + 999_999,  # the whole of its last second
+            cuts=tuple(map(_stated, edges)),
+            low=_stated(first),
+            high=_stated(last),
+            form=form,
+            timed=timed,
+            unit=Fraction(step // _MICROSECOND),
+            _stated=every[-2].start,
+        )
         if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
+            example = "%d.%m.%Y %H:%M" if timed else "%d.%m.%Y"
             raise ValueError(
-                f"format {form!r} does not tell the dates of the bins: expected one such as "
-                f"{'%d.%m.%Y %H:%M' if self.timed else '%d.%m.%Y'!r}"
+                f"format {form!r} does not tell the dates of the bins: expected one such as {example!r}"
             )
 
     @classmethod
     def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
-        """
-        Make bins of equal width, or of the calendar.
-
-        Parameters
-        ----------
-        bins
-            How many; they are of equal width to within one year, day or minute, which is the unit of the
-            ends. Or a "year", "quarter", "month", "week" (which begins on a Monday) or "day".
-        low, high, form
-            As for `Dates`.
-        """
+        """Make so many bins of equal width to within one year, day or minute; or one for each of `UNITS`."""
         first, last = as_edge(low, "range"), as_edge(high, "range")
         if isinstance(bins, str):
             if bins not in UNITS:
@@ -135,73 +114,32 @@ class Dates:
         texts = [(first.start + step * unit).isoformat()[: 16 if timed else 10] for step in steps]
         return cls(texts, low, high, form)
 
-    def parted(self, parts: Sequence[int]) -> "Dates":
-        """Return bins that lie in these, so many in each, of equally many steps to within one."""
-        cuts: list[Day] = []
-        for code, count in enumerate(parts):
-            cuts += [self.cuts[code - 1]] if code else []
-            for step in equal_steps(*self.steps(code), count):
-                moment = _START + step * self._step
-                cuts.append(moment.isoformat() if self.timed else moment.date().isoformat())
+    def with_cuts(self, cuts: Iterable[Day]) -> "Dates":
+        """Return the same dates with other cuts, which nobody chose."""
         made = Dates(cuts, self.low, self.high, self.form)
         object.__setattr__(made, "_stated", self._stated)
         return made
 
-    @property
-    def size(self) -> int:
-        """How many bins there are."""
-        return len(self.cuts) + 1
+    def cut_at(self, step: int) -> str:
+        """State the day or the moment of a step."""
+        return self._iso(self._moment(step))
 
     @property
     def dtype(self) -> str:
         """A date of pandas; text where the schema says how dates are written."""
         return "datetime64[s]" if self.form is None else "str"
 
-    @property
-    def cuts_told(self) -> Sequence[str]:
-        """The cuts, as they are stated."""
-        return [str(cut) for cut in self.cuts]
-
-    @property
-    def unit(self) -> Fraction:
-        """A day, a minute or a second, in microseconds."""
-        return Fraction(self._step // _MICROSECOND)
-
     def value(self, text: str) -> int | None:
         """Read a date as microseconds since the first of January of the year 1, of its own clock."""
         found = self._read(text)
-        return None if found is None else (found.replace(tzinfo=None) - _START) // _MICROSECOND
-
-    def code(self, text: str) -> int | None:
-        """Find the bin of a field."""
-        found = self._read(text)
-        return None if found is None else bisect_right(self._starts, found.replace(tzinfo=None))
-
-    def side(self, text: str) -> int:
-        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
-        found = self._read(text)
-        if found is None:
-            return 0
-        moment, last = found.replace(tzinfo=None), self._edges[-1].last
-        return (moment - last >= timedelta(seconds=1)) - (moment < self._edges[0].start)
-
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each bin, or what reaches each cut."""
-        return bin_names(column, self.cuts_told, coding)
+        return None if found is None else _since(found.replace(tzinfo=None))
 
     def values(self) -> Sequence[Value]:
         """Return a date inside each bin, as text."""
         if all(isinstance(edge, int) for edge in (self.low, *self.cuts, self.high)):
-            years = [edge.start.year for edge in self._edges]
-            middles = [(a + b - 1) // 2 for a, b in pairwise([*years[:-1], years[-1] + 1])]
-            return [self._text(datetime(year, 7, 1)) for year in middles]
+            years = [int(year) for year in (self.low, *self.cuts, int(self.high) + 1)]
+            return [self._text(datetime((a + b - 1) // 2, 7, 1)) for a, b in pairwise(years)]
         return [self.at(sum(self.steps(code)) // 2) for code in range(self.size)]
-
-    def steps(self, code: int) -> tuple[int, int]:
-        """Return the first and the last day of a bin; minutes or seconds where cuts or format have times."""
-        unit, (first, last) = self._step, self._edges[code : code + 2]
-        end = last.last if code == len(self.cuts) else last.start - timedelta(seconds=1)
-        return (first.start - _START) // unit, (end - _START) // unit
 
     @property
     def latest(self) -> int | None:
@@ -209,13 +147,13 @@ class Dates:
 
         The schema says that they may be by a range that ends at a day or a time, or by a cut that lies ahead.
         """
-        end, today = self._edges[-1], now()
+        today, end = now(), as_edge(self.high, "range")
         may = len(end.text) > len("1999-12") or self._stated > today
-        return None if may or end.last <= today else (today - _START) // self._step
+        return None if may or end.last <= today else _since(today) // int(self.unit)
 
     def at(self, step: int) -> str:
         """Return the date so many days, minutes or seconds after the first of January of the year 1."""
-        return self._text(_START + step * self._step)
+        return self._text(self._moment(step))
 
     def written(self, text: str) -> str:
         """Write a date, with its time and its zone's offset where times count; as `form` says, if it does."""
@@ -227,21 +165,18 @@ class Dates:
         found = self._read(text)
         return text if found is None else self._iso(found)
 
+    def in_sql(self) -> InSql | None:
+        """Return the bins of days."""
+        if self.timed or self.form is not None:
+            return None
+        starts = tuple(self.at(self.steps(category)[0]) for category in range(self.size))
+        return InSql("date", starts, lambda gap: f"'{gap[:10]}'" if _DAY.match(gap) else None)
+
     def _read(self, text: str) -> datetime | None:
         return read_date(text, self.form, self.timed)
 
-    @property
-    def timed(self) -> bool:
-        """Whether times of the day count."""
-        return _CLOCK.search(self.form or "") is not None or any(len(edge.text) > 10 for edge in self._edges)
-
-    @property
-    def _step(self) -> timedelta:
-        """How far values are apart."""
-        if not self.timed:
-            return timedelta(days=1)
-        seconds = any(edge.start.second for edge in self._edges) or bool(self.form and "%S" in self.form)
-        return timedelta(seconds=1) if seconds else timedelta(minutes=1)
+    def _moment(self, step: int) -> datetime:
+        return _START + step * int(self.unit) * _MICROSECOND
 
     def _text(self, moment: datetime) -> str:
         return self._iso(moment) if self.form is None else moment.strftime(self.form)
@@ -251,12 +186,16 @@ class Dates:
 
     def _unreadable(self) -> bool:
         """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""
-        year = timedelta(days=365) // self._step
+        year = timedelta(days=365) // _MICROSECOND // int(self.unit)
         for code in range(self.size):
             first, last = self.steps(code)
             if any(self.code(self.at(step)) != code for step in (*range(first, last, year), last)):
                 return True
         return False
+
+
+def _since(moment: datetime) -> int:
+    return (moment - _START) // _MICROSECOND
 
 
 def now() -> datetime:
@@ -345,3 +284,20 @@ def as_edge(given: object, name: str) -> Edge:
 
 def _stated(edge: Edge) -> int | str:
     return int(edge.text) if len(edge.text) == 4 else edge.text
+
+
+def _build(given: Given) -> Dates:
+    options = *span(given), given.get("format")
+    return Dates.of_bins(given["bins"], *options) if "bins" in given else Dates(given["cuts"], *options)
+
+
+SPEC = Spec(
+    "dates",
+    _build,
+    {**KEYS, "bins": (int, str), "format": str, "share": (str, int, Decimal), "finer": int, "coding": str},
+    'cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"',
+    needed=(("cuts", "bins"), ("range",)),
+    questions=(FORMAT, ("range", "first and last year, month or day"), CUTS),
+    draft="cuts = []  # years, months or days, ascending; or bins = 10\nrange = []  # first and last",
+    more='or bins = "year", "quarter", "month", "week", "day"',
+)

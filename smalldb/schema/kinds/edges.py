@@ -11,7 +11,6 @@ from smalldb.schema.kinds.kind import MAX_CATEGORIES
 _T = TypeVar("_T")
 
 MAX_LISTED = 1 << 16  # values of one list
-BINS = ("thermometer", "bins", "bits")  # codings
 
 
 def listed(values: Iterable[_T], name: str) -> list[_T]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed
-from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.kind import Kind, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 _USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
@@ -13,7 +13,7 @@ _USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y":
 
 @final
 @dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Kind):
     """Yes or no: true/false, yes/no, y/n or 1/0 in any case, or spellings of one's own.
 
     Parameters
@@ -29,8 +29,6 @@ class Flag:
     )
     size: ClassVar[int] = 2
     labels: ClassVar[Sequence[str]] = ("no", "yes")
-    cuts_told: ClassVar[tuple[str, ...]] = ()
-    ordered: ClassVar[bool] = False
 
     true: tuple[str | int, ...] = ()
     false: tuple[str | int, ...] = ()
@@ -74,3 +72,15 @@ class Flag:
     def values(self) -> Sequence[Value]:
         """Return False and True, or the first spelling of each."""
         return [self.false[0], self.true[0]] if self.true else [False, True]
+
+    def ends(self) -> Sequence[tuple[float, float]]:
+        """Return 0 and 1."""
+        return (0.0, 0.0), (1.0, 1.0)
+
+
+SPEC = Spec(
+    "bool",
+    lambda given: Flag(given.get("true", ()), given.get("false", ())),
+    {"true": list, "false": list},
+    'true/false, yes/no, y/n, 1/0; or true = ["J"], false = ["N"]',
+)

@@ -1,14 +1,16 @@
 """How numbers are written in the fields of a table: a public choice."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import final
+from typing import Any, final
 
 from smalldb.exact.numbers import as_fraction, as_text
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 _ZEROS = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+SIGNS = {"decimal": str, "thousands": str}  # keys of a schema
 _SIGNS = {"decimal": ".,", "thousands": ".,'\u2019 \u00a0\u202f_"}
 
 
@@ -76,6 +78,11 @@ class NumberFormat:
 
 
 PLAIN = NumberFormat()
+
+
+def number_format(given: Mapping[str, Any]) -> NumberFormat:
+    """Return the format that a column's table states."""
+    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
 
 
 def without_zeros(text: str) -> str:

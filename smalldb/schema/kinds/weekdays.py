@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from smalldb.schema.kinds.dates import read_date, tells_dates
-from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.dates import FORMAT, read_date, tells_dates
+from smalldb.schema.kinds.kind import Kind, Spec, Value
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Weekdays:
+class Weekdays(Kind):
     """A date, or the English name of a day, read as the day of the week; its name is released.
 
     Parameters
@@ -29,8 +29,6 @@ class Weekdays:
     size: ClassVar[int] = len(_DAYS)
     dtype: ClassVar[str] = "str"
     labels: ClassVar[Sequence[str]] = _DAYS
-    cuts_told: ClassVar[tuple[str, ...]] = ()
-    ordered: ClassVar[bool] = False
 
     form: str | None = None
 
@@ -52,3 +50,12 @@ class Weekdays:
     def values(self) -> Sequence[Value]:
         """Return the names of the days."""
         return _DAYS
+
+
+SPEC = Spec(
+    "weekdays",
+    lambda given: Weekdays(given.get("format")),
+    {"format": str, "coding": str},
+    "of dates",
+    questions=(FORMAT,),
+)

@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from smalldb.exact.numbers import as_fraction
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Value
-from smalldb.schema.kinds.number_format import PLAIN, NumberFormat
+from smalldb.schema.kinds.binned import span
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, Kind, Spec, Value
+from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, number_format
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Integers:
+class Integers(Kind):
     """A whole number from `low` to `high`; each number is a category.
 
     Parameters
@@ -28,7 +29,6 @@ class Integers:
 
     codings: ClassVar[tuple[str, ...]] = ("thermometer", "one-hot", "bits")
     spelling: ClassVar[str] = 'a whole number of its range; unknown = "nearest" takes others for its ends'
-    cuts_told: ClassVar[tuple[str, ...]] = ()
     ordered: ClassVar[bool] = True
     measure: ClassVar[str] = "numbers"
     unit: ClassVar[Fraction] = Fraction(1)
@@ -62,6 +62,15 @@ class Integers:
         """The numbers."""
         return [str(number) for number in range(self.low, self.high + 1)]
 
+    @property
+    def format(self) -> NumberFormat:
+        """How fields write numbers."""
+        return self.numbers
+
+    def ends(self) -> Sequence[tuple[float, float]]:
+        """Return each number, twice."""
+        return [(float(number), float(number)) for number in range(self.low, self.high + 1)]
+
     def value(self, text: str) -> Decimal | None:
         """Read the number of a field, also one beyond the range."""
         return self.numbers.read(text)
@@ -93,3 +102,18 @@ class Integers:
     def values(self) -> Sequence[Value]:
         """Return the numbers."""
         return range(self.low, self.high + 1) if self.numbers.plain else self.labels
+
+
+def _build(given: Given) -> Integers:
+    return Integers(*span(given), given.get("unknown") == "nearest", number_format(given))
+
+
+SPEC = Spec(
+    "integers",
+    _build,
+    {"range": list, **SIGNS, "coding": str},
+    "range = [0, 9]: a category for each whole number",
+    needed=(("range",),),
+    unknown=("missing", "nearest"),
+    questions=(("range", "lowest and highest"),),
+)
