@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from queries.arrays import Codes, Floats
+from queries.arrays import Codes, Floats, Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_integers
 from smalldb.schema.kinds import Binned, Dates
@@ -123,7 +123,7 @@ def drawable(kind: Binned, code: int) -> tuple[int, int]:
     return first, last if latest is None or latest < first else min(last, latest)
 
 
-def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
+def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int] | Integers:
     """
     Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats.
 
@@ -150,7 +150,7 @@ def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: Bi
         return uniform_between(first, last, count, source)
     at = shape.positions(code, uniform_numbers(count, source))
     inside = np.floor(at * (last + 1 - first)).astype(np.int64)
-    return [first + step for step in np.clip(inside, 0, last - first).tolist()]
+    return first + np.clip(inside, 0, last - first)
 
 
 def uniform_numbers(count: int, source: BitSource) -> Floats:

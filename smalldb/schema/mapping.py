@@ -270,7 +270,13 @@ class Schema:
         step, outside = ": smalldb schema check says how many rows, and which", set[int]()
         return tally(self.domain, self._counted_pieces(pieces, counts, outside), step, outside)
 
-    def coded(self, fields: Sequence[Fields], wrong: dict[str, str], outside: set[int]) -> list[Integers]:
+    def coded(
+        self,
+        fields: Sequence[Fields],
+        wrong: dict[str, str],
+        outside: set[int],
+        known: Sequence[dict[str, int]] | None = None,
+    ) -> list[Integers]:
         """
         Return the code of each field of a piece, column by column, and add what is wrong to the two.
 
@@ -284,8 +290,11 @@ class Schema:
             Problems by the names of columns.
         outside
             Numbers of rules, from 1.
+        known
+            By column, the codes of texts that were found in earlier pieces; they are added to.
         """
-        found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
+        own = known or [{} for _ in self.columns]
+        found = [column.found(fields[c], own[c]) for c, column in enumerate(self.columns)]
         for column, each in zip(self.columns, found, strict=True):
             problem = column.problem(each)
             if problem is not None:
@@ -347,8 +356,9 @@ class Schema:
         The numbers of the orders that some row breaks go to `outside`.
         """
         wrong: dict[str, str] = {}
+        known: list[dict[str, int]] = [{} for _ in self.columns]
         for fields, times in pieces:
-            found = self.coded(fields, wrong, outside)
+            found = self.coded(fields, wrong, outside, known)
             if not wrong:
                 yield self._counted(found, fields, times, counts)
         if wrong:

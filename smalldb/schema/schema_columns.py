@@ -26,6 +26,7 @@ from smalldb.schema.kinds.number_format import NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
 
 UNKNOWN = -1  # a field that no category covers
+MOST_KNOWN = 1 << 18  # texts of a column whose codes are kept from one piece to the next
 
 _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
 
@@ -151,7 +152,7 @@ class Column:
             return f"column {self.name!r} has missing values: missing = true gives them a category"
         return None
 
-    def found(self, fields: Fields) -> npt.NDArray[np.int64]:
+    def found(self, fields: Fields, known: dict[str, int] | None = None) -> npt.NDArray[np.int64]:
         """Find the code of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
 
         Raises
@@ -159,13 +160,13 @@ class Column:
         DataError
             The fields are no single values: names the column.
         """
-        return self._found(fields, self.kind)
+        return self._found(fields, self.kind, {} if known is None else known)
 
     def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
         """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
-        return self._found(fields, self.kind if self.finer is None else self.finer.kind)
+        return self._found(fields, self.kind if self.finer is None else self.finer.kind, {})
 
-    def _found(self, fields: Fields, kind: Kind) -> npt.NDArray[np.int64]:
+    def _found(self, fields: Fields, kind: Kind, known: dict[str, int]) -> npt.NDArray[np.int64]:
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
@@ -174,8 +175,12 @@ class Column:
         beyond = size if self.unknown else UNKNOWN
         # 99.0 is a gap where 99 is one, but not if a point stands between thousands
         short = without_zeros if self.numbers.plain else str
-        codes = [size if {text, short(text)} & blank else kind.code(text) for text in distinct]
-        return np.array([beyond if p is None else p for p in codes], dtype=np.int64)[inverse]
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        for text in {*distinct} - known.keys():
+            code = size if {text, short(text)} & blank else kind.code(text)
+            known[text] = beyond if code is None else code
+        return np.array([known[text] for text in distinct], dtype=np.int64)[inverse]
 
     def beyond(self, fields: Fields) -> tuple[int, int] | None:
         """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
@@ -201,19 +206,18 @@ class Column:
         """
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(self._values):
             raise ValueError(f"column {self.name!r}: it has {len(self._values)} categories, numbered from 0")
-        middles = self._values.iloc[codes].reset_index(drop=True)
         if source is None or not isinstance(self.kind, Binned):
-            return middles
-        values: list[Value | None] = [None] * len(codes)
-        shape = BinShape.of(self.kind, codes)
+            return self._values.iloc[codes].reset_index(drop=True)
+        shape, wide = BinShape.of(self.kind, codes), max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62
+        steps = np.zeros(len(codes), dtype=object if wide else np.int64)
         finer = None if self.finer is None else self.finer.shape(shape)
-        for code in np.unique(codes).tolist():
-            if code < self.kind.size:
-                at = np.flatnonzero(codes == code).tolist()
-                own = shape if finer is None else finer
-                for i, value in zip(at, drawn(self.kind, code, len(at), own, source), strict=True):
-                    values[i] = value
-        return self._held(values, codes)
+        codes = np.ascontiguousarray(codes)
+        order, counts = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=self.kind.size)
+        parts = np.split(order, np.cumsum(counts))
+        for code in np.flatnonzero(counts[: self.kind.size]).tolist():
+            at = parts[code]
+            steps[at] = _steps(self.kind, code, len(at), shape if finer is None else finer, source)
+        return self._at(steps, codes)
 
     def holding(self, codes: Codes, steps: Sequence[int | None]) -> pd.Series[Any]:
         """Write each code, shape (r,), as the value at a step of its grid; None: the middle, or a gap."""
@@ -275,12 +279,23 @@ class Column:
         if isinstance(self.kind, Binned):
             write, gap = self.kind.written, self.kind.size
             fields = zip(distinct, codes.tolist(), strict=True)
-            return inverse, [None if code == gap else write(text) for text, code in fields]
+            return inverse.astype(np.int32), [None if code == gap else write(text) for text, code in fields]
         every: list[str | None] = [
             str(v).lower() if isinstance(v, bool) else str(v) for v in self.kind.values()
         ]
         every.append(None)
-        return inverse, [every[code] for code in codes.tolist()]
+        return inverse.astype(np.int32), [every[code] for code in codes.tolist()]
+
+    def _at(self, steps: npt.NDArray[Any], codes: Codes) -> pd.Series[Any]:
+        """Return the values at steps of the grid, a gap where there is none; each distinct one is made once."""
+        assert isinstance(self.kind, Binned)
+        there = np.flatnonzero(codes < self.kind.size)
+        distinct, first, inverse = np.unique(steps[there], return_index=True, return_inverse=True)
+        rows = np.full(len(codes), len(distinct))
+        rows[there] = inverse
+        values = [*map(self.kind.at, distinct.tolist()), *[None] * self.missing]
+        made = self._held(values, np.append(codes[there][first], [self.kind.size] * self.missing).astype(np.int64))
+        return made.iloc[rows].reset_index(drop=True)
 
     def _held(self, values: Sequence[Value | None], codes: Codes) -> pd.Series[Any]:
         """Return values in the column's dtype; one that it would round into another bin is the middle."""
@@ -383,9 +398,13 @@ def drawn(
     shape
         Of the column's released rows; or of their finer bins, where these were released.
     """
+    steps = _steps(kind, code, count, shape, source)
+    return [kind.at(int(step)) for step in steps]
+
+
+def _steps(
+    kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
+) -> Sequence[int]:
     if isinstance(shape, FinerShape):
-        steps: Sequence[int] = shape.drawn_steps(code, count, source)
-    else:
-        steps = drawn_steps(kind, code, count, shape, source)
-    values = {step: kind.at(step) for step in {*steps}}
-    return [values[step] for step in steps]
+        return shape.drawn_steps(code, count, source)
+    return drawn_steps(kind, code, count, shape, source)

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -174,34 +175,37 @@ def spelled_out(
     raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
-class _Lines:
-    """What a writer of CSV writes to: it quotes the signs of its own line ends, both; here a line has one."""
-
-    def __init__(self, codec: str) -> None:
-        self.encoded = io.BytesIO()
-        self._text = io.TextIOWrapper(self.encoded, codec, newline="", write_through=True)
-
-    def write(self, line: str) -> None:
-        """Take a line, which ends in both."""
-        self._text.write(f"{line[:-2]}\n")
-
-
 def _csv(columns: Sequence[Spelled], file: FileFormat, shown: Callable[[str], str]) -> bytes:
-    lines = _Lines(file.codec)
-    writer = csv.writer(lines, **signs_of(file.separator or COMMA, file.quote))
-    texts = []
-    for column in columns:
-        sign = file.decimal if column.number else "."
-        fields = [column.gap if field is None else field.replace(".", sign) for field in column.fields]
-        texts.append([*map(shown, fields)])
+    """Write lines; each distinct field of a column is quoted once."""
+    sign, texts, content = file.separator or COMMA, list[list[str]](), io.BytesIO()
+    lines = io.TextIOWrapper(content, file.codec, newline="", write_through=True)
     try:
-        writer.writerow(shown(column.name) for column in columns)
-        writer.writerows(_rows(columns, texts))
-        return lines.encoded.getvalue()
+        lines.write(sign.join(_quoted([shown(column.name) for column in columns], file, len(columns))) + "\n")
+        for column in columns:
+            point = file.decimal if column.number else "."
+            fields = [column.gap if field is None else field.replace(".", point) for field in column.fields]
+            texts.append(_quoted([*map(shown, fields)], file, len(columns)))
+        rows = map(sign.join, _rows(columns, texts))
+        while piece := [*islice(rows, _PIECE)]:
+            lines.write("\n".join([*piece, ""]))
+        return content.getvalue()
     except (csv.Error, UnicodeEncodeError) as error:
         raise ValueError(
             f"CSV of this quote or encoding ({file.told}) cannot hold a name or a value"
         ) from error
+
+
+def _quoted(fields: Sequence[str], file: FileFormat, width: int) -> list[str]:
+    """Quote fields as the `csv` module does, which quotes an empty one that is alone in its line."""
+    text = io.StringIO()
+    writer = csv.writer(text, **signs_of(file.separator or COMMA, file.quote))
+    alone, found = ["x"] * (width > 1), list[str]()
+    for field in fields:
+        text.seek(0)
+        text.truncate()
+        writer.writerow([field, *alone])
+        found.append(text.getvalue()[: -2 * len(alone) - 2])
+    return found
 
 
 def _json_lines(columns: Iterable[Spelled]) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -13,23 +12,13 @@ import numpy as np
 from queries import DataError
 from queries.late import pd
 from smalldb.files.progress_bar import progress_bar
-from smalldb.schema import plain
-from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import COMMA, SEPARATORS, USUAL, FileFormat
 from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.readers.compressed import open_bytes, parted
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
-from smalldb.schema.records import (
-    CHUNK,
-    Fault,
-    Heading,
-    field_count,
-    lines_of,
-    open_text,
-    read_heading,
-    records,
-)
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
+from smalldb.schema.records import Heading, field_count, lines_of, open_text, read_heading
 
+BLOCK = 1 << 22  # bytes that are read at a time: the longest record
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -51,7 +40,7 @@ class CsvFiles(WithoutCodeBook):
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
-        """Yield the columns as texts; of a large file by `plain`, while its lines are so."""
+        """Yield the columns as texts, by pyarrow."""
         if file.decimal == ".":
             yield from _pieces(path, wanted, file, progress)
             return
@@ -108,37 +97,42 @@ def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
 
 
 def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
-    regular = os.path.isfile(path)
-    size = os.path.getsize(path) if regular else 0
-    total = None if parted(path)[1] else size  # bytes are told as they are read, behind the compression
-    known = [*wanted.names, *(wanted.others or ())]
-    with (
-        progress_bar(progress and regular, total=total, unit="B", unit_scale=True) as bar,
-        open_text(path, file.codec) as text,
-    ):
-        header = read_heading(text, path, file, known)
-        positions, width, sign = wanted.choose(header.names), len(header.names), header.separator
-        if regular and size >= plain.LEAST and file.splits_as_bytes and sign.isascii():
-            with open_bytes(path) as raw:
-                if plain.begin(raw, header.lines, file.quote):
-                    for piece in plain.plain_pieces(raw, width, positions, path, sign, file):
-                        yield piece
-                        bar.update(raw.tell() - bar.n)
-                    text.seek(raw.tell())
-        rows = records(lines_of(text), sign, file.quote)
-        while piece_of_rows := list(islice(rows, CHUNK)):
-            fields = [row for row in piece_of_rows if not isinstance(row, Fault)]
-            if len(fields) < len(piece_of_rows):
-                raise DataError(f"{path} {next(r.said for r in piece_of_rows if isinstance(r, Fault))}")
-            if {*map(len, fields)} != {width}:
-                raise DataError(
-                    f"{path} is not a CSV file with as many fields in every line as names: {width}"
-                )
-            columns = list(zip(*fields, strict=True))
-            if not all(is_text("".join(columns[i])) for i in positions):
-                raise DataError(f"{path} is not a CSV file in {file.told}")
-            yield [np.array(columns[i], dtype=object) for i in positions], None
-            bar.update(text.buffer.tell() - bar.n)
+    """Yield the columns block by block: of each the distinct texts, and the number of each field among them."""
+    with of_extra("pyarrow", "smalldb-dp[parquet]", "CSV files"):
+        from pyarrow import ArrowInvalid, csv, dictionary, int32, string, system_memory_pool
+    header = heading(path, file, [*wanted.names, *(wanted.others or ())])
+    positions, names = wanted.choose(header.names), [str(i) for i in range(len(header.names))]
+    chosen, wrong = [names[i] for i in positions], ""
+    reading = csv.ReadOptions(
+        use_threads=False,
+        block_size=BLOCK,
+        skip_rows=header.lines,
+        column_names=names,
+        encoding=file.codec,
+    )
+    parsing = csv.ParseOptions(
+        delimiter=header.separator, quote_char=file.quote or False, newlines_in_values=bool(file.quote)
+    )
+    texts = dict.fromkeys(chosen, dictionary(int32(), string()))
+    kept = csv.ConvertOptions(column_types=texts, strings_can_be_null=False, include_columns=[*texts])
+    size = os.path.getsize(path) if os.path.isfile(path) and not parted(path)[1] else None
+    with progress_bar(progress, total=size, unit="B", unit_scale=True) as bar, open_bytes(path) as raw:
+        try:
+            blocks = csv.open_csv(raw, reading, parsing, kept, system_memory_pool())
+            for block in blocks:
+                yield [_fields(block.column(name)) for name in chosen], None
+                bar.update(raw.tell() - bar.n)
+        except (ArrowInvalid, UnicodeDecodeError) as error:
+            wrong = str(error)
+    if wrong:  # not chained: nothing of the data may travel in an error
+        coded = "UTF8" in wrong or "codec" in wrong
+        fields = f"with as many fields in every line as names: {len(names)}"
+        raise DataError(f"{path} is not a CSV file {f'in {file.told}' if coded else fields}")
+
+
+def _fields(column: Any) -> Fields:
+    texts = pd.Index(column.dictionary.to_pylist(), dtype=object)
+    return pd.Series(pd.Categorical.from_codes(column.indices.to_numpy(), texts, validate=False))
 
 
 def _with_points(column: Fields, gaps: frozenset[str]) -> Fields:
