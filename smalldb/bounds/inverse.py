@@ -32,18 +32,6 @@ def sharp_data(
 
     Parameters
     ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    candidates, method
-        As for `sharp`.
     rows : int, optional
         Those of the release; by default the best (a method of closed form only).
 
@@ -82,22 +70,6 @@ def sharp_epsilon(
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. 0 means that any epsilon
     will do. The bound depends on epsilon n alone. Errors as for `sharp_data`.
 
-    Parameters
-    ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    candidates, method
-        As for `sharp`.
-    rows
-        m, those of the release; by default the best (a method of closed form only).
 
     Examples
     --------
@@ -133,18 +105,6 @@ def sharp_queries(
 
     Parameters
     ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    n, cells
-        Rows of the data, and N, the cells of the universe.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    candidates, method
-        As for `sharp`.
-    rows
-        m, those of the release; by default the best (a method of closed form only).
     most
         The largest J that is tried.
 

@@ -23,14 +23,6 @@ def laplace_answers(*, n: int, queries: int, epsilon: Number) -> float:
     b = J / (epsilon n), and the largest of J exponentials of scale b has the mean b (1 + 1/2 + ... + 1/J).
     No queries: 0.
 
-    Parameters
-    ----------
-    n
-        Rows of the data, at least 1.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
 
     Examples
     --------
@@ -60,14 +52,6 @@ def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: Number, supp
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
     support
         S, an exact number; by default N / 2, since f or 1 - f has no more.
     """

@@ -24,18 +24,6 @@ def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Number, beta: Numb
     It speaks of a release of `theorem_4_5_rows` rows. For one query it is false, since ln J = 0 promises
     a small database of no rows. No queries: 0.
 
-    Parameters
-    ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
 
     Examples
     --------
@@ -54,19 +42,6 @@ def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Number, beta:
     Return the rows of Theorem 4.5: ceil(ln J / (a/2)^2), at least 1, for the error a of (4.2).
 
     Equation (6) of `docs/theory.md`.
-
-    Parameters
-    ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
@@ -86,17 +61,6 @@ def theorem_4_5_data(*, error: Number, cells: int, queries: int, epsilon: Number
     Return the least n of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (epsilon error^3), rounded up.
 
     Equation (6) of `docs/theory.md`.
-
-    Parameters
-    ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    cells, queries
-        N, the cells of the universe, and J, how many queries there are; J may be 0.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     """
     cells, queries = sizes(cells=cells, queries=queries)
     error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
@@ -114,19 +78,6 @@ def theorem_4_5_epsilon(*, error: Number, n: int, cells: int, queries: int, beta
 
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. No queries: 0, which
     means that any epsilon will do.
-
-    Parameters
-    ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     error, beta = numbers(error=error, beta=beta)
@@ -148,16 +99,6 @@ def proposition_4_4(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     alpha : exact number in (0, 1), optional
         By default the best one, (4 ln N ln J / (epsilon n))^(1/3), even where that passes 1.
 
@@ -187,19 +128,6 @@ def proposition_4_4_data(
 
     At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) / (epsilon error^3), never more than
     (4.3). No queries: 1.
-
-    Parameters
-    ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    alpha
-        The error of the best small database, an exact number in (0, `error`).
-    cells, queries
-        N, the cells of the universe, and J, how many queries there are; J may be 0.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     """
     cells, queries = sizes(cells=cells, queries=queries)
     error, alpha, epsilon, beta = numbers(error=error, alpha=alpha, epsilon=epsilon, beta=beta)
@@ -219,21 +147,6 @@ def proposition_4_4_epsilon(
     Equation (4) of `docs/theory.md`.
 
     Rounded up, its shortest decimal text too. No queries: 0, any epsilon will do.
-
-    Parameters
-    ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
-    alpha
-        The error of the best small database, an exact number in (0, `error`).
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     error, alpha, beta = numbers(error=error, alpha=alpha, beta=beta)
@@ -263,23 +176,6 @@ def proposition_4_4_rows(
     Here alpha = sqrt(ln max(2, J) / m). It holds for every J: 2 J exp(-2 m t^2) < 1 for all
     t > sqrt(ln(2 J) / (2 m)), so some small database errs by no more than that, and
     2 J <= max(2, J)^2 makes it at most alpha. `sharp` is never larger. No queries: 0.
-
-    Parameters
-    ----------
-    rows
-        m, the rows of the small database.
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    candidates
-        As for `sharp`.
     """
     n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)

@@ -41,8 +41,6 @@ def failure(
         How many candidates: at least 1, and at least 0.
     gap : exact number
         In the units of the utility, above 0.
-    epsilon
-        Of the draw; an exact number above 0.
     n : int, optional
         Rows of the data, for the utility -error, whose sensitivity is 1/n.
     sensitivity : exact number, optional
@@ -84,8 +82,6 @@ def gibbs(
         A share of the rows, from 0 to 1; with a `sensitivity`, the least loss -u, in the units of u.
     total, best : int
         How many candidates there are, and how many err by at most `optimum`; at least 1.
-    epsilon
-        Of the draw; an exact number above 0.
     n : int, optional
         Rows of the data, for the utility -error, whose sensitivity is 1/n.
     sensitivity : exact number, optional
@@ -125,10 +121,6 @@ def mcsherry_talwar(
         The least error of a candidate, a share of the rows: an exact number from 0 to 1, both included.
     total, near
         How many candidates there are, and how many err by at most optimum + within; at least 1.
-    n
-        Rows of the data.
-    epsilon
-        Of the release; an exact number above 0.
     within
         A share of the rows, an exact number from 0 to 1.
 

@@ -41,18 +41,6 @@ def sharp_neighbourhood(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    rows
-        m, the rows of the small database.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     candidates : {"multisets"}
         False for tuples, which are refused: the best one may stand alone.
     method : {"least", "hoeffding", "rounding", "binomial"}

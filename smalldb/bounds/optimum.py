@@ -35,12 +35,6 @@ def opt(*, cells: int, queries: int, rows: int, method: str = "least") -> float:
 
     Parameters
     ----------
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    rows
-        m, the rows of the small database.
     method : {"least", "hoeffding", "rounding", "binomial", "thresholds", "one-way", "intervals"}
         sqrt(ln(2 J) / (2 m)); s (K - s) / (K m) with K = min(N, J + 1), s = min(m, floor(K / 2)); the
         lesser of the two ("least"); or, for 0/1 queries only, the least alpha for which m rows are those

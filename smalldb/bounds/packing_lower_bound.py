@@ -40,20 +40,6 @@ def packing(
     The tables all succeed with probability 1 - beta only if (1 - beta) (1 + (M - 1) exp(-epsilon h)) <= 1;
     the largest h <= n that this excludes. Rounded down; 0 where nothing is excluded.
 
-    Parameters
-    ----------
-    n
-        Rows of each table.
-    apart
-        M, how many cells there are of which any two are told apart.
-    epsilon
-        Of the mechanism; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    distance
-        By how much, at least, some query tells any two of these cells apart: an exact number in (0, 1].
-    moves
-        How many times epsilon the replacement of a row may cost: 1, or 2 under add-remove.
 
     Examples
     --------
@@ -84,8 +70,6 @@ def packing_parities(
 
     Parameters
     ----------
-    n, epsilon, beta, moves
-        As for `packing`.
     attributes : int
         d, all of them yes/no, up to 100,000; the universe is the whole cube.
     width : int
@@ -148,18 +132,6 @@ def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, m
     The largest over h of a (1 - 1 / (1 + (M - 1) exp(-epsilon h))): the mean over the M tables of the
     probability of an error below a is no more than that fraction. Rounded down.
 
-    Parameters
-    ----------
-    n
-        Rows of each table.
-    apart
-        M, how many cells there are of which any two are told apart.
-    epsilon
-        Of the mechanism; an exact number above 0.
-    distance
-        By how much, at least, some query tells any two of these cells apart: an exact number in (0, 1].
-    moves
-        How many times epsilon the replacement of a row may cost: 1, or 2 under add-remove.
 
     Examples
     --------

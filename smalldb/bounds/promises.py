@@ -40,18 +40,6 @@ def sharp(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    rows
-        m, the rows of the small database.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     candidates : {"multisets", "tuples"}
         |R| is C(N + m - 1, m), or N^m for ordered rows; the first is false for the second.
     method : {"least", "hoeffding", "rounding", "binomial", "thresholds", "one-way", "intervals"}
@@ -86,21 +74,6 @@ def expected(
 
     By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L OPT, L = epsilon n / 2. `gibbs`
     takes what is known of one table.
-
-    Parameters
-    ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    rows
-        m, the rows of the small database.
-    epsilon
-        Of the release; an exact number above 0.
-    candidates, method
-        As for `sharp`.
     """
     n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
     (epsilon,) = numbers(epsilon=epsilon)
@@ -137,18 +110,6 @@ def best_rows(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
-    candidates, method
-        As for `sharp`.
     max_rows
         The most rows that are looked at; by default as many as may be best.
 

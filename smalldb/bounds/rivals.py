@@ -42,16 +42,6 @@ def mwem(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     rounds
         T; by default that at the bottom of the valley, up to 10^6.
 
@@ -87,16 +77,6 @@ def private_multiplicative_weights(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     rounds
         T; by default that at the bottom of the valley, up to 10^6.
     """
@@ -120,16 +100,6 @@ def laplace_answers_tail(*, n: int, queries: int, epsilon: Number, beta: Number)
     -b ln(1 - (1 - beta)^(1/J)), b = J / (epsilon n): the largest of J exponentials. No queries: 0. Where the
     digits end, (1 - beta)^(1/J) is at most 1 - beta / J, so that b ln(J / beta) serves.
 
-    Parameters
-    ----------
-    n
-        Rows of the data, at least 1.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
 
     Examples
     --------
@@ -160,16 +130,6 @@ def laplace_histogram_tail(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    queries
-        J, how many queries there are; 0 is allowed.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     support
         S, an exact number; by default N / 2, as for `laplace_histogram`.
     """

@@ -27,10 +27,6 @@ def sauer(*, cells: int, dimension: int) -> int:
 
     Sauer (1972), and Vapnik and Chervonenkis (1971). Exact; it serves as `queries` in every other bound.
 
-    Parameters
-    ----------
-    cells, dimension
-        N and V, at least 1.
 
     Examples
     --------
@@ -115,15 +111,10 @@ def vc_data(
 
     Parameters
     ----------
-    error
-        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
     attributes : int
         k, yes/no attributes of a row: N = 2^k.
     rows : int
         m, rows of the small database.
-    epsilon, beta
-        Of the release, an exact number above 0; and the probability with which the error may be larger, an
-        exact number in (0, 1).
     counted : {"printed", "tuples", "multisets"}
         c = k m, as printed, which counts 2^(k m) tables as e^(k m); k m ln 2; or ln C(2^k + m - 1, m).
 
@@ -165,16 +156,6 @@ def vc_proposition_4_4(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    dimension
-        V, the VC dimension of the queries, at least 1.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     alpha : exact number in (0, 1), optional
         By default the best one.
     form : {"sauer", "printed"}
@@ -206,16 +187,6 @@ def vc_theorem_4_5(
 
     Parameters
     ----------
-    n
-        Rows of the data, at least 1.
-    cells
-        N, the cells of the universe.
-    dimension
-        V, the VC dimension of the queries, at least 1.
-    epsilon
-        Of the release; an exact number above 0.
-    beta
-        The probability with which the error may be larger; an exact number in (0, 1).
     form : {"sauer", "printed"}
         As for `vc_proposition_4_4`; "printed" is no theorem.
 
