@@ -12,7 +12,6 @@ import numpy as np
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
 from smalldb.auditing.census_audit import audit_census
-from smalldb.auditing.contrasts_audit import audit_contrasts
 from smalldb.auditing.laws import CustomMechanism, audit_laws
 from smalldb.auditing.loss import Audit
 from smalldb.counting.databases import MOST_DEEP, Counts
@@ -118,9 +117,7 @@ def audit(
             workload, known, whole(rows, "rows"), candidates, n, relation, progress, executor, checkpoint
         )
     if mechanism == "contrasts":
-        if checkpoint is not None:
-            raise ValueError("checkpoint is for the census or a selection")
-        return audit_contrasts(workload, known, n, relation, method)
+        raise ValueError("contrasts get noise whose loss is proved and not computed")
     if known * n > MOST_EXPONENT:
         raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
     chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")

@@ -20,7 +20,8 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MAX_ENTRIES
 from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
-from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts, plan_contrasts
+from smalldb.marginals.strategies.choosing_parities import plan_contrasts
+from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.outcome import TableStrategy
 from smalldb.marginals.universe import Universe
@@ -200,9 +201,9 @@ class ByMarginals:
         table of all cells that of the worst query, and half a row: so much rounding alone takes.
         """
         strategy = self.strategy
-        if isinstance(strategy, Contrasts) and strategy.parities.setting.tabled:
+        if isinstance(strategy, Contrasts) and strategy.tabled:
             rows = self.rows or self.request.rows_hint or 1
-            return min(1.0, strategy.parities.expected_error + 0.5 / rows)
+            return min(1.0, strategy.worst_expected + 0.5 / rows)
         return min(1.0, strategy.expected)
 
     @property

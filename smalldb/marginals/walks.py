@@ -11,6 +11,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.counted_rows import CountedRows, checked
+from smalldb.marginals.curator import Curator
 from smalldb.marginals.estimate.estimation import PREDICTING
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.measuring import PrivacyMeasure
@@ -146,7 +147,9 @@ class Walks:
             return Related(parents, made, np.zeros(0, dtype=np.int64), cap, ())
         known = known_columns(codes, times, weights_of(times, cap), universe.sizes, PREDICTING)
         walks = families.walks(self.most, cap)
-        fitted = self.children.fit(walks, journal, None, executor, known)
+        fitted = Curator(walks, self.children.law, journal, executor, self.children.cost).follow(
+            self.children.steps(known)
+        )
         rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64))).astype(np.int64)
         order = uniform_permutation(count, journal.postprocessing_bits())
         of = np.repeat(np.arange(len(times)), times)

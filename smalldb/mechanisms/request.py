@@ -7,8 +7,10 @@ from fractions import Fraction
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from queries.spec import default, parse
+from smalldb.exact.numbers import between_0_and_1
 from smalldb.mechanisms.neighbours import MAX_N, Neighbours
 
+LEAST_DELTA = Fraction(1, 10**300)
 UNPLANNED = "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
 
 
@@ -128,3 +130,11 @@ def column_named(domain: Domain, target: str) -> int:
     if len(domain.names) == 1:
         raise ValueError("target: a classifier needs at least one other column")
     return domain.names.index(target)
+
+
+def read_delta(value: object) -> Fraction | None:
+    """Read a delta that a release may have; None stands for itself."""
+    delta = None if value is None else between_0_and_1(value, "delta")
+    if delta is not None and delta < LEAST_DELTA:
+        raise ValueError("delta must be at least 1e-300: leave it out for pure privacy")
+    return delta

@@ -330,11 +330,11 @@ def check_drawable(plan: Plan) -> None:
     if len(blocks.columns) < len(domain.sizes):
         return  # columns that rules tie depend less on others than it seems
     together: list[tuple[int, ...]] = []
-    if isinstance(strategy, AllCells) or (isinstance(strategy, Contrasts) and strategy.parities.cells):
+    if isinstance(strategy, AllCells):
         together = [tuple(range(len(domain.sizes)))]
     elif isinstance(strategy, Contrasts):
-        columns = strategy.parities.coding.columns
-        sets = (some for part in strategy.parities.unguarded for some in part.sets)
+        columns = strategy.coding.columns
+        sets = strategy.sets
         together = [*dict.fromkeys(tuple(columns[a] for a in some) for some in sets)]
     tables = [{c: np.arange(domain.sizes[c]) for c in some} for some in together]
     shares = [np.full(size, 1 / size) for size in domain.sizes]

@@ -187,21 +187,6 @@ def mask(positions: Positions, d: int) -> int:
     return sum(1 << (d - 1 - i) for i in positions)
 
 
-def masks_of(sets: tuple[Positions, ...], d: int) -> Integers:
-    """Return the sets as masks, up to 62 attributes."""
-    return np.array([mask(positions, d) for positions in sets], dtype=np.int64)
-
-
-def transformed(domain: Domain, values: Values) -> Values:
-    """Return the sum of chi_S over the cells, weighted, for all 2^d sets."""
-    from smalldb.kernels.walsh import walsh
-
-    sums = np.zeros(1 << len(domain.attributes), dtype=values.dtype)
-    sums[domain.cells()] = values
-    walsh(sums)
-    return sums
-
-
 def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     """Pack rows of 0/1, shape (r, n), into words, shape (r, ceil(n / 64)); padded with 0."""
     rows, length = bits.shape

@@ -1,10 +1,9 @@
 """Tables selected by what was released before, and measured, round by round."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from itertools import combinations
 from math import comb, prod
 from typing import ClassVar, Self
@@ -13,37 +12,29 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.arrays import Floats
-from queries.domain import Integers
-from smalldb.exact.bits import BitSource
 from smalldb.marginals.adaptive.association_weights import association_weights
-from smalldb.marginals.adaptive.candidate_tables import Candidates
-from smalldb.marginals.adaptive.model_capacity import ModelCapacity, selected
-from smalldb.marginals.adaptive.packed_pairs import PackedPairs
+from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
 from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
-from smalldb.marginals.counted_rows import CountedRows, counted
+from smalldb.marginals.curator import Best, Columns, Steps, Table
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.refitting import at_first
-from smalldb.marginals.measuring import NoisyTable
+from smalldb.marginals.measuring import NoisyTable, released
 from smalldb.marginals.noise_bound import bound, sums_of_columns
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
-from smalldb.marginals.strategies.first_tables import FirstTable, groups_of_first, wanted_first
+from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.outcome import (
-    PROGRESS,
     Fitted,
     History,
-    Progress,
     TableStrategy,
     published,
     published_columns,
-    released_columns,
-    released_table,
 )
 from smalldb.marginals.universe import pairs_of
-from smalldb.mechanisms import Journal, Measurement
+from smalldb.mechanisms import Measurement
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
@@ -174,182 +165,149 @@ class Adaptive(RoundsBudget, TableStrategy):
         return bound(workload, finished, sums_of_columns(workload, history.columns, n, beta))
 
     # Proof: docs/proofs/rounds.md, lemma 6.
-    def fit(
-        self,
-        rows: CountedRows,
-        journal: Journal,
-        progress: Progress | None,
-        executor: Executor | None,
-        known: Known | None = None,
-    ) -> Fitted:
-        """
-        Select a table and measure it, round by round; some tables come first, and are not selected.
-
-        After a table that told nothing, rounds cost more (`stopping_rule`), while the budget pays for it.
-        Where all of them tell nothing, rounds end, and the columns get what is left. The first columns may be
-        `known`: nothing of them is measured by itself.
-
-        Parameters
-        ----------
-        known
-            What is known of the first columns, and of how many rows; None: nothing.
-        """
-        earlier = () if known is None else known.tables
-        before = [_whole(self, rows, journal, table) for table in self.first if table.whole]
-        columns, told = _columns(self, rows, journal, self.together, self.columns, [*earlier, *before])
+    def steps(self, known: Known | None = None) -> Steps:
+        """Ask for columns and first tables; then, round by round, for the worst table, until rounds tell nothing."""
+        universe, law = self.universe, self.law
+        whole, sizes = {table.columns: table for table in self.first if table.whole}, universe.sizes
+        told = list[Measurement]()
+        before = [] if known is None else [*known.tables]
+        first = list[NoisyTable]()
+        for columns, table in whole.items():
+            counts = yield Table(columns, tuple(sizes[c] for c in columns), table.cost)
+            first.append(released(counts, tuple((c, 0) for c in columns), law, table.cost))
+            told.append(published(law, first[-1], None))
+        columns = yield from self._columns(self.together, self.columns, [*before, *first], told)
         estimator = Estimator.of(self, columns, known)
-        first = [estimator.ranked(table) for table in before]
+        first = [estimator.ranked(table) for table in first]
         given = [] if known is None else [estimator.ranked(table) for table in known.pairs]
         estimator = replace(estimator, read_from=frozenset([*first, *given]))
-        layout = estimator.layout
-        count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
         learned, beside = at_first(estimator), list[NoisyTable]()
-        measurements = [*(published(self.law, table, None) for table in before), *told]
         for pair in given:
             if estimator.fits(learned.tables, pair.scope):
                 learned = learned.after(pair)
         for table in self.first:
             if not table.whole:
-                first.append(_grouped(self, rows, journal, table, estimator))
-                measurements.append(published(self.law, first[-1], estimator.groupings))
-        for released in first:
-            if estimator.fits(learned.tables, released.scope):
-                learned = learned.after(released)
+                scope = groups_of_first(table, universe, estimator.groupings, law, self.rows)
+                first.append((yield from self._table(scope, table.cost, estimator, told)))
+        for table in first:
+            if estimator.fits(learned.tables, table.scope):
+                learned = learned.after(table)
             else:
-                beside += pairs_within(released)
+                beside += pairs_within(table)
         budget = left = self.for_rounds
         stopping, again = StoppingRule(), tuple[NoisyTable, ...]()
         while self.rounds and not stopping.met:
             capacity = ModelCapacity(estimator, learned.tables)
             expected = estimator.moved(learned.predicted(), beside)
             # under rho rounds are many and cheap: none may take more than an equal share of what is left
-            ahead = max(1, self.rounds - stopping.rounds) if self.law.concentrated else 1
+            ahead = max(1, self.rounds - stopping.rounds) if law.concentrated else 1
             most = left / (ahead * (self.selecting + self.measuring))
             step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
-            select = partial(_selected, step, estimator, capacity, expected, beside, left, count)
-            chosen = journal.step(select, list_of, scope_of)
+            worst = _worst(step, estimator, capacity, expected, beside, left)
+            if not worst.payable.any():  # public: what is left pays for none, and nothing is asked
+                break
+            chosen = yield worst
             if chosen is None:
                 break
             cost = step.cost_of(prod(estimator.candidates.shape(chosen)))
-            left -= step.selecting
-            shape = estimator.candidates.shape(chosen)
-            released = released_table(
-                self.law, journal, chosen, shape, cost, partial(_counts, layout, chosen, count)
-            )
-            left -= cost
-            measurements.append(published(self.law, released, estimator.groupings, step.selecting))
+            table = yield from self._table(chosen, cost, estimator, told, step.selecting)
+            left -= step.selecting + cost
             stopping = stopping.after(
-                beyond_noise(released, layout.chosen(expected, chosen), self.law.concentrated)
+                beyond_noise(table, estimator.layout.chosen(expected, chosen), law.concentrated)
             )
             if capacity.lacking(chosen) is None:
-                learned = learned.after(released)
+                learned = learned.after(table)
             else:
-                beside.append(released)
-            if progress is not None:
-                progress(int((1 - left / budget) * PROGRESS), PROGRESS)
+                beside.append(table)
         spent = self.for_first + sum(self.columns, budget - left)
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
-            sizes, concentrated = self.universe.sizes, self.law.concentrated
-            groups = column_groups(sizes, range(estimator.last, len(sizes)), concentrated)
-            costs = [left * share for share in shares_of_columns(sizes, groups, concentrated)]
-            again, told = _columns(self, rows, journal, groups, costs, earlier)
+            groups = column_groups(sizes, range(estimator.last, len(sizes)), law.concentrated)
+            costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
+            again = yield from self._columns(groups, costs, before, told)
             estimator = estimator.again(again)
-            measurements += told
             spent += left
         model = learned.last(estimator)
         history = History(columns, tuple(learned.tables), tuple(beside), again)
-        made = partial(estimator.rows, model, beside)
-        return Fitted(self, history, estimator.total, model, made, spent, tuple(measurements))
+        return Fitted(
+            self, history, estimator.total, model, partial(estimator.rows, model, beside), spent, tuple(told)
+        )
+
+    def _columns(
+        self,
+        groups: Sequence[tuple[int, ...]],
+        costs: Sequence[Fraction],
+        tables: Sequence[NoisyTable],
+        told: list[Measurement],
+    ) -> Steps:
+        """Ask for columns, group by group; the others are read from released tables."""
+        law, sizes, found = self.law, self.universe.sizes, dict[int, NoisyTable]()
+        for group in groups:
+            own = tuple(sizes[c] for c in group)
+            if len(group) == 1:
+                counts = yield Table(group, own, costs[group[0]])
+                found[group[0]] = released(counts, ((group[0], 0),), law, costs[group[0]])
+            else:
+                cost = sum((costs[c] for c in group), Fraction(0))
+                noise, counts = law.noise_of_columns(own, cost), (yield Columns(group, own, cost))
+                for c, one, cell in zip(group, counts, first_cells(own), strict=True):
+                    found[c] = NoisyTable(((c, 0),), one, costs[c], noise, noise.variance(cell))
+            told.append(published_columns(law, [found[c] for c in group]))
+        return tuple(found[c] if c in found else read_margins(tables, c) for c in range(len(sizes)))
+
+    def _table(
+        self,
+        scope: Scope,
+        cost: Fraction,
+        estimator: Estimator,
+        told: list[Measurement],
+        selecting: Fraction | None = None,
+    ) -> Steps:
+        """Ask for a table at groups of categories."""
+        groups = tuple(estimator.groupings[c].of_categories(level) for c, level in scope)
+        shape = tuple(estimator.groupings[c].groups(level) for c, level in scope)
+        counts = yield Table(tuple(c for c, _ in scope), shape, cost, groups)
+        told.append(
+            published(
+                self.law, table := released(counts, scope, self.law, cost), estimator.groupings, selecting
+            )
+        )
+        return table
 
 
-def _columns(
-    plan: RoundsBudget,
-    rows: CountedRows,
-    journal: Journal,
-    groups: Sequence[tuple[int, ...]],
-    costs: Sequence[Fraction],
-    tables: Sequence[NoisyTable],
-) -> tuple[tuple[NoisyTable, ...], list[Measurement]]:
-    """Measure columns, group by group; the others are read from released tables. Also as published."""
-    sizes, found, told = plan.universe.sizes, dict[int, NoisyTable](), list[Measurement]()
-    for group in groups:
-        own = [sizes[c] for c in group]
-        count = partial(_counts_of_columns, rows, group, own)
-        if len(group) > 1:
-            columns = released_columns(plan.law, journal, group, own, [costs[c] for c in group], count)
-        else:
-            scope = ((group[0], 0),)
-            columns = [released_table(plan.law, journal, scope, tuple(own), costs[group[0]], count)]
-        found |= zip(group, columns, strict=True)
-        told.append(published_columns(plan.law, columns))
-    every = (found[c] if c in found else read_margins(tables, c) for c in range(len(sizes)))
-    return tuple(every), told
+def first_cells(sizes: Sequence[int]) -> list[Floats]:
+    """Return weights that pick the first cell of each column, shape (sum of sizes,) each."""
+    return list(np.eye(sum(sizes))[np.cumsum([0, *sizes[:-1]])])
 
 
-def _counts_of_columns(rows: CountedRows, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
-    """Return the counts of columns, one after another."""
-    return np.concatenate([rows.table((c,), (size,)) for c, size in zip(columns, sizes, strict=True)])
-
-
-def _whole(plan: RoundsBudget, rows: CountedRows, journal: Journal, table: FirstTable) -> NoisyTable:
-    """Measure a first table at all categories."""
-    shape = tuple(plan.universe.sizes[c] for c in table.columns)
-    scope = tuple((c, 0) for c in table.columns)
-    return released_table(
-        plan.law, journal, scope, shape, table.cost, partial(rows.table, table.columns, shape)
-    )
-
-
-def _grouped(
-    plan: RoundsBudget, rows: CountedRows, journal: Journal, table: FirstTable, estimator: Estimator
-) -> NoisyTable:
-    """Measure a first table at the groups that are worth their noise."""
-    scope = groups_of_first(table, plan.universe, estimator.groupings, plan.law, plan.rows)
-    groups = [estimator.groupings[c].of_categories(level) for c, level in scope]
-    shape = tuple(estimator.groupings[c].groups(level) for c, level in scope)
-    return released_table(
-        plan.law, journal, scope, shape, table.cost, partial(rows.table_of_groups, table.columns, groups)
-    )
-
-
-def _selected(
+def _worst(
     plan: RoundsBudget,
     estimator: Estimator,
     capacity: ModelCapacity,
     expected: list[Floats],
     beside: list[NoisyTable],
     left: Fraction,
-    count: Callable[[], list[Integers]],
-    coins: BitSource,
-) -> Scope | None:
-    """Select the next table; None: what is left of the budget pays for none."""
-    candidates = estimator.candidates
+) -> Best:
+    """Ask for the table that is furthest from what is expected, in noise that it would get."""
+    candidates, layout = estimator.candidates, estimator.layout
     sizes, which = np.unique(estimator.sizes, return_inverse=True)
-    costs = [plan.cost_of(size) for size in sizes.tolist()]
-    noise = {
-        size: PENALTY * plan.law.noise(cost).mean_size
-        for size, cost in zip(sizes.tolist(), costs, strict=True)
-        if cost
-    }
-    payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
+    costs = {size: plan.cost_of(size) for size in sizes.tolist()}
+    noise = {size: PENALTY * plan.law.noise(cost).mean_size for size, cost in costs.items() if cost}
+    payable = np.array([cost + plan.selecting <= left for cost in costs.values()], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
-        weights = association_weights(estimator.layout, expected, [*capacity.tables, *beside])
+        weights = association_weights(layout, expected, [*capacity.tables, *beside])
     foretold = [whole(table, estimator.total) for table in expected]
-    scores = estimator.layout.scores(count(), foretold, weights, noise.__getitem__)
-    return selected(plan, capacity, estimator.names, max(weights, default=1), scores, payable, coins)
 
+    def refused(name: Scope) -> Callable[[Scope], bool] | None:
+        lacking = None if len(name) == 2 else capacity.lacking(name)
+        return None if lacking is None else partial(as_fine, other=lacking)
 
-def _counts(layout: Candidates | PackedPairs, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
-    """Return the counts of a table at its levels."""
-    return layout.chosen(count(), scope)
-
-
-def list_of(scope: Scope | None) -> list[list[int]] | None:
-    """Return a selected table as JSON can hold it."""
-    return None if scope is None else [list(part) for part in scope]
-
-
-def scope_of(packed: list[list[int]] | None) -> Scope | None:
-    """Return a selected table as it was before `list_of`."""
-    return None if packed is None else tuple((column, level) for column, level in packed)
+    return Best(
+        estimator.names,
+        layout.count,
+        lambda counts: layout.scores(counts, foretold, weights, noise.__getitem__),
+        max(weights, default=1),
+        payable,
+        refused,
+        plan.selecting,
+    )

@@ -1,31 +1,26 @@
 """The counts of all cells of a small universe, measured with one noise."""
 
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
-from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
-from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.curator import Steps, Table
+from smalldb.marginals.measuring import PrivacyMeasure, released
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
 from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
 from smalldb.marginals.strategies.budgets import TableBudget
 from smalldb.marginals.strategies.outcome import (
-    PROGRESS,
     Fitted,
     History,
-    Progress,
     TableStrategy,
     published,
-    released_table,
 )
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Journal
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
@@ -141,20 +136,14 @@ class AllCells(TableBudget, TableStrategy):
         )
 
     # Proof: docs/proofs/rounds.md, lemma 8.
-    def fit(
-        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
-    ) -> Fitted:
-        """Measure all cells at once; they are read by empirical Bayes."""
+    def steps(self) -> Steps:
+        """Ask for all cells at once; they are read by empirical Bayes."""
         sizes = self.universe.sizes
         everything = tuple(range(len(sizes)))
-        scope = tuple((c, 0) for c in everything)
-        measured = released_table(
-            self.law, journal, scope, sizes, self.measuring, lambda: rows.table(everything, sizes)
-        )
-        seen = measured.counts[self.universe.possible()]
+        counts = yield Table(everything, sizes, self.measuring)
+        measured = released(counts, tuple((c, 0) for c in everything), self.law, self.measuring)
+        seen = counts[self.universe.possible()]
         total = self.rows if self.law.replaced else bounded_total(seen.sum(dtype=float))
         model = read_cells(self.universe, measured, float(self.noise.rate), total, self.law.replaced)
-        if progress is not None:
-            progress(PROGRESS, PROGRESS)
         history, told = History((), (measured,)), (published(self.law, measured, None),)
         return Fitted(self, history, total, model, model.rows, self.measuring, told)

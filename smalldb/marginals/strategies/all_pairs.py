@@ -1,10 +1,9 @@
 """All tables of one and two columns at once: counts, the noise of a cone, and how they are read."""
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from math import comb, prod
 from typing import ClassVar, Self
 
@@ -14,7 +13,8 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.counted_rows import CountedRows, counted
+from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.curator import Steps, Together
 from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
@@ -22,9 +22,9 @@ from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import LIMIT, NoisyTable, PrivacyMeasure
 from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
 from smalldb.marginals.strategies.budgets import TableBudget
-from smalldb.marginals.strategies.outcome import PROGRESS, Fitted, History, Progress, TableStrategy
+from smalldb.marginals.strategies.outcome import Fitted, History, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
-from smalldb.mechanisms import Journal, Marginal, Measurement
+from smalldb.mechanisms import Marginal, Measurement
 from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.privacy_loss import Loss
@@ -135,32 +135,12 @@ class AllPairs(TableBudget, TableStrategy):
         """Return the bound that follows from the noise alone."""
         return bound(workload, finished, sums_at_once(workload, history.at_once, self.noise, n, beta))
 
-    def fit(
-        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
-    ) -> Fitted:
-        """Measure all tables at once; the most dependent ones make the model."""
-        count = cache(lambda: counted(rows, partial(counts_of, self.universe), executor))
-        return self.fit_counted(count, journal, progress)
-
     # Proof: docs/proofs/rounds.md, lemma 12.
-    def fit_counted(
-        self, count: Callable[[], list[Integers]], journal: Journal, progress: Progress | None
-    ) -> Fitted:
-        """Fit as `fit` does; `count` gives what `counts_of` does, where it was not released before.
-
-        Parameters
-        ----------
-        count
-            Returns the counts of each column, then the table of each pair: see `counts_of`. Private.
-        journal, progress
-            As for `fit`.
-        """
+    def steps(self) -> Steps:
+        """Ask for all tables at once; the most dependent ones make the model."""
         universe, replaced, cost = self.universe, self.law.replaced, self.measuring
-
-        def draw(coins: BitSource) -> Integers:
-            return measure_at_once(universe, count(), replaced, cost, coins)
-
-        values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
+        scopes = (*((c,) for c in range(len(universe.sizes))), *pairs_of(universe))
+        values = yield Together(scopes, universe.sizes, self.noise, cost)
         at_once = tables_at_once(universe, values)
         estimator = Estimator.of(self, read_columns(universe, at_once, replaced, cost))
         read = read_pairs(
@@ -173,8 +153,6 @@ class AllPairs(TableBudget, TableStrategy):
             (tables if fits else beside).append(table)
         estimator = replace(estimator, read_from=frozenset(tables))
         model = estimator.fit(tables, (), last=True)
-        if progress is not None:
-            progress(PROGRESS, PROGRESS)
         history = History(estimator.columns, tuple(tables), tuple(beside), at_once=at_once)
         sizes = universe.sizes
         of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)

@@ -1,22 +1,23 @@
 """Rounds, or all pairs of columns at once, as one released number decides."""
 
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import ClassVar
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.adaptive.dependence_test import MOVED, answerable, ask, mostly, tops
-from smalldb.marginals.counted_rows import CountedRows, counted
+from smalldb.marginals.curator import Curator, Steps, curator_counts
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import AllPairs, counts_of, variances
-from smalldb.marginals.strategies.outcome import Fitted, Progress, TableStrategy
+from smalldb.marginals.strategies.all_pairs import AllPairs, tables_of_pairs, variances
+from smalldb.marginals.strategies.outcome import TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Dependence, Journal, Measurement
+from smalldb.mechanisms import Dependence, Measurement
 from smalldb.noise.privacy_loss import Loss
 
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
@@ -50,6 +51,11 @@ class DependenceTested(TableStrategy):
     def epsilon(self) -> Fraction:
         """Of the guarantee, all together."""
         return self.asking + self.adaptive.epsilon
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together, at most."""
+        return self.asking + max(self.adaptive.cost, self.at_once.cost)
 
     @property
     def delta(self) -> Fraction | None:
@@ -115,25 +121,12 @@ class DependenceTested(TableStrategy):
         return answerable(self.universe, noise, self.at_once.law, self.asking)
 
     # Proof: docs/proofs/rounds.md, lemma 13.
-    def fit(
-        self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
-    ) -> Fitted:
+    def steps(self) -> Steps:
         """Ask whether most pairs of columns depend, and follow the answer."""
         universe, law = self.universe, self.law
         _, noise = variances(universe, self.at_once.measuring, law.replaced)
-        # of all columns and pairs; not where all was released before
-        tables = cache(lambda: counted(rows, partial(counts_of, universe), executor))
-
-        def draw(coins: BitSource) -> int:
-            return ask(universe, tables()[len(universe.sizes) :], noise, law, self.asking, coins)
-
-        answer = journal.step(draw)
-        if mostly(answer, universe, noise):
-            found = self.at_once.fit_counted(tables, journal, progress)
-        else:
-            del tables
-            found = self.adaptive.fit(rows, journal, progress, executor)
-        history = replace(found.history, dependence=answer)
+        answer = yield Depend(universe, noise, self.asking)
+        found = yield from (self.at_once if mostly(answer, universe, noise) else self.adaptive).steps()
         most = tops(universe, noise)
         told = Measurement(
             (Dependence(tuple(most), tuple(most.values())),),
@@ -141,5 +134,25 @@ class DependenceTested(TableStrategy):
             law.noise_of_number(self.asking, law.moved * MOVED * len(most)),
             self.asking,
         )
+        history = replace(found.history, dependence=answer)
         measurements = (told, *found.measurements)
         return replace(found, history=history, spent=found.spent + self.asking, measurements=measurements)
+
+
+@dataclass(frozen=True, eq=False)
+class Depend:
+    """How many pairs of columns depend: one number."""
+
+    universe: Universe
+    noise: Mapping[tuple[int, int], float]
+    cost: Fraction
+
+    def answer(self, curator: Curator) -> int:
+        """Return it, with noise."""
+        count = partial(tables_of_pairs, self.universe)
+
+        def draw(coins: BitSource) -> int:
+            tables = curator_counts(curator, count)
+            return ask(self.universe, tables, self.noise, curator.law, self.cost, coins)
+
+        return curator.journal.step(draw)

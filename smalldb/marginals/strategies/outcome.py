@@ -5,7 +5,6 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -17,10 +16,10 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.progress_bar import progress_bar
 from smalldb.marginals.counted_rows import CountedRows, checked
+from smalldb.marginals.curator import Curator, Steps
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, measure, measure_columns, released
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
 from smalldb.noise.privacy_loss import Loss
 
@@ -176,22 +175,14 @@ class TableStrategy(Protocol):
         """
         return 1.0
 
+    def steps(self) -> Steps:
+        """Ask for measurements; return what was fitted to them."""
+
     def fit(
         self, rows: CountedRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
-        """Measure, and fit a model to what was released; after it, a certificate alone sees the data.
-
-        Parameters
-        ----------
-        rows
-            The data.
-        journal
-            What was drawn before, the source of bits, and where what is drawn now is kept.
-        progress
-            A bar that is moved on, or None.
-        executor
-            Counts tables in pieces of the data; None: threads of this process.
-        """
+        """Measure, and fit a model to what was released; after it, a certificate alone sees the data."""
+        return Curator(rows, self.law, journal, executor, self.cost).follow(self.steps())
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
         """Release a synthetic table of so many rows: see `release_tables`.
@@ -297,72 +288,6 @@ def published_columns(law: PrivacyMeasure, columns: Sequence[NoisyTable]) -> Mea
     values = np.concatenate([one.counts for one in columns])
     cost = sum((one.cost for one in columns), Fraction(0))
     return Measurement(of, values, columns[0].noise, cost, law.concentrated)
-
-
-def released_columns(
-    law: PrivacyMeasure,
-    journal: Journal,
-    columns: Sequence[int],
-    sizes: Sequence[int],
-    costs: Sequence[Fraction],
-    count: Callable[[], Integers],
-) -> list[NoisyTable]:
-    """Release columns at once, at the sum of their pure costs, unless they were released before.
-
-    Parameters
-    ----------
-    law
-        Of the noise, which is pure.
-    journal
-        Has the source of random bits, and what was released before.
-    columns, sizes, costs
-        The columns; of each the number of categories, and its part of the epsilon.
-    count
-        Returns their counts, one after another. Private; called where they were not released before.
-    """
-    cost = sum(costs, Fraction(0))
-    noise = law.noise_of_columns(tuple(sizes), cost)
-    flat = journal.step(
-        lambda coins: measure_columns(count(), tuple(sizes), law, cost, coins),
-        lambda counts: counts.tolist(),
-        lambda counts: np.array(counts, dtype=np.int64),
-    )
-    ends = np.cumsum([0, *sizes]).tolist()
-    found = list[NoisyTable]()
-    for c, own, (start, end) in zip(columns, costs, pairwise(ends), strict=True):
-        one = np.zeros(len(flat))
-        one[start] = 1
-        variance = noise.variance(one)
-        found.append(NoisyTable(((c, 0),), flat[start:end], own, noise, variance))
-    return found
-
-
-def released_table(
-    law: PrivacyMeasure,
-    journal: Journal,
-    scope: Scope,
-    shape: tuple[int, ...],
-    cost: Fraction,
-    count: Callable[[], Integers],
-) -> NoisyTable:
-    """Release a table, unless it was released before: then nothing is counted.
-
-    Parameters
-    ----------
-    law, journal
-        How costs are counted; and the source of random bits, with what was released before.
-    scope, shape
-        Its columns with the levels of their groups, and how many groups each has.
-    cost
-        An epsilon, or a rho.
-    count
-        Returns its counts. Private; called where they were not released before.
-    """
-    return journal.step(
-        lambda coins: measure(count(), scope, law, cost, coins),
-        lambda table: table.counts.ravel().tolist(),
-        lambda flat: released(np.array(flat, dtype=np.int64).reshape(shape), scope, law, cost),
-    )
 
 
 @contextmanager

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from queries import Domain
 from queries.arrays import Floats
+from queries.domain import Bits
 from queries.mixing import STEP, splitmix64
-from smalldb.marginals.contrasts import ParityPlan
-from smalldb.marginals.contrasts.maximum_entropy import sizes_of
-from smalldb.marginals.contrasts.parity_means import Estimates
+from smalldb.marginals.contrasts.parity_fit import Estimates, sizes_of
 
 Signs: TypeAlias = npt.NDArray[np.int8]
 
@@ -44,7 +44,7 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
     return signs
 
 
-def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Signs) -> Signs:
+def flipped_towards(plan: Any, found: Estimates, near: Floats, start: Signs) -> Signs:
     """
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 
@@ -91,3 +91,22 @@ def _products(signs: Signs) -> Floats:
         some = signs[start : start + (1 << 16)].astype(np.float64)
         found += some.T @ some
     return found
+
+
+def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
+    """
+    Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d).
+
+    Systematic rounding: the unit interval is laid out in cells, as long as they are likely, and every row
+    takes the cell at its position (i + 1/2) / rows. Cells follow each other in Gray code order, in which
+    neighbours differ in one attribute. Any run of cells gets its share of the rows to within one row;
+    independent draws would err by about sqrt(rows). A cell of probability 0 gets no row.
+    """
+    d = len(domain.attributes)
+    cells = np.arange(1 << d)
+    cells ^= cells >> 1
+    ends = np.cumsum(distribution[cells])
+    positions = (np.arange(rows) + 0.5) / rows * ends[-1]
+    taken = cells[np.searchsorted(ends, positions, side="right")]
+    bits: Bits = (taken[:, None] >> np.arange(d - 1, -1, -1) & 1).astype(np.uint8)
+    return bits

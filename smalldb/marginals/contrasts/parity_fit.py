@@ -1,0 +1,124 @@
+"""What released parities are believed to be: a log-linear distribution over the cells, and a public prior."""
+
+from math import nan
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from queries import Domain
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.contrasts.spectrum import Positions, Spectrum, mask
+from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy
+
+ITERATIONS = 500
+SURPRISE = 3.0  # deviations that a guard's parity is from what was predicted, to count
+SURPRISING = 1.0  # deviation of its coefficient then, whatever its order
+FIRST_DEVIATION, FACTOR = 0.6, 1 / 3  # what a parity of order o is expected to be: 0.6 / 3^(o - 1)
+_LEAST = 1e-200
+_SLOPE = 1e-6  # of a mean: what is left there does not matter
+
+
+class Plan(Protocol):
+    """What is known of what was measured."""
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """The parities of the queries."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+
+
+class Estimates(NamedTuple):
+    """The means of the parities of a spectrum as they were released, and their noise: infinite, if not."""
+
+    chi: Floats
+    deviations: Floats
+
+
+class Fitted(NamedTuple):
+    """A log-linear distribution: over the cells, and the means of all parities."""
+
+    q: Floats
+    chi: Floats
+
+
+def prior(orders: Integers) -> Floats:
+    """Return how large parities of these orders are expected to be, as a standard deviation."""
+    deviations: Floats = FIRST_DEVIATION * np.power(FACTOR, orders - 1.0)
+    return deviations
+
+
+PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range(6))
+
+
+def masks(plan: Plan, sets: tuple[Positions, ...] | None = None) -> Integers:
+    """Return the mask of each set of the spectrum, or of some sets."""
+    d = len(plan.domain.attributes)
+    return np.array([mask(some, d) for some in (plan.spectrum.sets if sets is None else sets)], dtype=np.int64)
+
+
+# Proof: docs/proofs/safeguard.md, lemma 5.
+def guarded_fit(plan: Plan, parities: Estimates, guard: Estimates, both: Estimates) -> Fitted:
+    """Fit to parities; what a guard measured counts only if all else predicts it badly."""
+    fitted = fit(plan, parities)
+    surprising = np.abs(guard.chi - fitted.chi[masks(plan)]) > SURPRISE * guard.deviations
+    return fit(plan, both, np.where(surprising, SURPRISING, sizes_of(plan, both))) if surprising.any() else fitted
+
+
+def sizes_of(plan: Plan, found: Estimates) -> Floats:
+    """
+    Return how large coefficients seem to be, as standard deviations, shape (K,).
+
+    The prior; of order 2 the likeliest of its halvings. The parity of a pair that does not interact is the
+    product of its means, and a small coefficient moves it by that times the variances of both signs.
+    """
+    orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
+    means = np.full(len(plan.domain.attributes), nan)
+    for (i, *more), position in zip(plan.spectrum.sets, range(len(orders)), strict=True):
+        if not more and known[position]:
+            means[i] = found.chi[position]
+    positions = np.flatnonzero((orders == 2) & known)
+    singles = means[
+        np.array([plan.spectrum.sets[position] for position in positions]).reshape(-1, 2).astype(int)
+    ]
+    sure = ~np.isnan(singles).any(axis=1)
+    positions, singles = positions[sure], singles[sure]
+    apart, moved = found.chi[positions] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
+
+    def likelihood(size: float) -> float:
+        variances = np.maximum(found.deviations[positions] ** 2 + (size * moved) ** 2, _LEAST)
+        return -float((np.log(variances) + apart**2 / variances).sum())
+
+    sizes = prior(orders)
+    sizes[orders == 2] = max(PAIRS, key=likelihood)
+    return sizes
+
+
+def fit(plan: Plan, found: Estimates, sizes: Floats | None = None) -> Fitted:
+    """
+    Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
+
+    Maximum entropy with a normal prior on the log-linear coefficients: q is proportional to
+    exp(sum of theta_S chi_S) on the cells, and theta minimises ::
+
+        ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
+
+    over the parities that were measured as z_S with noise sd_S; prior_S is `sizes`, (K,), or `sizes_of`.
+    What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
+    Walsh-Hadamard transforms.
+    """
+    contrasts, known = Contrasts.of(plan.domain), np.isfinite(found.deviations)
+    codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
+    sizes = sizes_of(plan, found) if sizes is None else sizes
+    # The less a parity is known, beside how large it may be, the less it is followed. One yes/no column, seen
+    # at 0.5 with noise 0.1 under a prior of 0.25: the ridge is 0.16, tanh(theta) + 0.16 theta = 0.5, and the
+    # fitted mean is 0.427, nearer to 0 by 0.16 theta = 0.073.
+    ridge = (noise / sizes[known]) ** 2
+    enough = max(_SLOPE, float(noise.min(initial=1.0)) / 100)
+    _, probabilities = maximum_entropy(contrasts, codes, z, ridge, enough, ITERATIONS)
+    q = np.zeros(1 << len(plan.domain.attributes))
+    q[contrasts.cells] = probabilities
+    return Fitted(q, contrasts.sums(probabilities))

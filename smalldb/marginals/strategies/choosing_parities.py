@@ -1,0 +1,113 @@
+"""Which parities to measure, with which noise: that of least expected error, from public numbers."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from math import log, sqrt
+
+import numpy as np
+
+from queries import Workload
+from queries.domain import MAX_TABLE_ATTRIBUTES
+from smalldb.accounting.concentrated import rho_of
+from smalldb.marginals.contrasts.coding import attributes_of, coded_spectrum, coding, unlike_coded
+from smalldb.marginals.contrasts.spectrum import Spectrum, spectrum
+from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of
+from smalldb.noise.distributions import DiscreteGaussian, WishartDifference
+from smalldb.noise.gaussian import least_variances
+from smalldb.noise.wishart import rates
+
+MAX_ATTRIBUTES = 256
+MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
+TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
+NOTICED = 0.5  # mean of a parity that is chosen almost surely, if it is predicted as 0
+
+
+def plan_contrasts(
+    workload: Workload, *, n: int, epsilon: Fraction, delta: Fraction | None, neighbours: str, certificate: Fraction
+) -> Contrasts:
+    """Return the parities with the least expected error; ValueError: they cannot all be measured at once."""
+    if (lacking := unlike_coded(workload)) is not None:
+        raise ValueError(f"contrasts need {lacking}: use strategy cells, pairs or adaptive")
+    d = attributes_of(workload.domain)
+    if d > MAX_ATTRIBUTES:
+        raise ValueError(f"contrasts are measured of at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
+    if workload.domain.valid is not None and d > MAX_TABLE_ATTRIBUTES:
+        raise ValueError(
+            f"contrasts of more than {MAX_TABLE_ATTRIBUTES} attributes are measured where all rows can "
+            "exist: leave out valid, or drop attributes"
+        )
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20")
+    if n > MOST_ROWS:
+        raise ValueError("contrasts are measured of at most 2^60 rows")
+    coded = coding(workload.domain)
+    series = spectrum(workload) if coded.plain else coded_spectrum(workload, coded)
+    plans = []
+    for certifying in sorted({Fraction(0), epsilon * certificate}):
+        bare = Contrasts(
+            workload, series, n, epsilon - certifying, None, neighbours == "replace-one", (), (), {}, certifying=certifying
+        )
+        designs = [_wishart(bare), *(_gaussian(bare, delta, o) for o in sorted({*series.orders.tolist()}) if delta)]
+        made = [plan for plan in designs if plan is not None]
+        plans += [p for p in made if not certificate or p.measures_all(workload) != bool(certifying)]
+    if not plans:
+        raise ValueError("contrasts need queries of two columns: use strategy cells or adaptive")
+    return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
+
+
+def _wishart(bare: Contrasts) -> Contrasts | None:
+    """Return all parities of orders 1 and 2 at once, with a guard where order 3 is asked and would be noticed."""
+    series, replaced = bare.spectrum, bare.replaced
+    sets, unit = sets_of(series, 1, 2), 2 if replaced else 1
+    if not sets or len(sets[-1]) < 2:
+        return None
+    triples, rate = sets_of(series, 3, 3), float(bare.epsilon * GUARD / 4)
+    guarded = bool(triples) and bare.tabled and rate * NOTICED * bare.n / unit >= log(len(triples)) + 2
+    plan = replace(bare, guarded=guarded, sets=sets if replaced else ((), *sets))
+    attributes = sorted({i for positions in sets for i in positions})
+    constant = 0.0 if replaced else float(np.abs(series.constants).max())
+
+    def noise(tilt: Fraction) -> float:
+        variances = _variances(len(attributes), tilt)
+        return _worst(series, variances) + constant**2 * variances[0]
+
+    tilt = min(TILTS, key=noise)
+    scale = unit / float(plan.measuring)
+    deviations = {o: scale * sqrt(v) for o, v in _variances(len(attributes), tilt).items() if o or not replaced}
+    ranks = {attribute: rank for rank, attribute in enumerate(attributes, start=1)}
+    indices = [[0, 0, *(ranks[i] for i in positions)] for positions in plan.sets]
+    drawn = WishartDifference(
+        len(ranks), *rates(plan.measuring, tilt), tuple((some[-2], some[-1]) for some in indices)
+    )
+    return replace(plan, noises=((drawn, len(plan.sets)),), deviations=deviations)
+
+
+def _gaussian(bare: Contrasts, delta: Fraction, highest: int) -> Contrasts:
+    """Return the parities of all orders up to one, rho-zCDP, with the least noise in the worst query."""
+    series, replaced = bare.spectrum, bare.replaced
+    sets = sets_of(series, 1, highest)
+    sizes = Counter(map(len, sets))
+    needs = {order: _worst(series, {order: 1.0}) for order in sizes}
+    if not replaced:
+        sets, sizes[0], needs[0] = ((), *sets), 1, float(np.abs(series.constants).max()) ** 2
+    attributes = len({i for positions in sets for i in positions})
+    variances = least_variances(attributes, sizes, needs, rho_of(bare.epsilon, delta), replaced)
+    noises = tuple((DiscreteGaussian(v), sizes[order]) for order, v in sorted(variances.items()))
+    deviations = {order: (2 if replaced else 1) * sqrt(v) for order, v in variances.items()}
+    return replace(bare, delta=delta, sets=sets, noises=noises, deviations=deviations)
+
+
+def _worst(series: Spectrum, weights: Mapping[int, float]) -> float:
+    """Return the largest sum over a query's parities of its squared coefficient times its order's weight."""
+    return series.kinds.worst(np.array([weights.get(o, 0.0) for o in range(series.orders[-1] + 1)]))
+
+
+@lru_cache(maxsize=1024)
+def _variances(attributes: int, tilt: Fraction) -> dict[int, float]:
+    """Return the variance of a Wishart difference for epsilon 1: of n, and of entries of order 1 and 2."""
+    noise = WishartDifference(attributes, *rates(Fraction(1), tilt), ())
+    return {order: noise.entry_variance(order) for order in range(3)}
