@@ -48,24 +48,6 @@ def broken(
     Tell which rows break each rule that some row breaks.
 
     Rules are read one by one, not from tables: give the rows that cannot exist, and no others.
-
-    Parameters
-    ----------
-    valid
-        As `Domain.valid` states it; listed cells are no rules.
-    find
-        The column that a name speaks of, and in which of its categories it holds; None: unknown.
-    sizes
-        Of the C columns.
-    codes
-        Shape (r, C). A row with a code that is no category breaks no rule.
-    relations
-        The rules that are no predicates.
-
-    Returns
-    -------
-    dict
-        By the number of a rule, from 1, which rows break it: shape (r,).
     """
     inside = np.less(codes, np.array(sizes)).all(axis=1)
     within = np.where(inside[:, None], codes, 0)

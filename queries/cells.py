@@ -40,18 +40,7 @@ class Cells:
 
     @classmethod
     def of(cls, domain: Domain, columns: tuple[int, ...], kept: Booleans | None = None) -> "Cells":
-        """
-        Take the cells of a table, or some of them.
-
-        Parameters
-        ----------
-        domain
-            Of the columns.
-        columns
-            Their positions, ascending.
-        kept
-            Shape (cells,), in the order of the class: which cells are queries; None: all.
-        """
+        """Take the cells of a table, or some of them."""
         dropped = None if kept is None or kept.all() else (~kept).tobytes()
         return cls(columns, prod(domain.sizes[c] for c in columns), dropped)
 
@@ -80,21 +69,7 @@ class Cells:
         return counts if self.dropped is None else counts[self.kept]
 
     def in_order(self, domain: Domain, table: npt.NDArray[Entry]) -> npt.NDArray[Entry]:
-        """
-        Put a table in the order of queries, in which yes comes first.
-
-        Parameters
-        ----------
-        domain
-            Of the columns.
-        table
-            Shaped by the numbers of categories of the columns.
-
-        Returns
-        -------
-        array
-            Shape (cells,).
-        """
+        """Put a table in the order of queries, in which yes comes first."""
         yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
         return np.flip(table, yes_first).reshape(-1)
 

@@ -211,18 +211,7 @@ def width_text(width: int, exactly: bool) -> str:
 
 
 def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ...]]:
-    """
-    Yield the sets of up to (or exactly) `width` attributes, by size, as ascending positions.
-
-    Parameters
-    ----------
-    domain
-        Whose attributes they are.
-    width
-        The size, or the largest one.
-    exactly
-        Whether sets have `width` attributes, and no fewer; else the empty one comes first.
-    """
+    """Yield the sets of up to (or exactly) `width` attributes, by size, as ascending positions."""
     for size in range(width if exactly else 0, width + 1):
         yield from combinations(range(len(domain.attributes)), size)
 
@@ -230,23 +219,7 @@ def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ..
 def count_subsets(
     domain: Domain, width: int, exactly: bool, base: int, largest: int = MAX_TABLE_ATTRIBUTES
 ) -> int:
-    """
-    Return the sum over the sets of `subsets` of ``base^size``.
-
-    Parameters
-    ----------
-    domain, width, exactly
-        As for `subsets`.
-    base
-        How many queries each attribute of a set multiplies: 1, or 2 with negations.
-    largest
-        The most attributes of a query: 20 where queries are tables.
-
-    Raises
-    ------
-    ValueError
-        A width that the domain has not, or above `largest`.
-    """
+    """Return the sum over the sets of `subsets` of ``base^size``."""
     d = len(domain.attributes)
     if width > d:
         raise ValueError(f"width {width} is more than the {d} attributes of the domain")
@@ -264,11 +237,6 @@ def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
     Return how many cells the tables of the columns of all queries have together: nothing is listed.
 
     A table is over all categories of each column that has an attribute in the query.
-
-    Parameters
-    ----------
-    domain, width, exactly, base
-        As for `count_subsets`.
     """
     found = [1] + [0] * width  # of all queries over 0, 1, ... attributes
     for column in domain.columns:
@@ -291,13 +259,6 @@ def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tup
 
     The upper one is the lesser of d and log2 of the number stated. Where some settings of the attributes
     cannot exist the lower one is 0.
-
-    Parameters
-    ----------
-    domain, width, exactly
-        As for `subsets`.
-    stated
-        How many queries the class states.
     """
     d = len(domain.attributes)
     choices = d if exactly else d + width

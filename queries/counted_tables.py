@@ -16,18 +16,7 @@ ROWS = 1 << 16  # that are counted together, for the same reason
 
 
 def sums_of_cells(domain: Domain, blocks: Sequence[Cells], codes: Codes, counts: Integers) -> Integers:
-    """
-    Return how many rows are in each cell that is a query, block by block: int64, exact.
-
-    Parameters
-    ----------
-    domain
-        Of the codes.
-    blocks
-        Some tables, each with the cells that are queries; any number of two columns.
-    codes, counts
-        Shapes (r, C) and (r,): rows, and how often each occurs.
-    """
+    """Return how many rows are in each cell that is a query, block by block: int64, exact."""
     starts = np.cumsum([0, *(block.size for block in blocks)])
     sums = np.zeros(starts[-1], dtype=np.int64)
     of_pairs: dict[tuple[int, ...], int] = {
@@ -51,17 +40,6 @@ def pair_tables(
 
     Cost: rows times pairs of groups, of which there are fewer than pairs of columns: nine times where columns
     have four categories.
-
-    Parameters
-    ----------
-    codes
-        Rows, shape (r, C).
-    counts
-        How often each is there, shape (r,).
-    sizes
-        Of the columns.
-    pairs
-        Two columns each, the first less than the second.
     """
     groups = _groups(sizes, max(2, min(MOST_GROUP, isqrt(len(codes)))))
     group_of = {c: g for g, group in enumerate(groups) for c in group}

@@ -28,23 +28,7 @@ class DataError(ValueError):
 
 
 def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> None:
-    """
-    Refuse a table that has not these columns, and no others.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    names
-        Of the columns, in any order.
-    word
-        What the domain calls one, with its article: "a column".
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is no DataFrame of pandas, or its columns are others; names one.
-    """
+    """Refuse a table that has not these columns, and no others."""
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"expected a pandas DataFrame, not {type(frame).__name__}")
     if not frame.columns.is_unique:
@@ -63,13 +47,6 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
 
     A yes/no column is bool or 0/1 integers. Labels are texts (a categorical, too), or integers and bools that
     are spelled like them. Integers are whole numbers. Bins take numbers, or their labels.
-
-    Raises
-    ------
-    TypeError
-        A dtype that cannot be taken (seen without looking at a value).
-    DataError
-        A gap, or a value that is none of the column's categories.
     """
     if column.yes_no:
         return _zero_one(series, column.name)
@@ -101,19 +78,7 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
 
 
 def write_column(codes: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
-    """
-    Write codes as 0/1, integers or labels (of bins, too).
-
-    Parameters
-    ----------
-    codes
-        Shape (r,): categories of the column.
-    column
-        The column.
-    like
-        The column of the data, for its dtype, which is taken if it has all categories: a narrow one may hold
-        the values that occur, and not those that are released. None: a dtype of the column's kind.
-    """
+    """Write codes as 0/1, integers or labels (of bins, too)."""
     if column.yes_no or column.kind == "integers":
         values = pd.Series(codes.astype(np.int64))
     else:

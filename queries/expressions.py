@@ -107,11 +107,6 @@ def parse(text: str) -> Expression:
     A name may be compared with a value, as in ``age >= 40``: that is the name ``age>=40``.
 
     Binding, tightest first: ``~``, ``&``, ``^``, ``|`` (as in Python).
-
-    Raises
-    ------
-    ValueError
-        Where the text is not of the grammar: says at which character.
     """
     if not isinstance(text, str):
         raise TypeError(f"a predicate must be text, not {type(text).__name__}")

@@ -56,23 +56,7 @@ def nearest(columns: Columns, name: str) -> str:
 
 
 def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -> list[str]:
-    """
-    Tell what rules name that is not there, or why they are not read.
-
-    Parameters
-    ----------
-    columns
-        Of the domain.
-    texts
-        The rules, as they are stated.
-    known
-        Those of them that are relations, and no predicates; each must be among `texts`.
-
-    Returns
-    -------
-    list of str
-        One text a fault; empty: there is none.
-    """
+    """Tell what rules name that is not there, or why they are not read."""
     word = "attribute" if all(column.yes_no for column in columns) else "attribute or category"
     if many := too_many(texts):
         return many

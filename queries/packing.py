@@ -81,21 +81,7 @@ def _fields(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def merge(words: Words, counts: Integers | None = None) -> tuple[Words, Integers]:
-    """
-    Bring equal rows together, in ascending order; without counts each row occurs once.
-
-    Parameters
-    ----------
-    words
-        Shape (r, words of a row).
-    counts
-        Shape (r,): how often each row occurs.
-
-    Returns
-    -------
-    words, counts
-        Of the distinct rows, ascending.
-    """
+    """Bring equal rows together, in ascending order; without counts each row occurs once."""
     if words.shape[1] == 1:
         if counts is None:
             distinct, found = np.unique(words[:, 0], return_counts=True)

@@ -33,23 +33,7 @@ def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None"
 
 
 def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> None:
-    """
-    Refuse sets of columns on which it takes long to enforce the rules: counted before it is done.
-
-    Parameters
-    ----------
-    domain
-        The universe; without rules nothing is refused.
-    sets
-        Of columns, as queries look at them, in any number.
-    text
-        The workload, for the error.
-
-    Raises
-    ------
-    ValueError
-        More than 100,000 steps, of some 20 microseconds each.
-    """
+    """Refuse sets of columns on which it takes long to enforce the rules: counted before it is done."""
     if domain.valid is None:
         return
     wanted = {*sets}
@@ -75,24 +59,7 @@ def key_of(domain: Domain, marks: "Marks | None") -> Key:
 def reduced_cells(
     domain: Domain, tables: Iterable[tuple[int, ...]], marks: "Marks | None"
 ) -> tuple[Cells, ...]:
-    """
-    Keep one of each group of equal cells of tables, the first, and no constant.
-
-    Parameters
-    ----------
-    domain
-        The universe.
-    tables
-        Sets of columns, ascending; one that comes again is passed over.
-    marks
-        By which cells of different tables are compared, on the cells that can exist; None: only within a
-        table.
-
-    Returns
-    -------
-    tuple of Cells
-        Of each table that has a query left, those that are.
-    """
+    """Keep one of each group of equal cells of tables, the first, and no constant."""
     found = []
     ruled = domain.ruled
     for columns in dict.fromkeys(tables):
@@ -110,18 +77,7 @@ def reduced_cells(
 
 
 def in_cells(domain: Domain, blocks: tuple[Cells, ...], marks: "Marks | None") -> Drop:
-    """
-    Return what tells whether a query is equal to a cell of these tables, up to sign and constant.
-
-    Parameters
-    ----------
-    domain
-        The universe.
-    blocks
-        The cells that are queries.
-    marks
-        As for `reduced_cells`.
-    """
+    """Return what tells whether a query is equal to a cell of these tables, up to sign and constant."""
     if marks is not None:
         known = {(tuple(row), 1) for block in blocks for row in marks.of_cells(block).tolist()}
         return lambda query: marks.key(query) in known

@@ -201,28 +201,7 @@ class Rows:
 
 
 def tabulated(domain: Domain, codes: Codes, counts: Integers, columns: Sequence[int]) -> Integers:
-    """
-    Count rows of codes by the cells of some columns, in product order: int64, exact.
-
-    Parameters
-    ----------
-    domain
-        Of the codes.
-    codes, counts
-        Shapes (r, C) and (r,): rows, and how often each occurs.
-    columns
-        Positions in the domain: the order is that of the table's axes.
-
-    Returns
-    -------
-    array
-        Shape (cells,): the last column varies fastest.
-
-    Raises
-    ------
-    ValueError
-        More than 2^27 cells.
-    """
+    """Count rows of codes by the cells of some columns, in product order: int64, exact."""
     size = prod(domain.sizes[c] for c in columns)
     if size > MAX_TABLE:
         raise ValueError(f"the table of {len(columns)} columns has {size} cells, more than 2^27")
@@ -230,16 +209,7 @@ def tabulated(domain: Domain, codes: Codes, counts: Integers, columns: Sequence[
 
 
 def bincounted(cells: Integers, counts: Integers, size: int) -> Integers:
-    """
-    Add up counts by cells, exactly: int64.
-
-    Parameters
-    ----------
-    cells, counts
-        Of equal shape (r,): numbers from 0 to size - 1, and whole numbers whose sum is below 2^62.
-    size
-        How many cells there are.
-    """
+    """Add up counts by cells, exactly: int64."""
     if counts.sum() < 1 << 53:  # doubles add whole numbers exactly up to there
         return np.bincount(cells, counts, size).astype(np.int64)
     table = np.zeros(size, dtype=np.int64)

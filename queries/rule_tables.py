@@ -21,27 +21,7 @@ def compiled(
     sizes: Sequence[int],
     given: Iterable[Rule] = (),
 ) -> tuple[Rule, ...]:
-    """
-    Make the tables of rules: one for each set of columns, with all rules that look at just these.
-
-    Parameters
-    ----------
-    texts
-        Predicates; an AND is taken apart.
-    find
-        The column that a name speaks of, and in which of its categories it holds; None: unknown. Unknown
-        names are for the caller to refuse.
-    sizes
-        Of all columns of the domain.
-    given
-        Further rules, which are tables already.
-
-    Raises
-    ------
-    ValueError
-        A predicate looks at columns with more than 2^20 cells: says how many. More than 2^14 predicates, or
-        2^24 cells of all their tables.
-    """
+    """Make the tables of rules: one for each set of columns, with all rules that look at just these."""
     tables: dict[tuple[int, ...], Booleans] = {}
     known, total = cache(find), 0
     for number, expression in enumerate(part for text in texts for part in parse(text).conjuncts):
@@ -69,23 +49,7 @@ def compiled(
 
 
 def truth_of(expression: Expression, names: dict[str, Truth], columns: tuple[int, ...]) -> Booleans:
-    """
-    Return where a predicate holds over the cells of some columns.
-
-    Parameters
-    ----------
-    expression
-        The predicate.
-    names
-        Of each of its names the column, and in which of its categories the name holds.
-    columns
-        Those of all names, and perhaps more.
-
-    Returns
-    -------
-    array
-        Of bool, shaped by the sizes of the columns, with an axis of length 1 for one that no name speaks of.
-    """
+    """Return where a predicate holds over the cells of some columns."""
 
     def along(name: str) -> Booleans:
         column, truth = names[name]

@@ -50,13 +50,6 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
     Return how many rows keep all rules, exactly; None where a table on the way passes 2^20 cells.
 
     Columns are summed out one by one, the cheapest first (variable elimination).
-
-    Parameters
-    ----------
-    rules
-        All of the domain's.
-    sizes
-        Of all columns of the domain.
     """
     order, joints = _order(rules, sizes, ())
     widest = _widest(joints, sizes)
@@ -74,21 +67,6 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
 
     Where a table on the way would pass 2^20 cells, rules are projected apart (mini-buckets): what is then
     ruled out is ruled out rightly, but more may be.
-
-    Parameters
-    ----------
-    rules
-        All of the domain's. Those that do not meet the columns, over others either, must leave some row, and
-        are passed over; without columns none is.
-    sizes
-        Of all columns of the domain.
-    keep
-        Positions of the columns, ascending.
-
-    Returns
-    -------
-    allowed, exact
-        Shaped by the sizes of `keep`; and whether no setting is left that no row has.
     """
     rules = _meeting(rules, keep) if keep else rules
     order, joints = _order(rules, sizes, keep)
@@ -217,16 +195,6 @@ def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64]
     List the cells of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
 
     None, too, where cells are so many that they have no numbers.
-
-    Parameters
-    ----------
-    rules, sizes
-        As for `count`.
-
-    Returns
-    -------
-    array or None
-        Ascending numbers of cells.
     """
     if prod(sizes) > MAX_NUMBERED:
         return None
@@ -248,14 +216,7 @@ def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64]
 
 
 def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
-    """
-    Return what all rules together say of each column, and of each pair beyond that.
-
-    Parameters
-    ----------
-    rules, sizes
-        As for `count`.
-    """
+    """Return what all rules together say of each column, and of each pair beyond that."""
     members = sorted({c for rule in rules for c in rule.columns})
     alone = {c: projected(rules, sizes, (c,))[0] for c in members}
     found = [Rule((c,), allowed) for c, allowed in alone.items() if not allowed.all()]
@@ -363,28 +324,7 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
 
 
 def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
-    """
-    Read a list of cell numbers.
-
-    Parameters
-    ----------
-    given
-        As the user wrote it.
-    sizes
-        Of all columns.
-    binary
-        Whether all are yes/no attributes: errors speak of these.
-
-    Returns
-    -------
-    tuple of int
-        Ascending, each once.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Something that is no whole number, a number that is no cell's, or more than 2^62 cells.
-    """
+    """Read a list of cell numbers."""
     if prod(sizes) > MAX_NUMBERED:
         limit = "62 attributes" if binary else "2^62 cells"
         raise ValueError(f"valid as a list of cells needs at most {limit}")

@@ -43,11 +43,6 @@ def parse(text: str) -> QueryClass:
 
     >>> parse("conjunctions:2:negations + parities:=3")
     Union(parts=(Conjunctions(width=2, negations=True, exactly=False), Parities(width=3, exactly=True)))
-
-    Raises
-    ------
-    ValueError
-        Says which part is wrong and what was expected.
     """
     if not isinstance(text, str):
         raise TypeError(f"queries must be text such as 'marginals:2', not {type(text).__name__}")

@@ -103,23 +103,7 @@ def search(table: Booleans, low: int = 0, high: int | None = None, splits: int =
 
 
 def cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Codes | None:
-    """
-    Return cells on which the queries take all their values.
-
-    Parameters
-    ----------
-    domain
-        Of the queries.
-    queries
-        A class, listed.
-    most
-        More cells than these are not made.
-
-    Returns
-    -------
-    array or None
-        Codes, shape (r, C), of cells that can exist; None: there would be more than `most`.
-    """
+    """Return cells on which the queries take all their values."""
     if domain.valid is not None:
         return domain.table() if domain.listable and domain.size <= most else None
     columns = sorted({c for query in queries for c in query.columns(domain)})

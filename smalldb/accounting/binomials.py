@@ -20,36 +20,12 @@ COARSE = 64  # stationary points that are looked at first
 
 
 def slack(eps: float, releases: int) -> float:
-    """
-    Return the factor by which rounding may make one of the two deltas below too small.
-
-    Parameters
-    ----------
-    eps, releases
-        As for `pure_delta`.
-    """
+    """Return the factor by which rounding may make one of the two deltas below too small."""
     return 1 + 1e-12 * (releases + 10) + 8 * ULPS * releases * eps
 
 
 def pure_delta(total: float, eps: float, releases: int) -> float:
-    """
-    Return the optimal delta of adaptive eps-DP releases: that of randomised response (KOV 2015).
-
-    Parameters
-    ----------
-    total
-        The epsilon of all together, at least 0.
-    eps
-        The epsilon of each release, above 0; a float that is not below the true one.
-    releases
-        T, at least 1.
-
-    Returns
-    -------
-    float
-        A share from 0 to 1. Rounding may have made it too small: times `slack` it is no less than the true
-        one.
-    """
+    """Return the optimal delta of adaptive eps-DP releases: that of randomised response (KOV 2015)."""
     heads = -np.logaddexp(0, -eps)
     first, last = releases * eps, (releases * eps - total) / (2 * eps)
     logs = np.array([heads]), np.array([heads - eps])
@@ -62,33 +38,12 @@ def range_delta(total: float, eps: float, releases: int) -> float:
 
     The largest over the stationary log ratios t_l = (total + (l + 1) eps) / (T + 1), l = 0..T; those of eps
     and above lose nothing.
-
-    Parameters
-    ----------
-    total
-        The epsilon of all together, at least 0.
-    eps, releases
-        The range of each release, rounded up, and T, how many there are.
-
-    Returns
-    -------
-    float
-        As for `pure_delta`: times `slack` it is no less than the true one. Cost: some T^(3/2) terms.
     """
     return float(_stationary(total, eps, releases, np.arange(releases + 1.0)).max(initial=0))
 
 
 def range_within(total: float, eps: float, releases: int, delta: float) -> bool:
-    """
-    Return whether `range_delta` is at most delta: a few stationary points may show that it is not.
-
-    Parameters
-    ----------
-    total, eps, releases
-        As for `range_delta`.
-    delta
-        What is allowed; whoever needs a bound divides it by `slack` first.
-    """
+    """Return whether `range_delta` is at most delta: a few stationary points may show that it is not."""
     few = _stationary(total, eps, releases, _coarse(releases))
     return few.max(initial=0) <= delta and range_delta(total, eps, releases) <= delta
 
@@ -98,13 +53,6 @@ def range_epsilon(eps: float, releases: int, delta: float) -> float:
     Return the least total whose `range_delta`, times `slack`, is at most delta.
 
     Solved for a few stationary points; those that lose more there join them, until none does.
-
-    Parameters
-    ----------
-    eps, releases
-        As for `range_delta`.
-    delta
-        What is allowed, a float in (0, 1) that is not above the true one.
     """
     points, every = _coarse(releases), np.arange(releases + 1.0)
     allowed = delta / slack(eps, releases)

@@ -272,34 +272,12 @@ def most_releases(
 
 
 def composed(items: Items, delta: Fraction, adaptive: bool) -> Composition:
-    """
-    Evaluate all methods, for releases that each have an epsilon.
-
-    Parameters
-    ----------
-    items
-        How many releases there are of each loss.
-    delta
-        Of all together, exact: 0, where only addition is left, or below 1.
-    adaptive
-        Whether a release may have been chosen after earlier ones were seen, as for `compose`.
-    """
+    """Evaluate all methods, for releases that each have an epsilon."""
     return best_of(methods_of(items, delta, adaptive), delta, added(items))
 
 
 def best_of(methods: Iterable[Method], delta: Fraction, epsilons: Fraction) -> Composition:
-    """
-    Evaluate methods; the least epsilon of those that are valid is what releases lose together.
-
-    Parameters
-    ----------
-    methods
-        At least one valid one, all for this `delta`.
-    delta
-        What the methods were made for; it is stated, not computed with.
-    epsilons
-        The sum of all epsilons, exact: `Composition.added`.
-    """
+    """Evaluate methods; the least epsilon of those that are valid is what releases lose together."""
     rows = [(method.name, method.value(), method.valid, method.note) for method in methods]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "valid", "note"])
     best = min((row for row in rows if row[2]), key=lambda row: row[1])

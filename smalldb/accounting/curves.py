@@ -19,45 +19,17 @@ ULPS = 2.0**-50  # eight roundings
 
 
 def drv(eps: Floats, counts: Floats, delta: float) -> float:
-    """
-    Advanced composition (Dwork, Rothblum and Vadhan 2010).
-
-    Parameters
-    ----------
-    eps, counts
-        Of equal shape (kinds,): distinct epsilons, rounded up, and how many releases have each.
-    delta
-        In (0, 1), rounded down.
-
-    Returns
-    -------
-    float
-        The epsilon of all releases together, up to rounding.
-    """
+    """Advanced composition (Dwork, Rothblum and Vadhan 2010)."""
     return _root(eps, counts, 2 * log(1 / delta)) + float(counts @ (eps * np.expm1(np.minimum(eps, LARGE))))
 
 
 def kov(eps: Floats, counts: Floats, delta: float) -> float:
-    """
-    Advanced composition with the mean of randomised response (Kairouz, Oh and Viswanath 2015, Thm 3.5).
-
-    Parameters
-    ----------
-    eps, counts, delta
-        As for `drv`.
-    """
+    """Advanced composition with the mean of randomised response (Kairouz, Oh and Viswanath 2015, Thm 3.5)."""
     return _root(eps, counts, 2 * log(1 / delta)) + float(counts @ (eps * np.tanh(eps / 2)))
 
 
 def azuma(eps: Floats, counts: Floats, delta: float) -> float:
-    """
-    BR with the largest mean of a loss, by Azuma's inequality (Durfee and Rogers 2019; DDR20).
-
-    Parameters
-    ----------
-    eps, counts, delta
-        As for `drv`; `eps` holds ranges.
-    """
+    """BR with the largest mean of a loss, by Azuma's inequality (Durfee and Rogers 2019; DDR20)."""
     return float(counts @ mean_loss(eps)) + _root(eps, counts, log(1 / delta) / 2)
 
 
@@ -78,18 +50,6 @@ def pure_curve(eps: Floats, order: float) -> Floats:
     Renyi divergence of order a of randomised response, the largest of any eps-DP pair.
 
     It is ln(cosh((a - 1/2) eps) / cosh(eps / 2)) / (a - 1).
-
-    Parameters
-    ----------
-    eps
-        Shape (kinds,): distinct epsilons, rounded up.
-    order
-        a, above 1.
-
-    Returns
-    -------
-    array
-        Shape (kinds,): the divergence of one release of each, in nats.
     """
     near = np.where(order * eps < LARGE, eps, 0.0)
     lifted = 2 * np.sinh(order * near / 2) * np.sinh((order - 1) * near / 2) / np.cosh(near / 2)
@@ -104,16 +64,6 @@ def range_curve(eps: Floats, order: float) -> Floats:
     The worst pair has log ratios t and t - eps for the t in [0, eps] that maximises a convex combination, so
     rounds chosen adaptively lose no more than the sum. With F(x) = ln(sinh(x) / x), the divergence there is
     (a F(a eps / 2) - (a - 1) F((a - 1) eps / 2) - F(eps / 2)) / (a - 1): two rises of F.
-
-    Parameters
-    ----------
-    eps, order
-        As for `pure_curve`; `eps` holds ranges.
-
-    Returns
-    -------
-    array
-        Shape (kinds,): the divergence of one release of each, in nats.
     """
     half = np.minimum(eps, LARGE) / 2
     above = order - 1
@@ -145,23 +95,7 @@ def _langevin(x: Floats) -> Floats:
 
 
 def implied_delta(curve: Callable[[float], float], total: float, least: float) -> float:
-    """
-    Return the least delta at a total that a Renyi curve implies: that of `converted`, solved for delta.
-
-    Parameters
-    ----------
-    curve
-        Bounds the Renyi divergence of all releases together, of each order above 1.
-    total
-        The epsilon of all together.
-    least
-        The smallest epsilon or rho of a single release: it says up to which order is searched.
-
-    Returns
-    -------
-    float
-        At most 1.
-    """
+    """Return the least delta at a total that a Renyi curve implies: that of `converted`, solved for delta."""
 
     def implied(height: float) -> float:
         order = 1 + exp(height)
@@ -177,15 +111,6 @@ def converted(curve: Callable[[float], float], delta: float, least: float) -> fl
 
     Every order gives a bound; the least is searched for, up to orders of some 100 / `least`, the least eps.
     One below 0 says (0, delta).
-
-    Parameters
-    ----------
-    curve
-        Bounds the Renyi divergence of all releases together, of each order above 1.
-    delta
-        In (0, 1), rounded down.
-    least
-        The smallest epsilon or rho of a single release.
     """
 
     def implied(height: float) -> float:
@@ -227,16 +152,7 @@ def range_mu(eps: Floats, counts: Floats) -> float:
 
 
 def gaussian_delta(total: float, mu: float) -> float:
-    """
-    Return the delta of mu-Gaussian differential privacy (Dong, Roth and Su 2022, Corollary 2.13).
-
-    Parameters
-    ----------
-    total
-        Epsilon, at least 0.
-    mu
-        Above 0: the mean of one of two normal laws of variance 1, which are to be told apart.
-    """
+    """Return the delta of mu-Gaussian differential privacy (Dong, Roth and Su 2022, Corollary 2.13)."""
     from scipy.special import log_ndtr
 
     first, second = log_ndtr(-total / mu + mu / 2), total + log_ndtr(-total / mu - mu / 2)
@@ -244,23 +160,7 @@ def gaussian_delta(total: float, mu: float) -> float:
 
 
 def solved(delta_of: Callable[[float], float], delta: float, most: float) -> float:
-    """
-    Return the least total up to `most` whose falling delta is at most `delta`, by bisection from above.
-
-    Parameters
-    ----------
-    delta_of
-        The delta at a total; it does not rise.
-    delta
-        What is allowed.
-    most
-        A total at which `delta_of` is known to be at most `delta`, such as the sum of all epsilons.
-
-    Returns
-    -------
-    float
-        Up to 1e-11 (relative) above the true one, never below.
-    """
+    """Return the least total up to `most` whose falling delta is at most `delta`, by bisection from above."""
     low, high = 0.0, most
     if delta_of(low) <= delta:
         return low

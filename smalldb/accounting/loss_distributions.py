@@ -51,16 +51,7 @@ class LossDistribution:
     # Proof: docs/proofs/losses.md, lemma 9.
     @classmethod
     def of(cls, laws: Counter[LossLaw], delta: float) -> "LossDistribution":
-        """
-        Compose so many steps of each law.
-
-        Parameters
-        ----------
-        laws
-            How many steps there are of each.
-        delta
-            Above 0: for totals whose delta is about this, rounding adds least. Others are bounded, too.
-        """
+        """Compose so many steps of each law."""
         steps = laws.total()
         largest = sum(float_above(law.epsilon) * times for law, times in laws.items())
         unit = largest / min(MOST_POSITIONS, max(POSITIONS, PER_STEP * steps))

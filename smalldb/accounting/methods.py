@@ -51,24 +51,7 @@ class Method:
 
 
 def methods_of(items: Items, delta: Fraction, adaptive: bool) -> Iterator[Method]:
-    """
-    Yield all methods that apply, to releases that each have an epsilon.
-
-    Parameters
-    ----------
-    items
-        How many releases there are of each loss.
-    delta
-        Of all together, exact. Below 1e-300 there is only addition.
-    adaptive
-        Whether a release may have been chosen after earlier ones were seen: if so, the optimal bound of
-        releases that are fixed in advance is not valid.
-
-    Raises
-    ------
-    ValueError
-        The epsilons add up to more than 1e300.
-    """
+    """Yield all methods that apply, to releases that each have an epsilon."""
     pure = added(items)
     if pure > LARGEST:
         raise ValueError("epsilon must be at most 1e300, of all releases together")
@@ -82,17 +65,7 @@ def methods_of(items: Items, delta: Fraction, adaptive: bool) -> Iterator[Method
 
 # Proof: docs/proofs/losses.md, lemma 10.
 def concentrated(items: Items, delta: Fraction) -> Iterator[Method]:
-    """
-    Yield the method of what releases state besides epsilon: their rho, and laws of their steps.
-
-    Parameters
-    ----------
-    items
-        How many releases there are of each loss; each has an epsilon or a rho.
-    delta
-        Of all together, exact. Below 1e-300 nothing is yielded, nor where a size is not between 1e-80 and
-        1e80, or where no loss states more than an epsilon or a range.
-    """
+    """Yield the method of what releases state besides epsilon: their rho, and laws of their steps."""
     if delta < LEAST_DELTA or not any(_states_more(loss) for loss in items):
         return
     sizes = [size for loss in items for size in (loss.epsilon, loss.rho) if size]

@@ -32,14 +32,7 @@ class RecordedLoss(NamedTuple):
 
 
 def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:
-    """
-    Read what a record says of privacy; records before schema 2 state neither a rho nor laws.
-
-    Raises
-    ------
-    ValueError, TypeError
-        A key is missing, or a number is none.
-    """
+    """Read what a record says of privacy; records before schema 2 state neither a rho nor laws."""
     try:
         privacy, own, _, _ = (record[key] for key in ("privacy", "delta", "neighbours", "private"))
         epsilon, parameter = positive(privacy["epsilon"], "privacy.epsilon"), privacy["bounded_range"]

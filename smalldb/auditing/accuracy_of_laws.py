@@ -19,27 +19,6 @@ def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> di
 
     An outcome is a small database, as counts over the cells, or the answers to the queries of the reduced
     workload, as Fractions.
-
-    Parameters
-    ----------
-    mechanism
-        Returns the law of its outcomes for a table, given as counts over the cells.
-    workload
-        The queries that the error is about.
-    n
-        The rows of a table.
-
-    Returns
-    -------
-    dict
-        Of each table, as counts, the probability of each error: exact Fractions, enclosed.
-
-    Raises
-    ------
-    ValueError
-        More than 20,000 tables (says the largest n that would do), or probabilities that do not add up to 1.
-    TypeError
-        An outcome of another kind.
     """
     cells = workload.domain.size
     check_budget(cells, n, Neighbours.REPLACE_ONE, lambda tables, pairs: tables <= MOST_LAWS)

@@ -55,21 +55,6 @@ def audit_census(
 
     For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z. So its
     extremes are those of integers, and only the two ln Z are not rational.
-
-    Parameters
-    ----------
-    workload, epsilon, n, relation
-        The queries, the exact epsilon, the rows of a database (at most so many under add-remove), and who is
-        a neighbour.
-    rows, candidates
-        m, the rows of a small database, and the base measure; None: multisets.
-    progress, executor, checkpoint
-        As for `smalldb.audit`.
-
-    Raises
-    ------
-    ValueError
-        An instance beyond the budget.
     """
     instance = instance_of(workload, epsilon, rows, candidates, n, relation)
     try:

@@ -40,42 +40,7 @@ def audit_laws(
     executor: Executor | None = None,
     kept: Kept | None = None,
 ) -> Audit:
-    """
-    Compare the laws of all neighbours, outcome by outcome; what `kept` keeps is the laws.
-
-    Parameters
-    ----------
-    mechanism
-        Returns the law of its outcomes for a database, given as counts over the cells.
-    cells
-        N.
-    epsilon
-        What the mechanism promises; None: nothing. It is stated, and not compared with.
-    n, relation
-        The rows of a database (at most so many under add-remove), and who is a neighbour.
-    progress
-        Whether to show a bar on stderr.
-    cost, outcomes
-        What a law takes, in steps of 20 microseconds, and how many outcomes it has: both for the budget
-        alone.
-    executor
-        Asks for the laws; None: this thread does.
-    kept
-        A folder, and a text that tells the mechanism from any other; None: nothing is kept. Outcomes must be
-        tuples of whole numbers then.
-
-    Returns
-    -------
-    Audit
-        The losses are in nats, enclosed to 60 digits; infinite where an outcome is impossible for a
-        neighbour.
-
-    Raises
-    ------
-    ValueError
-        An instance beyond the budget (says the largest n that would do), or probabilities that do not add up
-        to 1.
-    """
+    """Compare the laws of all neighbours, outcome by outcome; what `kept` keeps is the laws."""
 
     def fits(databases: int, pairs: int) -> bool:
         return databases <= MOST_LAWS and databases * cost + pairs * (outcomes + cells) // 8 <= MOST_STEPS

@@ -24,25 +24,7 @@ LEAST_SHARE = 1e-12  # of the law that looks at no table
 def solve(
     costs: Integers, pairs: Integers, epsilon: float, seconds: float | None = None
 ) -> tuple[float, Floats, Floats, Floats]:
-    """
-    Solve the linear program by floats; return t, the law of each table, and the dual variables.
-
-    Parameters
-    ----------
-    costs
-        Shape (tables, outcomes).
-    pairs
-        Shape (pairs, 2): (x, x') stands for P(y | x) <= exp(epsilon) P(y | x').
-    epsilon
-        A float: the answers are made exact by `certified` and `made_private`.
-    seconds
-        How long the solver may take; None: as long as it does.
-
-    Returns
-    -------
-    t, laws of shape (tables, outcomes), weights of shape (tables,), flows of shape (pairs, outcomes); none of
-    the last two below 0.
-    """
+    """Solve the linear program by floats; return t, the law of each table, and the dual variables."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
@@ -95,23 +77,6 @@ def certified(
     With weights w of sum 1, flows u >= 0 and v_x = min over y of w_x cost(x, y) + (sum of u out of x)
     - exp(epsilon) (sum of u into x): every mechanism has t >= sum of w_x (mean cost at x) >= sum of v_x,
     since each pair's term u (P(y | x) - exp(epsilon) P(y | x')) is at most 0. exp(epsilon) is rounded up.
-
-    Parameters
-    ----------
-    costs
-        Shape (tables, outcomes): whole numbers of at least 0.
-    pairs
-        Shape (pairs, 2), as for `solve`.
-    epsilon
-        Exact.
-    weights, flows
-        Shapes (tables,) and (pairs, outcomes). Floats of any quality: a bad solution proves less, never too
-        much.
-
-    Returns
-    -------
-    Fraction
-        In the unit of `costs`; 0 where all weights are 0.
     """
     whole_weights = [round(w * (1 << BITS)) for w in weights.tolist()]
     low, _ = exp_enclosure(epsilon, BITS)
@@ -139,20 +104,6 @@ def made_private(laws: Floats, pairs: Integers, epsilon: Fraction) -> list[list[
     Return laws near to those of the solver that are exactly epsilon-DP, in units of `WHOLE`.
 
     They are mixed with one law for all tables, by as little as will do, which is looked up in integers.
-
-    Parameters
-    ----------
-    laws
-        Shape (tables, outcomes): probabilities of the solver, which may be slightly off.
-    pairs
-        Shape (pairs, 2), as for `solve`.
-    epsilon
-        Exact.
-
-    Returns
-    -------
-    list of list of int
-        Of each table, the weights of the outcomes, which add up to `WHOLE` exactly.
     """
     _, high = exp_enclosure(epsilon, BITS)  # exp(epsilon) is at least 2^BITS / high
     kept = np.maximum(laws, 0) * (laws.max(axis=0) > NEGLIGIBLE)

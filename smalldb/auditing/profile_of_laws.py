@@ -85,23 +85,7 @@ class LawProfile:
 
 
 def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Neighbours) -> LawProfile:
-    """
-    Ask a mechanism for its laws on all databases, and pair the neighbours.
-
-    Parameters
-    ----------
-    mechanism
-        Returns the law of its outcomes for a database, given as counts over the cells.
-    cells
-        N.
-    n, relation
-        The rows of a database (at most so many under add-remove), and who is a neighbour.
-
-    Raises
-    ------
-    ValueError
-        An instance beyond the budget, or probabilities that do not add up to 1.
-    """
+    """Ask a mechanism for its laws on all databases, and pair the neighbours."""
     check_budget(cells, n, relation, lambda tables, pairs: tables <= MOST_LAWS)
     tables = list(databases(cells, n, relation))
     position = {x: i for i, x in enumerate(tables)}

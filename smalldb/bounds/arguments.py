@@ -30,23 +30,7 @@ def share(value: object, name: str) -> Fraction:
 
 
 def one_of(known: tuple[str, ...], value: str, name: str) -> str:
-    """
-    Read one of a few words.
-
-    Parameters
-    ----------
-    known
-        The words, at least two.
-    value
-        What was given.
-    name
-        The argument that it was given as, for the error.
-
-    Raises
-    ------
-    ValueError
-        Another word.
-    """
+    """Read one of a few words."""
     if value not in known:
         words = " or ".join(filter(None, (", ".join(map(repr, known[:-1])), repr(known[-1]))))
         raise ValueError(f"{name} must be {words}, not {value!r}")

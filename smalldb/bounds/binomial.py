@@ -19,18 +19,7 @@ _GRID = 1 << 40
 
 
 def least_rows(alpha: Fraction, queries: int, enough: int) -> int:
-    """
-    Return the least number m of rows with which some small database errs by at most alpha.
-
-    Parameters
-    ----------
-    alpha
-        The largest error of a query, exact, in (0, 1).
-    queries
-        J, at least 1.
-    enough
-        A number of rows that is known to do, such as Hoeffding's: only those up to it are looked at.
-    """
+    """Return the least number m of rows with which some small database errs by at most alpha."""
     # one k near p = 1/2 rules out almost all m at once
     rows = np.arange(1, enough)
     middle = (rows * max(0.0, 0.5 - float(alpha))).astype(np.int64)
@@ -40,14 +29,7 @@ def least_rows(alpha: Fraction, queries: int, enough: int) -> int:
 
 @lru_cache(maxsize=256)
 def least_error(rows: int, queries: int) -> Fraction:
-    """
-    Return the least alpha that will do, rounded up to a multiple of 2^-40; the supremum falls in alpha.
-
-    Parameters
-    ----------
-    rows, queries
-        m, at most `MOST_ROWS`, and J.
-    """
+    """Return the least alpha that will do, rounded up to a multiple of 2^-40; the supremum falls in alpha."""
     low, high = 0, _GRID  # nothing errs by more than 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -59,21 +41,7 @@ def least_error(rows: int, queries: int) -> Fraction:
 
 
 def tails(rows: NDArray[np.int64], k: NDArray[np.int64], alpha: Fraction) -> NDArray[np.float64]:
-    """
-    P(X <= k) + P(X > k + floor(2 m alpha)), X ~ Bin(m, k/m + alpha), elementwise over (m, k).
-
-    Parameters
-    ----------
-    rows, k
-        m and k, of equal shape, or shapes that are broadcast; ``0 <= k <= m (1 - alpha)``.
-    alpha
-        Exact: floor(2 m alpha) is that of the fraction, and of no float.
-
-    Returns
-    -------
-    array
-        Floats, of relative error some 1e-12.
-    """
+    """P(X <= k) + P(X > k + floor(2 m alpha)), X ~ Bin(m, k/m + alpha), elementwise over (m, k)."""
     from scipy.special import betainc, betaincc  # a quarter of a second that nothing else here needs
 
     twice, unit = 2 * alpha.numerator, alpha.denominator

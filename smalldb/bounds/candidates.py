@@ -16,19 +16,6 @@ def ln_count(
     Enclose ln((|R| - less) times), for `less` 0 or 1.
 
     |R| is C(N + m - 1, m) for multisets and N^m for tuples. One logarithm if |R| is small: nothing cancels.
-
-    Parameters
-    ----------
-    ln
-        Takes logarithms, to as many digits as are needed.
-    cells, rows
-        N, the cells of the universe, and m, the rows of a small database.
-    candidates
-        "multisets" or "tuples", one of `BASES`.
-    less
-        1 leaves the best candidate out: ln((|R| - 1) times). |R| must be above 1 then.
-    times
-        A factor above 0, exact, such as 1 / beta.
     """
     tuples = candidates == "tuples"
     if tuples and rows * cells.bit_length() <= 8 * ln.digits:

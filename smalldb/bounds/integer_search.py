@@ -25,13 +25,6 @@ def valley(height: Callable[[int], Height], first: int, last: int | None) -> int
     Return the least m in first..last at the bottom of `height`, which falls and then rises.
 
     Cost: some 2 log2 of how far the bottom lies from `first`, in evaluations.
-
-    Parameters
-    ----------
-    height
-        Falls strictly, and then does not fall again; its values are compared and no more.
-    first, last
-        The ends that are searched, both included; a `last` of None: there is no end.
     """
     low, step = first, 1
     while (last is None or low + step <= last) and height(low + step) < height(low + step - 1):

@@ -188,36 +188,14 @@ def proposition_4_4_rows(
 
 
 def error_4_2(ln: Log, n: int, cells: int, size: Real, epsilon: Fraction, beta: Fraction) -> Real:
-    """
-    Enclose the error of (4.2) for a class whose number of queries has the logarithm `size`.
-
-    Parameters
-    ----------
-    ln
-        Takes logarithms, to as many digits as are needed.
-    n, cells
-        Rows of the data, and N, the cells of the universe.
-    size
-        ln J, enclosed; of a class that is known by its VC dimension, a bound on it.
-    epsilon, beta
-        Of the release, and the probability with which the error may be larger; exact.
-    """
+    """Enclose the error of (4.2) for a class whose number of queries has the logarithm `size`."""
     return (_numerator_4_2(ln, cells, size, beta) / (epsilon * n)).cbrt()
 
 
 def at_alpha_4_4(
     ln: Log, n: int, cells: int, size: Real, epsilon: Fraction, beta: Fraction, alpha: Fraction | None
 ) -> Real:
-    """
-    Enclose the error of Proposition 4.4 at an alpha, by default its best.
-
-    Parameters
-    ----------
-    ln, n, cells, size, epsilon, beta
-        As for `error_4_2`.
-    alpha
-        The error of the best small database, exact, in (0, 1); None: that of the least sum.
-    """
+    """Enclose the error of Proposition 4.4 at an alpha, by default its best."""
     if alpha is not None:
         return 2 * _excess_4_4(ln, alpha, cells, size, beta) / (epsilon * n) + alpha
     # alpha + c / alpha^2 is least at alpha = (2 c)^(1/3), where it is 3/2 alpha

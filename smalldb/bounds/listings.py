@@ -41,17 +41,7 @@ def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
 
 
 def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
-    """Return the errors that are promised, and for how many rows; a note where that needs one.
-
-    Parameters
-    ----------
-    given
-        n, cells, queries, epsilon, beta.
-    rows
-        Of the small database; None: the best.
-    candidates
-        "multisets" or "tuples".
-    """
+    """Return the errors that are promised, and for how many rows; a note where that needs one."""
     printed, ours = as_printed(given), given | {"candidates": candidates}
     no_beta = {name: value for name, value in given.items() if name != "beta"}
     theorem, own = theorem_4_5(**printed), theorem_4_5_rows(**printed)
@@ -92,25 +82,6 @@ def needs(
     Return what an error needs, each with the other numbers as given; a note where that needs one.
 
     The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing will do.
-
-    Parameters
-    ----------
-    given
-        The public numbers by the names that the calculators of bounds take: n, cells, queries, epsilon, beta.
-    error
-        The largest error of a query that is allowed, a share of the rows, exact.
-    candidates
-        As for `sharp`.
-    vc
-        Bounds on the VC dimension of the queries, the lower and the upper one; None: not known.
-    rows
-        m, for the sharp bound alone.
-
-    Returns
-    -------
-    list of dict
-        Rows of a table, each with name, value (rows of the data, an epsilon, a number of queries or rows of a
-        small database, as the name says) and note.
     """
     rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
     base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}

@@ -97,23 +97,7 @@ def rows_for(*, alpha: Number, queries: int, method: str = "lecture") -> int:
 
 
 def optimum(ln: Log, cells: int, queries: int, rows: int, method: str) -> Real:
-    """
-    Enclose the bound that `opt` rounds up.
-
-    Parameters
-    ----------
-    ln
-        Takes logarithms, to as many digits as are needed.
-    cells, queries, rows
-        N, J and m, as for `opt`.
-    method
-        A name of `METHODS`, checked.
-
-    Raises
-    ------
-    ValueError
-        "binomial" for more than 100,000 rows.
-    """
+    """Enclose the bound that `opt` rounds up."""
     if cells == 1 or not queries:
         return Real.of(0, ln.digits)
     if method == "binomial":
@@ -129,40 +113,17 @@ def optimum(ln: Log, cells: int, queries: int, rows: int, method: str) -> Real:
 
 
 def hoeffding(ln: Log, queries: int, rows: int) -> Real:
-    """
-    Enclose sqrt(ln(2 J) / (2 m)).
-
-    Parameters
-    ----------
-    ln, queries, rows
-        As for `optimum`; at least one query.
-    """
+    """Enclose sqrt(ln(2 J) / (2 m))."""
     return (ln(2 * queries) / (2 * rows)).sqrt()
 
 
 def constant(cells: int, method: str) -> Fraction:
-    """
-    Return C, where a class of queries has OPT(m) at most C / m.
-
-    Parameters
-    ----------
-    cells
-        N.
-    method
-        One of `CLASSES`.
-    """
+    """Return C, where a class of queries has OPT(m) at most C / m."""
     return Fraction(cells - 1, cells) if method == "intervals" else Fraction(1, 2)
 
 
 def rounding(cells: int, queries: int, rows: int) -> Fraction:
-    """
-    Return s (K - s) / (K m), with K = min(N, J + 1) and s = min(m, floor(K / 2)).
-
-    Parameters
-    ----------
-    cells, queries, rows
-        N, J and m.
-    """
+    """Return s (K - s) / (K m), with K = min(N, J + 1) and s = min(m, floor(K / 2))."""
     support = min(cells, queries + 1)
     raised = min(rows, support // 2)
     return Fraction(raised * (support - raised), support * rows)

@@ -158,21 +158,7 @@ class SharpTerms:
         method: str,
         known: tuple[str, ...],
     ) -> "SharpTerms":
-        """
-        Read the arguments of a bound.
-
-        Parameters
-        ----------
-        cells, queries, beta, candidates, method
-            As the user gave them.
-        known
-            The methods that this bound takes: `METHODS`, or only those of a closed form.
-
-        Raises
-        ------
-        ValueError, TypeError
-            An argument out of range, by name.
-        """
+        """Read the arguments of a bound."""
         cells, queries = sizes(cells=cells, queries=queries)
         return cls(
             cells,
@@ -192,34 +178,14 @@ class SharpTerms:
         return optimum(ln, self.cells, self.queries, rows, self.method)
 
     def excess(self, ln: Log, rows: int) -> Real:
-        """
-        Enclose max(0, ln((|R| - 1) (1 - beta) / beta)), in nats; 0 where there is no error.
-
-        Parameters
-        ----------
-        ln
-            Takes logarithms, to as many digits as are needed.
-        rows
-            m, the rows of the small database.
-        """
+        """Enclose max(0, ln((|R| - 1) (1 - beta) / beta)), in nats; 0 where there is no error."""
         if self.trivial:
             return Real.of(0, ln.digits)
         odds = (1 - self.beta) / self.beta
         return ln_count(ln, self.cells, rows, self.candidates, less=1, times=odds).pick(max, 0)
 
     def bound(self, ln: Log, rows: int, unit: Fraction) -> Real:
-        """
-        Enclose the sharp bound, OPT + the excess in nats times their price.
-
-        Parameters
-        ----------
-        ln
-            Takes logarithms, to as many digits as are needed.
-        rows
-            m, the rows of the small database.
-        unit
-            2 / (epsilon n), exact: the error that a nat costs.
-        """
+        """Enclose the sharp bound, OPT + the excess in nats times their price."""
         return self.optimum(ln, rows) + self.excess(ln, rows) * unit
 
     def free_rows(self, last: int | None = None) -> int:

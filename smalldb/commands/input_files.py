@@ -36,15 +36,7 @@ def add_schema(command: Parser) -> None:
 
 
 def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
-    """Find out which table is meant, from names alone; `learning`: its schema may have categories to learn.
-
-    Raises
-    ------
-    OSError
-        A file cannot be read.
-    ValueError
-        No schema, other columns than the schema's, options that do not go together.
-    """
+    """Find out which table is meant, from names alone; `learning`: its schema may have categories to learn."""
     file, inside = file_format(arguments), arguments.count_in_database
     counting = {"--counts": arguments.counts is not None, "--count-in-database": inside}
     if arguments.schema is None:

@@ -48,18 +48,7 @@ def run_ledger(arguments: argparse.Namespace) -> None:
 
 
 def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> dict[str, object]:
-    """
-    Return all that a ledger says, and which of its releases are not finished.
-
-    Parameters
-    ----------
-    account
-        What the ledger adds up to.
-    unfinished
-        The number of each release that was paid and not written, and the folder where it lies.
-    delta
-        At which the releases are composed, as it was typed; None: they are not.
-    """
+    """Return all that a ledger says, and which of its releases are not finished."""
     together = None if delta is None else account_json(account.composed(delta))
     return {
         **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
@@ -72,14 +61,7 @@ def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> 
 
 
 def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> str:
-    """
-    Tell what a ledger says, for people, and how its unfinished releases go on.
-
-    Parameters
-    ----------
-    account, unfinished, delta
-        As for `ledger_json`.
-    """
+    """Tell what a ledger says, for people, and how its unfinished releases go on."""
     relations = {record["neighbours"] for record in account.records}
     made = len(account.records)
     budget, spent, left = brief(account.budget), brief(account.spent), brief(account.left)

@@ -100,16 +100,5 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
 
 
 def plan_account(made: Plan, other: Plan | str, *, verbose: bool = False) -> str:
-    """
-    Tell a plan, for people.
-
-    Parameters
-    ----------
-    made
-        The plan.
-    other
-        The plan of the other mechanism that could do it, or why there is none.
-    verbose
-        Whether to tell what experts want, too.
-    """
+    """Tell a plan, for people."""
     return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made, other)}"

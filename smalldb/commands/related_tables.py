@@ -49,14 +49,7 @@ CHECKED = ("data", "more", "schema", "json", "run")
 
 
 def related_of(path: str | None, given: Sequence[str | None]) -> RelatedSchema | None:
-    """
-    Return the schema of related tables that an option names; None: it is of one table.
-
-    Raises
-    ------
-    ValueError
-        Several tables, and no such schema.
-    """
+    """Return the schema of related tables that an option names; None: it is of one table."""
     found = None if path is None or not os.path.exists(path) else related_schema(Path(path))
     several = [text for text in given if text is not None]
     if found is None and len(several) > 1:

@@ -75,27 +75,7 @@ def calibration(
     n: int | None,
     relation: Neighbours,
 ) -> Calibration:
-    """
-    Return the calibration for tables of n rows, of up to n under add-remove, and there of any number if None.
-
-    Parameters
-    ----------
-    workload
-        Its queries and its domain.
-    epsilon
-        What the release may lose.
-    rows
-        m, of the small database.
-    candidates
-        Multisets or tuples; None: multisets.
-    n, relation
-        Rows of the data, and who is a neighbour.
-
-    Raises
-    ------
-    ValueError
-        No query that varies, or an instance whose loss is too much to look up and has no closed form.
-    """
+    """Return the calibration for tables of n rows, of up to n under add-remove, and there of any number if None."""
     way = calibrating(workload, rows, candidates, n, relation)
     return way(epsilon)
 
@@ -103,13 +83,7 @@ def calibration(
 def calibrating(
     workload: Workload, rows: int, candidates: str | None, n: int | None, relation: Neighbours
 ) -> Callable[[Fraction], Calibration]:
-    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`).
-
-    Parameters
-    ----------
-    workload, rows, candidates, n, relation
-        As for `calibration`.
-    """
+    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`)."""
     if not workload.size:
         raise ValueError("queries: none of them varies, so there is nothing to calibrate")
     if n == 0:

@@ -67,15 +67,6 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
     """Choose the engine for a census of `rows` rows and foretell its cost; None where neither can do it.
 
     A function of public values, the same on every machine but for the seconds.
-
-    Parameters
-    ----------
-    workload
-        Its queries and its domain.
-    rows
-        m, of each small database.
-    candidates
-        Multisets or tuples.
     """
     cells, queries = workload.domain.size, max(1, workload.size)
     if workload.size * cells > MAX_MATRIX or rank_count(workload, rows) > MAX_RANKS:
@@ -99,13 +90,7 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
 
 
 def overhead(workload: Workload, rows: int, candidates: Candidates) -> int:
-    """Return the operations that a dynamic program takes whatever states it meets.
-
-    Parameters
-    ----------
-    workload, rows, candidates
-        As for `work`.
-    """
+    """Return the operations that a dynamic program takes whatever states it meets."""
     cells, ranks = workload.domain.size, workload.size * (rows * workload.denominator + 1)
     step = STEP + ranks // 16
     if candidates == "multisets":
@@ -231,15 +216,5 @@ def made_up(workload: Workload) -> Iterator[Integers]:
 
 
 def posed(matrix: Integers, histogram: Integers, rows: int) -> Scores:
-    """Return the scores against a made-up table.
-
-    Parameters
-    ----------
-    matrix
-        Shape (k, N): see `Scores.build`.
-    histogram
-        The rows of the table in each cell, shape (N,).
-    rows
-        m, of each small database.
-    """
+    """Return the scores against a made-up table."""
     return Scores.build(matrix, matrix @ histogram, int(histogram.sum()), rows)

@@ -19,27 +19,13 @@ MOST_DEEP = 64  # n or cells: where both pass it, there are more than 10^38 data
 
 
 def databases(cells: int, n: int, relation: Neighbours) -> Iterator[Counts]:
-    """Yield all databases, as counts over the cells: of n rows under replace-one, else of up to n.
-
-    Parameters
-    ----------
-    cells, n, relation
-        N, the rows of a database (at most so many under add-remove), and who is a neighbour.
-    """
+    """Yield all databases, as counts over the cells: of n rows under replace-one, else of up to n."""
     for size in [n] if relation is Neighbours.REPLACE_ONE else range(n + 1):
         yield from multisets.iterate(cells, size)
 
 
 def neighbours_of(x: Counts, n: int, relation: Neighbours) -> list[Counts]:
-    """Return the neighbours of a database, such that each pair of neighbours comes once.
-
-    Parameters
-    ----------
-    x
-        Counts over the cells.
-    n, relation
-        Its rows, or under add-remove the most that there may be, and who is a neighbour.
-    """
+    """Return the neighbours of a database, such that each pair of neighbours comes once."""
     if relation is Neighbours.ADD_REMOVE:
         return [_moved(x, to=a) for a in range(len(x))] if sum(x) < n else []
     return [_moved(x, to=b, out=a) for a in range(len(x)) if x[a] for b in range(a + 1, len(x))]
@@ -50,29 +36,14 @@ def _moved(x: Counts, to: int, out: int = -1) -> Counts:
 
 
 def count_pairs(cells: int, n: int, relation: Neighbours) -> int:
-    """Return how many pairs of neighbours there are, each once.
-
-    Parameters
-    ----------
-    cells, n, relation
-        N, the rows of a database (at most so many under add-remove), and who is a neighbour.
-    """
+    """Return how many pairs of neighbours there are, each once."""
     if relation is Neighbours.REPLACE_ONE:
         return comb(n + cells - 2, n - 1) * comb(cells, 2)
     return comb(n + cells - 1, cells) * cells
 
 
 def check_budget(cells: int, n: int, relation: Neighbours, fits: Callable[[int, int], bool]) -> None:
-    """Refuse so many databases and pairs of neighbours that do not fit, and name the largest n that does.
-
-    Parameters
-    ----------
-    cells, n, relation
-        N, the rows of a database (at most so many under add-remove), and who is a neighbour.
-
-    fits
-        Whether so many databases, and so many pairs of them, can be looked at.
-    """
+    """Refuse so many databases and pairs of neighbours that do not fit, and name the largest n that does."""
 
     def refused(n: int) -> bool:
         if min(n, cells - 1) > MOST_DEEP:
@@ -99,17 +70,7 @@ def spans(size: int) -> list[Span]:
 
 
 def shown(results: Iterable[tuple[int, R]], parts: Sequence[Span], progress: bool) -> Iterator[tuple[int, R]]:
-    """Pass on the results of spans, with a bar over the databases on stderr if that is asked for.
-
-    Parameters
-    ----------
-    results
-        The position of each span among `parts`, and its result, as they come.
-    parts
-        All spans.
-    progress
-        Whether the bar is shown.
-    """
+    """Pass on the results of spans, with a bar over the databases on stderr if that is asked for."""
     if not progress:
         yield from results
         return

@@ -82,29 +82,6 @@ def count_scores(
     queries); states with the same future are joined and their counts added.
 
     Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
-
-    Parameters
-    ----------
-    scores
-        What is counted. `key_bits` of it must be at most `MAX_KEY_BITS` (ValueError beyond).
-    candidates
-        "multisets": every small database weighs 1. "tuples": as much as it has ordered rows.
-    keep_layers
-        Keep the layers for `Dynamic.candidate`; ignored with an executor or a checkpoint.
-    threads
-        Threads to settle layers with; by default one a processor. The result does not depend on it.
-    executor
-        Counts the shards, each in one thread.
-    checkpoint
-        Folder in which finished shards are kept; each is then counted in one thread.
-    shards
-        Into at least how many parts the candidates are split, where they can be (see `prefixes`). More
-        parts take less memory each and more time in all. The counts do not depend on it.
-    limit
-        What counting may take, with all layers kept (`BeyondLimit` at more); ignored with an executor or
-        a checkpoint. Whether it is reached does not depend on the threads.
-    progress
-        Show a bar on stderr, in cells.
     """
     # A maximum needs the order of the scores, not their sizes, so keys hold ranks among all that can occur.
     # With n = 4, m = 2 and b = 1 and 3, the answers 0, 1, 2 score 2, 2, 6 and 6, 2, 2: two levels, hence one
@@ -159,17 +136,7 @@ def count_scores(
 def count_shard(
     scores: Scores, prefix: Prefix, candidates: Candidates = "multisets"
 ) -> tuple[list[int], Cost]:
-    """Count the candidates whose first cells hold the rows of ``prefix``, for each of ``scores.levels``.
-
-    Parameters
-    ----------
-    scores
-        What is counted.
-    prefix
-        The rows in each of the first cells of the processing order.
-    candidates
-        Multisets or tuples.
-    """
+    """Count the candidates whose first cells hold the rows of ``prefix``, for each of ``scores.levels``."""
     recursion = Recursion.build(scores, candidates)
     cost = Cost()
     layers: list[Layer] = []

@@ -50,11 +50,6 @@ class Enumeration:
 
         The order is that of `smalldb.counting.multisets` over the cells in processing order.
         Cost: one shard is walked again.
-
-        Raises
-        ------
-        IndexError
-            There is no such rank, or no such candidate.
         """
         if not (0 <= rank < len(self.counts) and 0 <= index < self.counts[rank]):
             raise IndexError("rank must be that of a level, and index below the count of that level")
@@ -87,31 +82,7 @@ def enumerate_scores(
     progress: bool = False,
     shard: int = SHARD,
 ) -> Enumeration:
-    """Count the small databases at each score by looking at every one of them.
-
-    Parameters
-    ----------
-    scores
-        What to enumerate. ``|R| = C(N + m - 1, m)`` must be below 2^62 (the caller's guard).
-    threads
-        How many threads walk; by default one a processor. The result is the same for any number.
-    executor
-        Walks the shards in place of threads.
-    shards
-        At least how many shards, where there are as many leaves. The result is the same for any number.
-    checkpoint
-        Folder in which finished shards are kept.
-    progress
-        Show a bar over the candidates on stderr.
-    shard
-        About how many candidates a thread takes at a time. The result is the same for any number.
-
-    Notes
-    -----
-    Cost: a maximum over the queries still live at the last cells for each of the ``|R|`` candidates,
-    with no pruning by the data. Memory does not grow with ``|R|``: tables of at most
-    `TABLE_BYTES`, and a histogram of each shard.
-    """
+    """Count the small databases at each score by looking at every one of them."""
     cells, levels = len(scores.cells), len(scores.levels)
     total = multisets.count(cells, scores.rows)
     walk = prepare(scores)
@@ -146,17 +117,7 @@ def enumerate_scores(
 
 
 def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -> Integers:
-    """Count the candidates of each rank in a shard; all arguments are picklable.
-
-    Parameters
-    ----------
-    walk
-        From `prepare`.
-    cells, levels
-        N, and the length of the result.
-    shard
-        The first candidate and the one after the last: both are the first of a leaf, or the end.
-    """
+    """Count the candidates of each rank in a shard; all arguments are picklable."""
     from smalldb.kernels.enumeration import visit
 
     start, stop = shard
@@ -167,29 +128,13 @@ def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -
 
 
 def head_counts(walk: "Walk", cells: int, position: int) -> Integers:
-    """Return the counts on the head of the candidate at a position.
-
-    Parameters
-    ----------
-    walk
-        From `prepare`.
-    cells
-        N.
-    position
-        Of the candidate, in the order of `smalldb.counting.multisets`.
-    """
+    """Return the counts on the head of the candidate at a position."""
     counts = multisets.unrank(position, cells, walk.rows)
     return np.array(counts[: len(walk.touch_starts) - 1], dtype=np.int64)
 
 
 def leaf_start(walk: "Walk", cells: int, position: int) -> int:
-    """Return the position of the first candidate in the leaf of the candidate at a position.
-
-    Parameters
-    ----------
-    walk, cells, position
-        As for `head_counts`.
-    """
+    """Return the position of the first candidate in the leaf of the candidate at a position."""
     return position - multisets.rank(
         multisets.unrank(position, cells, walk.rows)[len(walk.touch_starts) - 1 :]
     )
@@ -263,19 +208,7 @@ def weight_range(weights: Integers) -> tuple[Integers, Integers]:
 
 
 def tail_cells(weights: Integers, settled: Integers, rows: int, itemsize: int) -> int:
-    """Choose how many cells are tabulated: least work with tables of at most `TABLE_BYTES`.
-
-    Parameters
-    ----------
-    weights
-        Shape (N, k), cells in processing order: see `Scores`.
-    settled
-        From `settling`, shape (k,).
-    rows
-        m.
-    itemsize
-        Bytes of an entry of a table.
-    """
+    """Choose how many cells are tabulated: least work with tables of at most `TABLE_BYTES`."""
     spreads = np.maximum.accumulate(weights) - np.minimum.accumulate(weights)
     best, chosen = None, 1  # one cell: no query is live
     for tail in range(1, len(weights) + 1):

@@ -345,19 +345,7 @@ def count_candidates(
     checkpoint: Folder | None = None,
     progress: bool = False,
 ) -> Census:
-    """Do the census of checked arguments.
-
-    Parameters
-    ----------
-    workload, rows, candidates, threads, executor, shards, checkpoint, progress
-        As for `census`, but checked.
-    table
-        The data, over the workload's domain.
-    engine
-        "enumeration" or "dynamic".
-    keep_layers
-        Whether a dynamic program keeps what a draw needs.
-    """
+    """Do the census of checked arguments."""
     if too_large(table.n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     if engine == "enumeration":

@@ -156,17 +156,7 @@ class Recursion:
         )
 
     def run(self, prefix: Prefix, cost: Cost, threads: int = 1) -> Iterator[list[Layer]]:
-        """Yield the layers of 0 .. m rows before the first cell after ``prefix``, and after each cell.
-
-        Parameters
-        ----------
-        prefix
-            The rows in each of the first cells.
-        cost
-            Written: what this run takes is added. `BeyondLimit` where it has a limit, and that is passed.
-        threads
-            How many settle layers.
-        """
+        """Yield the layers of 0 .. m rows before the first cell after ``prefix``, and after each cell."""
         layers = self.opening(prefix)
         yield layers
         with ThreadPoolExecutor(threads) as pool:
@@ -194,17 +184,7 @@ class Recursion:
         return np.zeros((0, self.deltas.shape[1]), np.uint64), np.zeros((0, self.limbs), np.uint64)
 
     def step(self, cell: int, used: int, done: bool = True) -> "Step":
-        """Say how the keys of ``used`` rows change after a cell, or while it is still open.
-
-        Parameters
-        ----------
-        cell
-            The position of the last cell that rows were placed in; -1: of none.
-        used
-            The rows placed so far.
-        done
-            Whether no more come into that cell.
-        """
+        """Say how the keys of ``used`` rows change after a cell, or while it is still open."""
         from smalldb.kernels.dynamic import plan_step
 
         later = cell + 1 if done else cell
@@ -223,17 +203,6 @@ class Recursion:
         The layer of one more row is the old one of that size and, with one more copy, the one just made.
         Multisets settle the copies first, with the cell still open: what they join to now they would
         join to after it (the reachable answers only narrow), and far fewer states are merged.
-
-        Parameters
-        ----------
-        layers
-            Of 0 .. m rows, before the cell.
-        cell
-            Its position in the processing order.
-        cost
-            Written: what this takes is added.
-        threads, pool
-            How many layers are settled at a time, and by what.
         """
         from smalldb.kernels.census_layers import merge
         from smalldb.kernels.dynamic import settle
@@ -273,19 +242,7 @@ class Recursion:
         return settled
 
     def complete(self, layers: list[Layer], cell: int, used: int, made: Layer) -> Layer:
-        """Settle a layer that is made; for tuples, count its states first.
-
-        Parameters
-        ----------
-        layers
-            Of 0 .. m rows, before the cell.
-        cell
-            Its position in the processing order.
-        used
-            The rows of the layer.
-        made
-            Its keys and counts; of tuples, counts without limbs.
-        """
+        """Settle a layer that is made; for tuples, count its states first."""
         from smalldb.kernels.census_layers import add_multiple
         from smalldb.kernels.dynamic import settle
 
@@ -317,20 +274,6 @@ class Recursion:
 
         A state's count is the sum over its predecessors' counts (times the arrangements of the copies), so
         the index says which one it came from, and leaves an index for that one.
-
-        Parameters
-        ----------
-        prefix
-            The rows in each of the first cells.
-        history
-            All that `run` yields for it.
-        rank, index
-            A rank, and a position among the candidates of the prefix that have it, from 0.
-
-        Returns
-        -------
-        array of int64
-            Counts over the domain's cells, shape (N,).
         """
         from smalldb.kernels.dynamic import predecessors
 

@@ -63,19 +63,6 @@ class Scores:
         """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
 
         Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
-
-        Parameters
-        ----------
-        matrix
-            Shape (k, N), int64: D times the value of each query on each cell, 0 to D.
-        answers
-            Shape (k,), int64: D times the sum of each query over the data.
-        n
-            Rows of the data. ``n * rows * D`` must be below 2^62 (the caller's guard).
-        rows
-            Rows of a small database, at least 1.
-        most
-            Scores beyond it count as it: see `largest_score`.
         """
         order = settling_order(matrix)
         least = matrix.min(axis=1)
@@ -128,13 +115,6 @@ def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
     A score is max_j |m b_j - n (A y)_j|, the error times n m D. Between neighbours n times the error moves by
     at most 1, so a score by at most m D, and a weight, and the sum of all, by a factor of at most
     exp(epsilon / 2) (`docs/proofs/census.md`).
-
-    Parameters
-    ----------
-    epsilon
-        Of the release.
-    rows, denominator
-        m, the rows of the small database, and D, of which all weights of queries are multiples of 1 / D.
     """
     return epsilon / (2 * rows * denominator)
 
@@ -146,28 +126,13 @@ def largest_score(n_max: int | None, rows: int, denominator: int) -> int:
     A table of at most n_max rows has no score beyond n_max m D. Of a larger one, min(s, n_max m D) moves by
     no more than s, and in the same direction: what is proved of s holds (`docs/proofs/rejection.md`). None: n
     is public, and nothing is cut off.
-
-    Parameters
-    ----------
-    n_max
-        The public guess of the number of rows under add-remove; None under replace-one.
-    rows, denominator
-        m and D, as for `rate_of`.
     """
     return MAX_SCORE if n_max is None else n_max * rows * denominator
 
 
 # Proof: docs/proofs/census.md, lemma 1.
 def too_large(n: int, rows: int, denominator: int) -> bool:
-    """Whether scores could reach `MAX_SCORE`: n m D is the score of an error of 1.
-
-    Parameters
-    ----------
-    n
-        Rows of the data.
-    rows, denominator
-        m and D, as for `rate_of`.
-    """
+    """Whether scores could reach `MAX_SCORE`: n m D is the score of an error of 1."""
     return n * rows * denominator >= MAX_SCORE
 
 
@@ -177,15 +142,7 @@ def rank_count(workload: Workload, rows: int) -> int:
 
 
 def count(cells: int, rows: int, candidates: Candidates) -> int:
-    """Return |R|: the multisets, C(N + m - 1, m), or the ordered rows, N^m.
-
-    Parameters
-    ----------
-    cells, rows
-        N and m.
-    candidates
-        Multisets or tuples.
-    """
+    """Return |R|: the multisets, C(N + m - 1, m), or the ordered rows, N^m."""
     return multisets.count(cells, rows) if candidates == "multisets" else cells**rows
 
 
@@ -200,11 +157,6 @@ def settling_order(matrix: Integers) -> Integers:
     From the last position to the first, take the cell that leaves the fewest queries with different weights
     on the cells taken so far, among those the one of least total weight. Equal columns are side by side.
     Beyond k N^2 = `MAX_ORDERING` simply by descending total weight.
-
-    Parameters
-    ----------
-    matrix
-        Shape (k, N), the weight of each query on each cell.
     """
     if not len(matrix):
         return np.arange(matrix.shape[1])

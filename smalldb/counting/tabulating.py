@@ -73,24 +73,7 @@ def instance_of(
     most_ratios: int = MOST_RATIOS,
     most_moves: int = MOST_MOVES,
 ) -> Instance:
-    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`.
-
-    Parameters
-    ----------
-    workload, epsilon, rows, n, relation
-        As in `Instance`.
-    candidates
-        "multisets" or "tuples"; None: multisets.
-    compared
-        Whether the losses of all pairs of neighbours are wanted, too.
-    most_scores, most_ratios, most_moves
-        The budgets: see `MOST_SCORES`, `MOST_RATIOS` and `MOST_MOVES`.
-
-    Raises
-    ------
-    ValueError
-        Beyond the budget: names the largest n that is not.
-    """
+    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`."""
     base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
     if too_large(n, rows, workload.denominator):
         raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
@@ -180,22 +163,7 @@ def tabulated(instance: Instance) -> Tables:
 
 
 def blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the positions of neighbours of a span, each pair once, about `BLOCK` ratios at a time.
-
-    Parameters
-    ----------
-    tables
-        Of the instance.
-    instance
-        Says who is a neighbour.
-    span
-        The first database that is looked at, and the one after the last.
-
-    Yields
-    ------
-    here, there
-        Positions of both tables of some pairs.
-    """
+    """Yield the positions of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
     position, size = tables.position, BLOCK // len(tables.small) + 1
     here, there = list[int](), list[int]()
     for x in tables.databases[slice(*span)]:
@@ -214,17 +182,6 @@ def float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) -
     Return ln Z of each database, less that of rate 0, for scores less the least one.
 
     About 1e-15 off; where all exponents are `small`, at most 1, in terms of the largest of them.
-
-    Parameters
-    ----------
-    scores
-        Shape (databases, candidates), less the least of each database; where they are `small`, as they are.
-    weights
-        Of each candidate, how many ordered tables it stands for.
-    rate
-        What a unit of the score costs.
-    small
-        Whether rate times the largest score is at most 1.
     """
     total = sum(weights)
     if small:

@@ -131,23 +131,7 @@ class _CheckedBits:
 
 
 def bit_source(rng: object, seed: int | None = None) -> BitSource:
-    """
-    Turn the public arguments `rng` and `seed` into a source of bits.
-
-    Parameters
-    ----------
-    rng : None, int or BitSource
-        None is the operating system's entropy, an int seeds a reproducible stream that is not private.
-    seed : int, optional
-        The same as an int for `rng`; not both.
-
-    Raises
-    ------
-    TypeError
-        Anything else: numpy's and Python's generators are neither secure nor exact sources of bits.
-    ValueError
-        Both are given.
-    """
+    """Turn the public arguments `rng` and `seed` into a source of bits."""
     if seed is not None:
         if rng is not None:
             raise ValueError("give seed or rng, not both")

@@ -80,20 +80,6 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
 
     A uniform number is compared with it; bits and precision grow until the comparison is certain
     (`docs/proofs/draw.md`, lemma 2).
-
-    Parameters
-    ----------
-    r
-        At least 0.
-    source
-        Where bits come from.
-    factor
-        Above 0; factor exp(-r) is at most 1: a caller has proved it.
-
-    Raises
-    ------
-    ArithmeticError
-        The probability is above 1, or the exponent of a lazy r below 0: a proof or its code is wrong.
     """
     if isinstance(r, Fraction) and r < 0:
         raise ValueError("the exponent of a coin must be at least 0")
@@ -120,17 +106,7 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
 
 
 def halved(count: int, times: int, source: BitSource) -> int:
-    """Return how many of `count` things survive `times` fair coins each: Binomial(count, 2^-times).
-
-    Parameters
-    ----------
-    count
-        How many things there are.
-    times
-        How many coins each has to survive; 0: all do.
-    source
-        Where random bits come from: one for each coin that is thrown.
-    """
+    """Return how many of `count` things survive `times` fair coins each: Binomial(count, 2^-times)."""
     # the ones among the bits of one number are the heads: about 500, 250 and 125 of 1000 are left in turn
     while count and times:
         count, times = source.bits(count).bit_count(), times - 1

@@ -131,15 +131,7 @@ def _contexts(digits: int) -> tuple[Context, Context]:
 
 
 def ln_choose(a: int, b: int, digits: int) -> Real:
-    """Enclose ln C(a + b, a).
-
-    Parameters
-    ----------
-    a, b
-        At least 0.
-    digits
-        To which results are rounded.
-    """
+    """Enclose ln C(a + b, a)."""
     a, b = sorted((a, b))
     if b > a * a * 10**digits:  # between b^a / a! and (a + b)^a / a!, which differ by less than a^2 / b
         ln = Log(digits)
@@ -198,16 +190,7 @@ def is_positive(formula: Callable[["Log"], "Real"]) -> bool:
 
 
 def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real":
-    """Enclose the zero of a rising function between two numbers, by bisection from either side of it.
-
-    Parameters
-    ----------
-    rising
-        The function, which encloses its values.
-    low, high
-        Where it is below 0, and above: the zero lies between the lower end of one and the upper end of the
-        other.
-    """
+    """Enclose the zero of a rising function between two numbers, by bisection from either side of it."""
     digits = low.digits
     down, up = _contexts(digits)
 

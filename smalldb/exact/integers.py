@@ -25,12 +25,6 @@ def uniform_below(n: int, source: BitSource) -> int:
     Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
 
     What a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average.
-
-    Parameters
-    ----------
-    n : int
-        At least 1; n = 1 uses no bits.
-    source : BitSource
     """
     if n < 1:
         raise ValueError("n must be at least 1")
@@ -53,15 +47,6 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
 
     As many bits as `bound` has are drawn for each at once, and again for those that are too large: on
     average less than twice.
-
-    Parameters
-    ----------
-    bound
-        How many integers there are, from 1 to 2^62.
-    count
-        How many are drawn.
-    source
-        Where random bits come from.
     """
     width = (bound - 1).bit_length()
     drawn = np.zeros(count, dtype=np.int64)
@@ -93,15 +78,6 @@ def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArra
     digits of a geometric variable of ratio q are independent: digit i is 1 with probability
     q^(2^i) / (1 + q^(2^i)); what stands above the digits is geometric of ratio q^(2^digits), and counts the
     heads before the first tail.
-
-    Parameters
-    ----------
-    rate
-        Above 0.
-    count
-        How many are drawn.
-    source
-        Where random bits come from.
     """
     digits = max(0, (1 / rate).__ceil__().bit_length())
     ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)
@@ -131,15 +107,6 @@ def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[
 
     A uniform number is compared with it digit by digit, each as often as its digits are equal
     (`docs/proofs/draw.md`, lemma 5).
-
-    Parameters
-    ----------
-    probability
-        Of heads, p: a function of a precision to integers (low, high) with low <= 2^precision p <= high.
-    count
-        How many coins are thrown.
-    source
-        Where random bits come from.
     """
     heads, pending, position = np.zeros(count, dtype=bool), np.arange(count), 0
     while len(pending):

@@ -75,19 +75,6 @@ def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: B
 
     Cost: a few dozen short multiplications a level of a map; of a family, a level within about 10 standard
     deviations of the heaviest.
-
-    Parameters
-    ----------
-    levels : mapping from level to count, or LogConcave
-        Counts are positive ints of any size.
-    rate : Fraction
-        At least 0; above 0 for a family.
-    source : BitSource
-
-    Raises
-    ------
-    ValueError
-        No levels, a count below 1, or a rate out of range.
     """
     if isinstance(levels, LogConcave):
         if rate <= 0:

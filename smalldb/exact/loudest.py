@@ -24,19 +24,6 @@ def draw_loudest(levels: Mapping[int, int], rate: Fraction, source: BitSource) -
     revealed, 64 at a time, for all levels that may still be the loudest, until one is for certain.
 
     Cost: some tenths of a millisecond a level.
-
-    Parameters
-    ----------
-    levels : mapping from level to count
-        Counts are positive ints of any size.
-    rate : Fraction
-        At least 0.
-    source : BitSource
-
-    Raises
-    ------
-    ValueError
-        No levels, a count below 1, or a rate below 0.
     """
     if not levels or min(levels.values()) < 1 or rate < 0:
         raise ValueError("levels must hold one, each a count of at least 1; the rate must be at least 0")

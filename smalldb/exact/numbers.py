@@ -131,17 +131,7 @@ def share(value: Number, name: str) -> Fraction:
 
 
 def whole(value: object, name: str, least: int = 1) -> int:
-    """Read a whole number of at least `least`.
-
-    Parameters
-    ----------
-    value
-        What was given; no bool.
-    name
-        What errors call it.
-    least
-        The least that is allowed.
-    """
+    """Read a whole number of at least `least`."""
     expected = f"{name} must be a whole number of at least {least}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{expected}, not {type(value).__name__}")

@@ -70,15 +70,7 @@ class Checkpoint(Generic[R]):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Prepare the folder, and keep it to this call inside the ``with`` block.
-
-        Raises
-        ------
-        OSError
-            It cannot be made, read or written.
-        ValueError
-            Others may read it, it is another user's, it holds other things, or another call works with it.
-        """
+        """Prepare the folder, and keep it to this call inside the ``with`` block."""
         try:
             import fcntl
         except ImportError as error:
@@ -127,13 +119,7 @@ class Checkpoint(Generic[R]):
         )
 
     def load(self, index: int) -> R:
-        """Read a finished part.
-
-        Raises
-        ------
-        ValueError
-            The file is damaged, of another run, or no regular file.
-        """
+        """Read a finished part."""
         path = self._path(index, "shard")
         damaged = ValueError(f"checkpoint: {path} is damaged: {self.remedy}")
         with open(path, "rb", opener=_private) as file:
@@ -198,23 +184,7 @@ def finished(
     threads: int | None = None,
     checkpoint: Checkpoint[R] | None = None,
 ) -> Iterator[tuple[int, R]]:
-    """
-    Yield the index and the result of each part, each exactly once, in any order.
-
-    Parameters
-    ----------
-    function
-        Of a part, the same result whenever and wherever it is called; picklable where the executor needs it.
-    parts
-        What `function` takes; the index of a part is its position here.
-    executor
-        Runs the parts. One that it loses (a worker died) is run again here, with a warning; what fails here
-        too is an error.
-    threads
-        Where there is no executor: by default one a processor.
-    checkpoint
-        Where finished parts are read from, and saved in the process that calls.
-    """
+    """Yield the index and the result of each part, each exactly once, in any order."""
     if checkpoint is None:
         yield from _run(function, list(enumerate(parts)), executor, threads)
         return

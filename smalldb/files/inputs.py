@@ -28,13 +28,6 @@ def rereadable(path: str, lines: bool = True) -> str:
 
     A pipe is copied to a file without a name, which vanishes with the process, however that ends. What is
     read from it has `lines`, or not.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, or there is no room for it.
-    ValueError
-        Its first line does not end.
     """
     if path == "-":
         path = "/dev/stdin"

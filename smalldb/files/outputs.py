@@ -132,11 +132,6 @@ def create(path: str, content: bytes) -> None:
     """Make a file that is whole and durable from its first moment; one that is there already stays.
 
     Of several processes that do so at once one makes the file.
-
-    Raises
-    ------
-    OSError
-        With the path: the place cannot be written, or is a directory.
     """
     if os.path.exists(path):
         sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)
@@ -190,13 +185,7 @@ def all_beside(path: str, endings: str) -> list[Path]:
 
 @contextmanager
 def unchanged(path: str) -> Iterator[None]:
-    """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile, or several.
-
-    Raises
-    ------
-    ValueError
-        Its size or time of change is another one.
-    """
+    """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile, or several."""
 
     def state() -> tuple[int, ...]:
         found = map(os.stat, files_of(path))
@@ -261,18 +250,7 @@ def _drop(begun: Path) -> None:
 
 
 def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) -> None:
-    """
-    Remove what killed processes have begun for a place: nobody holds it.
-
-    Parameters
-    ----------
-    path
-        The place; what was begun stands beside it.
-    ending, flags
-        Of what was begun: its last letters, and how it is opened to be locked.
-    remove
-        Removes one.
-    """
+    """Remove what killed processes have begun for a place: nobody holds it."""
     with suppress(OSError):  # of a folder that cannot be listed, or what belongs to others
         for found in all_beside(path, rf"[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}"):
             handle = os.open(found, flags | _UNLINKED)
@@ -284,23 +262,7 @@ def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) ->
 
 
 def take_room(handle: int, size: int, path: str) -> None:
-    """
-    Reserve bytes of the disk for an open file, where the system can.
-
-    Parameters
-    ----------
-    handle
-        The descriptor of the file.
-    size
-        How long it may become, in bytes; 0 or less reserves nothing.
-    path
-        What an error names.
-
-    Raises
-    ------
-    OSError
-        There is no room, or not for a file of this size.
-    """
+    """Reserve bytes of the disk for an open file, where the system can."""
     if size <= 0 or not hasattr(os, "posix_fallocate"):
         return
     try:
@@ -324,18 +286,7 @@ def lock(handle: int) -> bool | None:
 
 
 def fill(begun: Path, raw: bytes, path: str) -> None:
-    """
-    Write the whole content of a begun file durably.
-
-    Parameters
-    ----------
-    begun
-        The file, which may have been reserved longer: it is cut to the content.
-    raw
-        The content.
-    path
-        The place that it is for, which errors name.
-    """
+    """Write the whole content of a begun file durably."""
     with named(path), begun.open("r+b") as file:
         file.write(raw)
         file.truncate()  # what was reserved and is not needed

@@ -36,23 +36,7 @@ class Assuming(Protocol):
         """Write the first table with other values inside bins."""
 
     def shuffled(self, name: str | None = None, groups: Sequence[int] = (), seed: int = 0) -> Any:
-        """
-        Write the first table, bins at their middles, a column's rows moved within groups of categories.
-
-        Parameters
-        ----------
-        name
-            The column whose rows are moved; None: no column's are, and only bins are at their middles.
-        groups
-            Of each of its categories, the group: rows change places within one group alone.
-        seed
-            Of the places.
-
-        Raises
-        ------
-        ValueError
-            The rows that come out break a rule of the schema, so that they cannot be written.
-        """
+        """Write the first table, bins at their middles, a column's rows moved within groups of categories."""
 
 
 def assumptions(statistic: Callable[[Any], Any], tables: Assuming) -> Iterator[str]:

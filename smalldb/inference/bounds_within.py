@@ -22,17 +22,6 @@ def below_and_above(measurements: Measurements, term: Term) -> Iterator[tuple[Te
     In each group of cells of a table, a row counts as the least, and as the most, of what it may count there
     by the rules. Where whoever has a cause of death is dead, ``cause | age>=80`` is never above
     ``death | age>=80``.
-
-    Parameters
-    ----------
-    measurements
-        What was released; only its tables are looked at, up to `MOST` of them.
-    term
-        What is asked.
-
-    Yields
-    ------
-    Both terms: of the same rows, but what each counts is told by the groups of the table.
     """
     tables = dict.fromkeys(part for each in measurements for part in each.of if isinstance(part, Marginal))
     tied = [{*rule.columns} for rule in measurements.domain.rules]

@@ -46,22 +46,6 @@ class AskedCells:
         Return the classes that arrays over the cells of columns tell apart, and the arrays over their cells.
 
         Contrasts of categories are about these alone, so they are told apart, too.
-
-        Parameters
-        ----------
-        measurements, columns
-            What was released, and the positions of the columns, ascending.
-        arrays
-            Shaped by the sizes of the columns.
-
-        Returns
-        -------
-        AskedCells, and the arrays of its possible cells, shape (cells, arrays).
-
-        Raises
-        ------
-        ValueError
-            More than 1024 cells are told apart.
         """
         every, allowed = np.stack(arrays), measurements.domain.allowed(columns)
         classes, contrasts = [], _categories(measurements)
@@ -261,16 +245,7 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
 
 
 def possible_cells(domain: Domain, part: Marginal) -> Booleans:
-    """
-    Return which cells of a table some row can have, in the shape of its groups.
-
-    Parameters
-    ----------
-    domain
-        Its rules say which rows there can be.
-    part
-        The table, with the groups of categories at which it was measured.
-    """
+    """Return which cells of a table some row can have, in the shape of its groups."""
     allowed = domain.allowed(part.columns)
     for axis, own in enumerate(part.groups):
         allowed = _grouped(allowed, axis, np.asarray(own))

@@ -20,19 +20,7 @@ MOST_TABLES = 3  # that are listed of those near to a question
 def tables_named(
     measurements: Measurements, told: Sequence[Told], columns: Collection[int]
 ) -> tuple[str, ...]:
-    """
-    Name the tables and contrasts that were combined: those of most of the columns of a question first.
-
-    Parameters
-    ----------
-    measurements
-        What was released.
-    told
-        What was combined: of each, the number of its measurement, and the numbers of the tables and contrasts
-        in it.
-    columns
-        The positions of the columns of the question.
-    """
+    """Name the tables and contrasts that were combined: those of most of the columns of a question first."""
     found = [measurements[one.number].of[number] for one in told for number in one.parts]
     found.sort(key=lambda part: (-len({*part.columns} & {*columns}), len(part.columns)))
     return tuple(dict.fromkeys(_named(measurements, part) for part in found))

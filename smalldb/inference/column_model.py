@@ -52,26 +52,7 @@ class ColumnModel:
         shares: Sequence[Floats],
         pseudo_rows: float,
     ) -> Self:
-        """
-        Return the model of some measured tables.
-
-        Parameters
-        ----------
-        sizes
-            How many categories each column has.
-        measured
-            Of each table, its columns, and for each category what it is measured with.
-        shares
-            Of each column, about how its categories are distributed.
-        pseudo_rows
-            How many rows each context of a column has beforehand, distributed as its shares. Where it depends
-            on several columns, there are no more in all than if it depended on the largest.
-
-        Raises
-        ------
-        ValueError
-            A column depends on too many others.
-        """
+        """Return the model of some measured tables."""
         groups = []
         for column, size in enumerate(sizes):
             told = [table[column] for table in measured if column in table and len(table) > 1]
@@ -98,19 +79,7 @@ class ColumnModel:
 
     # Proof: docs/proofs/imputation.md, lemma 1.
     def draw(self, rows: Rows, state: Words, layout: Cliques) -> None:
-        """
-        Draw the distribution anew, given the rows: into `layout`.
-
-        Parameters
-        ----------
-        rows
-            Shape (n, columns): the category of each field.
-        state
-            The words of the random state, which the draws move on.
-        layout
-            Of this model: its `probabilities` and `shares` are overwritten. A probability is that of a group
-            of a column, given those of the others of its clique; a share is that of a category in its group.
-        """
+        """Draw the distribution anew, given the rows: into `layout`."""
         ends = pairwise([*layout.origins, len(layout.probabilities)])
         for clique, codes, before, (start, end) in zip(
             self.cliques, self.codes, self.before, ends, strict=True

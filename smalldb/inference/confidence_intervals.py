@@ -32,16 +32,7 @@ class Interval(NamedTuple):
 
 
 def margin(noise: Floats, level: Fraction) -> float:
-    """
-    Return what the size of noise exceeds with probability 1 - level; rather too large.
-
-    Parameters
-    ----------
-    noise
-        Shape (`DRAWS`,): simulated, in the unit of the estimate.
-    level
-        Exact, in (0, 1). The quantile is taken 2.5 standard errors of the simulation further out.
-    """
+    """Return what the size of noise exceeds with probability 1 - level; rather too large."""
     chance = float(level) + _SAFE * sqrt(float(level * (1 - level)) / DRAWS)
     rank = min(len(noise) - 1, ceil(chance * len(noise)))
     return float(np.partition(np.abs(noise), rank)[rank])
@@ -54,25 +45,7 @@ def of_ratio(
     level: Fraction,
     sampling: Callable[[float], Floats] | None = None,
 ) -> Interval | None:
-    """
-    Return the ratios r for which numerator - r denominator is not further from 0 than its noise may be.
-
-    Parameters
-    ----------
-    sums
-        The estimates of the numerator and of the denominator.
-    noise
-        Of both, simulated together, (DRAWS,) each.
-    level
-        The probability that the interval covers the ratio of the true sums.
-    sampling
-        What sampling adds to numerator - r denominator, simulated; None: nothing.
-
-    Returns
-    -------
-    Interval or None
-        None: the denominator may be 0.
-    """
+    """Return the ratios r for which numerator - r denominator is not further from 0 than its noise may be."""
     above, below = sums
     if below <= margin(noise[1], level):
         return None
@@ -111,13 +84,6 @@ def of_difference(one: Interval, other: Interval, correlation: float) -> Interva
 
     Zou and Donner, "Construction of confidence limits about effect measures" (2008): exact where both are
     normal; each side takes the parts' own margins on that side.
-
-    Parameters
-    ----------
-    one, other
-        Intervals of the same level; `other` is subtracted.
-    correlation
-        Between the errors of both, from -1 to 1.
     """
 
     def both(a: float, b: float) -> float:

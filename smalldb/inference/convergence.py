@@ -13,16 +13,6 @@ def split_r_hat(traces: Integers) -> Floats:
 
     Each chain is taken as two halves, so that one that still drifts does not agree with itself (Gelman and
     others, "Bayesian Data Analysis", 3rd edition, section 11.4).
-
-    Parameters
-    ----------
-    traces
-        Counts, shape (chains, sweeps, numbers), at least 4 sweeps.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (numbers,), at least 1 but for chance.
     """
     chains, sweeps, numbers = traces.shape
     half = sweeps // 2

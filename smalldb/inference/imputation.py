@@ -79,40 +79,7 @@ def impute(
     most_sweeps: int = MOST,
     progress: bool = False,
 ) -> tuple[Mixing, Iterator[Integers]]:
-    """
-    Return tables without end, each a draw of the data given what was released.
-
-    Parameters
-    ----------
-    domain
-        The universe; its rules hold in each table.
-    measurements
-        What was released; their selection is taken as given.
-    total
-        The number of rows.
-    near
-        Synthetic rows, shape (m, C): half of the chains begin with them, the others with independent columns.
-    seed
-        64 bits.
-    pseudo_rows
-        How many rows the prior of the model has for each group of a column that others depend on.
-    most_sweeps
-        A chain that has not mixed after twice as many is given up.
-    progress
-        Whether a bar shows the sweeps until the first table; their number doubles until the chains agree.
-
-    Returns
-    -------
-    Mixing, iterator of numpy.ndarray
-        Each table: categories, shape (total, C).
-
-    Raises
-    ------
-    NotMixed
-        After so many sweeps the chains do not agree.
-    ValueError
-        Noise, rules or tables that this cannot be done with.
-    """
+    """Return tables without end, each a draw of the data given what was released."""
     blocks = Blocks.of(domain)
     observed = Observed.of(measurements, blocks)
     start = blocks.merged(near)

@@ -21,15 +21,6 @@ def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str
 
     The rows of one column are shuffled. That changes a statistic only if it depends on how the column goes
     with others; a mean of one column stays.
-
-    Parameters
-    ----------
-    statistic
-        A number of one table, or a number and its variance; not random.
-    table
-        Of any library that tables may be of.
-    names
-        Of columns.
     """
     plain, found = as_frame(table), number_of(statistic(table))
     changing = set[str]()
@@ -46,16 +37,7 @@ def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str
 
 
 def shuffled_within(groups: Integers, seed: int) -> Integers:
-    """
-    Return an order of rows that moves each only among those of its group, shape (rows,).
-
-    Parameters
-    ----------
-    groups
-        Shape (rows,): the group of each row.
-    seed
-        Of the order.
-    """
+    """Return an order of rows that moves each only among those of its group, shape (rows,)."""
     order = np.empty(len(groups), dtype=np.int64)
     order[np.argsort(groups, kind="stable")] = np.lexsort((splitmix64(len(groups), seed), groups))
     return order

@@ -39,21 +39,7 @@ class Observed:
 
     @classmethod
     def of(cls, measurements: Sequence[Measurement], blocks: Blocks) -> Self:
-        """
-        Lay out what was released.
-
-        Parameters
-        ----------
-        measurements
-            What was released, of tables and parities.
-        blocks
-            Columns that are moved together.
-
-        Raises
-        ------
-        ValueError
-            Noise whose density cannot be evaluated, or too many parities.
-        """
+        """Lay out what was released."""
         at = {c: (b, k) for b, columns in enumerate(blocks.columns) for k, c in enumerate(columns)}
         tables, values, densities = list[dict[int, Integers]](), list[Integers](), list[Density]()
         parities, common = list[tuple[Parity, int, Density]](), list[tuple[int, int]]()
@@ -135,18 +121,6 @@ def density(noise: Noise, order: int = 1) -> Density:
 
     That one has no density in closed form. Each of its entries adds up many products, and no two of them are
     correlated: normal numbers of the same variances stand for them.
-
-    Parameters
-    ----------
-    noise
-        Of released numbers.
-    order
-        How many columns the parity has that the number is of; for Wishart noise alone.
-
-    Raises
-    ------
-    ValueError
-        It cannot be evaluated.
     """
     if isinstance(noise, Geometric):
         return Density(ABSOLUTE, float(noise.rate))

@@ -112,22 +112,6 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     ``EVENT``, ``EVENT | CONDITION`` (or ``where``), ``mean(COLUMN)`` and ``count(EVENT)`` with a condition or
     without, and differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and,
     inside parentheses, ``|`` (or); ``COLUMN in (A, B)`` stands for several categories.
-
-    Parameters
-    ----------
-    text
-        The question.
-    domain
-        Whose columns it may name.
-    ranges
-        Of columns of numbers, by name: between which numbers each bin lies. Others have no mean.
-
-    Raises
-    ------
-    OtherKind
-        Measurements do not answer it.
-    TypeError, ValueError
-        It is no question, names what is not there, or asks what nobody can meet: says what would do.
     """
     if not isinstance(text, str):
         raise TypeError(f"a question must be text, not {type(text).__name__}")

@@ -61,21 +61,7 @@ class _Table:
 
 # Proof: docs/proofs/certificate.md, "Each measured table".
 def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: int) -> tuple[TableBound, ...]:
-    """
-    Return a bound for each measured table; all of them hold together with probability 1 - beta or more.
-
-    Parameters
-    ----------
-    measurements
-        What was released.
-    rows
-        The synthetic table, however it was made of released numbers.
-    beta
-        Shared evenly among so many tables, and in each among its possible cells, and where n is private the
-        number of rows.
-    most
-        How many tables could have been measured; known beforehand, unlike the number of those that were.
-    """
+    """Return a bound for each measured table; all of them hold together with probability 1 - beta or more."""
     tables = _tables(measurements)
     if not tables or rows.n == 0:
         return ()

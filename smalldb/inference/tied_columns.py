@@ -34,14 +34,7 @@ class Blocks:
     # Proof: docs/proofs/imputation.md, lemma 3.
     @classmethod
     def of(cls, domain: Domain) -> Self:
-        """
-        Return the blocks of a domain; a column that no rule looks at is a block of its own.
-
-        Raises
-        ------
-        ValueError
-            A block has too many cells.
-        """
+        """Return the blocks of a domain; a column that no rule looks at is a block of its own."""
         tied = {part.columns: part.rules for part in Parts.of(domain.rules, domain.sizes).of_column.values()}
         free = set(range(len(domain.sizes))).difference(*tied)
         columns = tuple(sorted([*tied, *((column,) for column in free)]))

@@ -36,20 +36,7 @@ def hashed(first: np.uint64, second: np.uint64) -> np.uint64:
 
 @inlined
 def pack(counts: Integers, first: int, cells: int) -> tuple[np.uint64, np.uint64]:
-    """Return counts from a cell on, at most 255 each, in two words, 8 bits a cell.
-
-    Parameters
-    ----------
-    counts
-        Of the cells, shape (at least `cells`,), 0 to 255 each.
-    first, cells
-        The first cell that is packed, and the one after the last; the bits of others are 0.
-
-    Returns
-    -------
-    lower, upper
-        Cells 0 to 7, and 8 to 15: the first is in the lowest bits.
-    """
+    """Return counts from a cell on, at most 255 each, in two words, 8 bits a cell."""
     lower = upper = np.uint64(0)
     for x in range(first, cells):
         if x < 8:
@@ -61,15 +48,7 @@ def pack(counts: Integers, first: int, cells: int) -> tuple[np.uint64, np.uint64
 
 @inlined
 def unpack(first: np.uint64, second: np.uint64, h: Integers) -> None:
-    """Write the cells of a packed state.
-
-    Parameters
-    ----------
-    first, second
-        The two words of `pack`: cells 0 to 7, and 8 to 15.
-    h
-        Shape (16,), written.
-    """
+    """Write the cells of a packed state."""
     for x in range(8):
         h[x] = np.int64(first & CELL_MASK)
         h[8 + x] = np.int64(second & CELL_MASK)
@@ -82,15 +61,6 @@ def first_above(sums: npt.NDArray[Any], first: np.uint64, last: np.uint64, posit
     """Return the index of the first running sum above `position`; the caller makes sure that there is one.
 
     Indices are unsigned: Numba checks a signed one for being negative.
-
-    Parameters
-    ----------
-    sums
-        Running sums, ascending.
-    first, last
-        The index of the first that is looked at, and the one after the last.
-    position
-        Of the type of the sums.
     """
     left = last - first
     while left > ONE:  # without a branch in it that the processor would have to guess

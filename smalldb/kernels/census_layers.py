@@ -18,15 +18,7 @@ DIGIT_MASK = np.uint64(2047)
 
 @inlined
 def add_row(totals: Words, i: int, terms: Words, j: int) -> None:
-    """Add the number in row ``j`` of ``terms`` to the one in row ``i`` of ``totals``.
-
-    Parameters
-    ----------
-    totals, i
-        Numbers in rows of limbs, and the row that is written.
-    terms, j
-        Numbers of as many limbs, and the row that is added.
-    """
+    """Add the number in row ``j`` of ``terms`` to the one in row ``i`` of ``totals``."""
     carry = ZERO
     for limb in range(totals.shape[1]):
         term = terms[j, limb]
@@ -38,13 +30,7 @@ def add_row(totals: Words, i: int, terms: Words, j: int) -> None:
 
 @kernel
 def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> tuple[Words, Words]:
-    """Return the union of two layers; counts add up.
-
-    Parameters
-    ----------
-    keys, counts, more_keys, more_counts
-        Two layers of as many words and limbs.
-    """
+    """Return the union of two layers; counts add up."""
     words, limbs = keys.shape[1], counts.shape[1]
     size, more = len(keys), len(more_keys)
     merged = np.empty((size + more, words), np.uint64)
@@ -85,19 +71,7 @@ def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> t
 def add_multiple(
     keys: Words, counts: Words, part_keys: Words, part_counts: Words, delta: Words, factor: Words
 ) -> None:
-    """Add ``factor`` times the counts of a layer, keys raised by ``delta``, to a layer that holds its keys.
-
-    Parameters
-    ----------
-    keys, counts
-        The layer that is added to; `counts` is written.
-    part_keys, part_counts
-        The layer that is added: each of its keys, once raised, is a key of the other one.
-    delta
-        What its keys are raised by, shape (words,).
-    factor
-        Digits of 32 bits, least significant first.
-    """
+    """Add ``factor`` times the counts of a layer, keys raised by ``delta``, to a layer that holds its keys."""
     words, digits = keys.shape[1], 2 * counts.shape[1]
     product = np.empty(digits, np.uint64)
     position = 0

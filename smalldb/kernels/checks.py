@@ -64,24 +64,7 @@ class Checks(NamedTuple):
 
 @inlined
 def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int:
-    """Return the answer of query j on the columns.
-
-    Parameters
-    ----------
-    queries
-        Of which one is answered.
-    j
-        Its number.
-    columns
-        The rows' columns by attribute: words of m bits, shape (d,).
-    everyone
-        The m low bits.
-
-    Returns
-    -------
-    int
-        The sum of the query over the m rows, times the common denominator.
-    """
+    """Return the answer of query j on the columns."""
     first, last = queries.position_start[j], queries.position_start[j + 1]
     if queries.kinds[j] == CONJUNCTION:
         chosen = everyone
@@ -108,13 +91,7 @@ def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int
 
 @kernel
 def answers_of(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
-    """Return all answers, shape (k,).
-
-    Parameters
-    ----------
-    queries, columns, everyone
-        As for `answer`.
-    """
+    """Return all answers, shape (k,)."""
     found = np.empty(len(queries.kinds), np.int64)
     for j in range(len(found)):
         found[j] = answer(queries, j, columns, everyone)

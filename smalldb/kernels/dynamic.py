@@ -92,20 +92,6 @@ def plan_step(
     Fields open and close when a cell is done. The ranks of a query fall to the best one and then rise, so
     those of an interval of answers lie between the best, if it is inside, or else the smaller end, and the
     larger end.
-
-    Parameters
-    ----------
-    program
-        The queries and their fields.
-    cell
-        Its position in the processing order; -1: before the first.
-    done
-        Whether no more rows come into the cell.
-    used, left
-        Rows in the cells so far, and still to come: m together.
-    least, most
-        Shape (k,): between what the weights of the cells lie that may take the rows still to come: of those
-        after `cell` once it is `done`, else of that one too.
     """
     ranks, offsets = program.ranks, program.offsets
     fields = np.zeros((len(program.best), 5), np.uint64)
@@ -185,17 +171,7 @@ def standardise(keys: Words, step: Step) -> None:
 
 @kernel
 def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words, Words]:
-    """Return the layer with its keys raised by ``delta``, in standard form and equal ones joined.
-
-    Parameters
-    ----------
-    keys, counts
-        A layer; it is not changed.
-    delta
-        What keys are raised by, shape (words,).
-    step
-        How keys of this number of rows change.
-    """
+    """Return the layer with its keys raised by ``delta``, in standard form and equal ones joined."""
     standard = raised(keys, np.arange(len(keys)), delta)
     standardise(standard, step)
     return join(standard, counts)
@@ -203,17 +179,7 @@ def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words,
 
 @kernel
 def raised(keys: Words, positions: Integers, delta: Words) -> Words:
-    """Return the keys at some positions, raised by ``delta``.
-
-    Parameters
-    ----------
-    keys
-        Of a layer.
-    positions
-        Of those that are taken.
-    delta
-        Shape (words,).
-    """
+    """Return the keys at some positions, raised by ``delta``."""
     copy = taken(keys, positions)
     for i in range(len(copy)):
         for word in range(len(delta)):
@@ -223,19 +189,7 @@ def raised(keys: Words, positions: Integers, delta: Words) -> Words:
 
 @kernel
 def predecessors(keys: Words, delta: Words, target: Words, step: Step) -> Integers:
-    """Return the positions of the keys that become ``target`` once raised by ``delta`` and settled.
-
-    Parameters
-    ----------
-    keys
-        Of a layer before the cell.
-    delta
-        What the rows in the cell add to a key, shape (words,).
-    target
-        A key of the settled layer, shape (words,).
-    step
-        How keys of that number of rows change.
-    """
+    """Return the positions of the keys that become ``target`` once raised by ``delta`` and settled."""
     rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE
     positions = np.empty(len(keys), np.int64)
     size = 0

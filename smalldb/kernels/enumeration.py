@@ -77,20 +77,7 @@ def fill(
     ranks: Ranks,
     table: Ranks,
 ) -> None:
-    """Write the table rows: the rank of each live query for each way to spread the rows over the tail.
-
-    Parameters
-    ----------
-    tail
-        Shape (T, n): the weights of the live queries on the tail.
-    lows, highs
-        Shape (m + 1, n): between which positions each live query is when the tail begins, by the rows left;
-        `highs` below `lows`: so many rows are never left.
-    ways, starts, ranks
-        As in `Walk`.
-    table
-        As in `Walk`, written.
-    """
+    """Write the table rows: the rank of each live query for each way to spread the rows over the tail."""
     last, live = len(tail) - 1, tail.shape[1]
     counts = np.empty(len(tail), np.int64)
     sums = np.empty(live, np.int64)
@@ -126,19 +113,7 @@ def fill(
 # A call that takes the tuple counts references to each of its arrays, hence the inlining.
 @inlined
 def put(walk: Walk, cell: int, rows: int, counts: Integers, positions: Integers) -> None:
-    """Put rows into a head cell (or take them out).
-
-    Parameters
-    ----------
-    walk
-        What is walked.
-    cell
-        A cell of the head.
-    rows
-        How many more; below 0: they are taken out.
-    counts, positions
-        Shape (D,): the rows of each head cell; shape (k,): where each query stands in the ranks. Written.
-    """
+    """Put rows into a head cell (or take them out)."""
     counts[cell] += rows
     for t in range(walk.touch_starts[cell], walk.touch_starts[cell + 1]):
         positions[walk.touch_queries[t]] += rows * walk.touch_weights[t]
@@ -148,18 +123,7 @@ def put(walk: Walk, cell: int, rows: int, counts: Integers, positions: Integers)
 def settle(
     walk: Walk, cell: int, counts: Integers, positions: Integers, left: Integers, tops: Integers
 ) -> None:
-    """Update the rows left and the running maximum before each cell, from a head cell on.
-
-    Parameters
-    ----------
-    walk, counts, positions
-        As for `put`; they are read.
-    cell
-        The first head cell whose rows have changed.
-    left, tops
-        Shape (D + 1,), written: before each cell, and before the tail, the rows left, and the largest rank of
-        the queries that are settled.
-    """
+    """Update the rows left and the running maximum before each cell, from a head cell on."""
     for i in range(cell, len(counts)):
         rows = left[i] - counts[i]
         top = tops[i]
@@ -172,15 +136,7 @@ def settle(
 
 @inlined
 def advance(walk: Walk, counts: Integers, positions: Integers, left: Integers, tops: Integers) -> None:
-    """Move to the next leaf, which must exist.
-
-    Parameters
-    ----------
-    walk
-        What is walked.
-    counts, positions, left, tops
-        As for `settle`: those of one leaf, and then of the next. Written.
-    """
+    """Move to the next leaf, which must exist."""
     cell = len(counts) - 1
     while counts[cell] == 0:
         cell -= 1
@@ -192,21 +148,7 @@ def advance(walk: Walk, counts: Integers, positions: Integers, left: Integers, t
 
 @inlined
 def score(walk: Walk, positions: Integers, rows: int, top: int, out: Ranks) -> None:
-    """Write the ranks of a leaf's candidates, given at least one live query.
-
-    Parameters
-    ----------
-    walk
-        What is walked.
-    positions
-        Where each query stands in the ranks when the tail begins, shape (k,).
-    rows
-        How many are left for the tail.
-    top
-        The largest rank of the queries that are settled.
-    out
-        Shape (at least ``ways[rows]``,), written: a rank for each way to spread the rows over the tail.
-    """
+    """Write the ranks of a leaf's candidates, given at least one live query."""
     ways = walk.ways[rows]
     least = out.dtype.type(top)
     for p in range(ways):
@@ -230,24 +172,6 @@ def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: I
     """Walk the leaves of ``goal`` candidates from the leaf with the counts ``head`` on.
 
     All candidates are counted by rank; or the walk stops at one of a rank that is looked for.
-
-    Parameters
-    ----------
-    walk
-        What is walked.
-    head
-        The rows of each head cell of the first leaf, shape (D,).
-    goal
-        How many candidates, those of whole leaves.
-    rank, index
-        A rank and a position among its candidates, from 0; a rank below 0: all are counted.
-    banks
-        Shape (1 or 4, levels), written: counts by rank, which the caller adds up.
-
-    Returns
-    -------
-    int
-        The candidates passed: `goal`, or those before the one that was looked for.
     """
     counts = np.zeros(len(head), np.int64)
     positions = walk.origins.copy()

@@ -135,13 +135,6 @@ def gammas(shapes: Floats, state: Words) -> Floats:
 
     Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Shapes below 1 are drawn
     one higher, times the power 1 / shape of a uniform number.
-
-    Parameters
-    ----------
-    shapes
-        Above 0.
-    state
-        Of the stream of random numbers, shape (1,); written.
     """
     found = np.empty(len(shapes))
     for i in range(len(shapes)):
@@ -164,22 +157,7 @@ def gammas(shapes: Floats, state: Words) -> Floats:
 
 @kernel
 def cell(rows: npt.NDArray[np.int16], row: int, table: int, counted: Counted) -> int:
-    """Return the cell of a row in a table.
-
-    Parameters
-    ----------
-    rows
-        Categories, shape (rows, B).
-    row, table
-        Their numbers.
-    counted
-        The tables.
-
-    Returns
-    -------
-    int
-        A position in ``counted.beyond``.
-    """
+    """Return the cell of a row in a table."""
     found = int(counted.origins[table])
     for m in range(counted.first_member[table], counted.first_member[table + 1]):
         found += int(counted.codes[counted.member_codes[m] + rows[row, counted.members[m]]])
@@ -188,17 +166,7 @@ def cell(rows: npt.NDArray[np.int16], row: int, table: int, counted: Counted) ->
 
 @kernel
 def count_rows(rows: npt.NDArray[np.int16], starts: Integers, counted: Counted, signed: Signed) -> None:
-    """Add the rows to the deviations of tables and parities.
-
-    Parameters
-    ----------
-    rows
-        Categories, shape (rows, B).
-    starts
-        As in `Cliques`: where the categories of each column begin.
-    counted, signed
-        Their `beyond` is written.
-    """
+    """Add the rows to the deviations of tables and parities."""
     words = signed.masks.shape[1]
     has = np.zeros(words, np.uint64)
     for row in range(len(rows)):
@@ -231,17 +199,6 @@ def sweep(
     A category is drawn from the column's distribution given the others, and is taken with the ratio of the
     likelihoods of the noise: a Metropolis step of the distribution of the rows given the noisy counts and
     the model.
-
-    Parameters
-    ----------
-    rows
-        Categories, shape (rows, B); written.
-    state
-        Of the stream of random numbers, shape (1,); written.
-    cliques
-        The model of the columns.
-    counted, signed
-        The noisy counts; deviations are written.
     """
     columns, words = rows.shape[1], signed.masks.shape[1]
     most_categories = 0

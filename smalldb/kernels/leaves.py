@@ -58,24 +58,7 @@ def columns_for(forms: int) -> Columns:
 # Proof: docs/proofs/rejection.md, lemma 10.
 @kernel
 def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: Floats) -> int:
-    """Count the columns of a state by the values of the leaf's forms: a factor 1 + z for each row.
-
-    Parameters
-    ----------
-    nodes, leaf
-        The nodes, and the number of one whose forms are of zeros and ones.
-    h
-        The state: rows in each cell of the parents, shape (`MOST_CELLS`,).
-    space
-        Up to which value each form is counted; scratch space is written.
-    counts
-        Shape (at least all positions,), written: the number of columns at each position, exact as floats.
-
-    Returns
-    -------
-    int
-        The cost.
-    """
+    """Count the columns of a state by the values of the leaf's forms: a factor 1 + z for each row."""
     size, stride, extent, top, at = space
     rows, first_row, cost = len(size), nodes.row_start[leaf], 0
     counts[: stride[rows]] = 0.0
@@ -123,24 +106,7 @@ def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: 
 def add_within(
     counts: Floats, space: Columns, lows: Integers, highs: Integers, levels: Integers, value: Floats
 ) -> int:
-    """Add the columns whose forms have values within these to `value`, at the largest of their levels.
-
-    Parameters
-    ----------
-    counts, space
-        From `count_columns`.
-    lows, highs
-        Shape (forms,): the first and last value of each form.
-    levels
-        Shape (forms, at least highs - lows + 1): the level of each value of each form, from `lows` on.
-    value
-        Shape (levels,), written: columns are added to it.
-
-    Returns
-    -------
-    int
-        The cost.
-    """
+    """Add the columns whose forms have values within these to `value`, at the largest of their levels."""
     rows, at, cost = len(lows), space.at, 0
     for r in range(rows):
         at[r] = lows[r]
@@ -180,29 +146,6 @@ def weigh_leaves(
 
     The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted
     once, by the values of the forms, and each leaf adds up those that its boxes hold.
-
-    Parameters
-    ----------
-    nodes
-        With the boxes of the last threshold.
-    leaves
-        Numbers of nodes that have the same parents and forms.
-    states
-        Those of the first of them are looked at.
-    thresholds
-        Ascending.
-    values, first
-        As for `weigh_states`; written.
-    budget
-        The cost at which the count is given up.
-    begin, step
-        The first state looked at, counted from 0, and how far it is to the next: so that several threads can
-        share the states.
-
-    Returns
-    -------
-    int
-        The cost; -1: some state needs more than `MOST_POSITIONS` positions.
     """
     own, last = leaves[0], len(thresholds)
     rows = nodes.row_start[own + 1] - nodes.row_start[own]
@@ -256,17 +199,7 @@ def weigh_leaves(
 
 @inlined
 def values_within(nodes: Nodes, row: int, leaf: int, h: Integers) -> tuple[np.int64, np.int64]:
-    """Return the first and last value of a form of zeros and ones that its boxes hold at a state.
-
-    Parameters
-    ----------
-    nodes, row
-        The nodes, and a row of their forms.
-    leaf
-        The node that the form is of.
-    h
-        The state: rows in each cell of the parents.
-    """
+    """Return the first and last value of a form of zeros and ones that its boxes hold at a state."""
     high = np.int64(0)
     for x in range(nodes.cells[leaf]):
         high += nodes.forms[row, x] * h[x]
@@ -275,24 +208,7 @@ def values_within(nodes: Nodes, row: int, leaf: int, h: Integers) -> tuple[np.in
 
 @inlined
 def gap_of(nodes: Nodes, row: int, cells: int, h: Integers, value: int) -> np.int64:
-    """Return the largest gap of the boxes of a form at a state, where it has this value.
-
-    Parameters
-    ----------
-    nodes, row
-        The nodes, and a row of their forms.
-    cells
-        How many cells the node has.
-    h
-        The state: rows in each cell of the parents.
-    value
-        Of the form.
-
-    Returns
-    -------
-    int
-        The largest of abs(m b - n answer) over the queries of the boxes.
-    """
+    """Return the largest gap of the boxes of a form at a state, where it has this value."""
     gap = np.int64(0)
     for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
         answer = nodes.scales[box] * value
@@ -305,23 +221,7 @@ def gap_of(nodes: Nodes, row: int, cells: int, h: Integers, value: int) -> np.in
 # Proof: docs/proofs/rejection.md, lemma 10.
 @kernel
 def among(nodes: Nodes, i: int, scan: Scan, position: np.int64) -> tuple[np.int64, np.int64]:
-    """
-    Go to the way of a leaf that holds a position among all columns: write ``scan.u``.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of the leaf.
-    scan
-        With the state ``scan.h``; written.
-    position
-        From 0; `WHOLE`: all ways are counted.
-
-    Returns
-    -------
-    total, within
-        The columns of the ways visited, and the position within its way; -1 where there are not so many.
-    """
+    """Go to the way of a leaf that holds a position among all columns: write ``scan.u``."""
     total = np.int64(0)
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
@@ -339,15 +239,7 @@ def among(nodes: Nodes, i: int, scan: Scan, position: np.int64) -> tuple[np.int6
 # Proof: docs/proofs/rejection.md, lemma 10.
 @kernel
 def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
-    """Return how many columns all boxes of a leaf hold at the state ``scan.h``, exactly.
-
-    Parameters
-    ----------
-    nodes, leaf
-        The nodes, and the number of one.
-    scan
-        With the state ``scan.h``; all else is written.
-    """
+    """Return how many columns all boxes of a leaf hold at the state ``scan.h``, exactly."""
     first_row, rows = nodes.row_start[leaf], nodes.row_start[leaf + 1] - nodes.row_start[leaf]
     plain = rows > 0
     for row in range(first_row, first_row + rows):
@@ -371,17 +263,7 @@ def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
 
 @kernel
 def fitting_each(nodes: Nodes, first: int, h: Integers) -> Integers:
-    """Return what `fitting` does for each node from `first` on, at one state of all.
-
-    Parameters
-    ----------
-    nodes
-        Of several trees, one after the other.
-    first
-        The number of the first node.
-    h
-        The state, shape (up to `MOST_CELLS`,).
-    """
+    """Return what `fitting` does for each node from `first` on, at one state of all."""
     scan = scan_for(nodes)
     for x in range(len(h)):
         scan.h[x] = h[x]

@@ -56,17 +56,7 @@ class Cut(NamedTuple):
 
 @kernel
 def patterns(rows: Rows, starts: Integers, codes: Integers) -> Integers:
-    """Return the pattern of each row: what its categories add up to.
-
-    Parameters
-    ----------
-    rows
-        Categories, shape (rows, C).
-    starts
-        Where the categories of each column begin, and their number.
-    codes
-        What each category of each column adds.
-    """
+    """Return the pattern of each row: what its categories add up to."""
     found = np.zeros(len(rows), np.int64)
     for c in range(rows.shape[1]):
         own = codes[starts[c] : starts[c + 1]]
@@ -78,15 +68,7 @@ def patterns(rows: Rows, starts: Integers, codes: Integers) -> Integers:
 
 @kernel
 def matching(first: Integers, second: Integers, sizes: tuple[int, int]) -> Integers:
-    """Return how many rows have each pair of patterns, shape `sizes`.
-
-    Parameters
-    ----------
-    first, second
-        The pattern of each part of each row, shape (rows,).
-    sizes
-        How many patterns each part has.
-    """
+    """Return how many rows have each pair of patterns, shape `sizes`."""
     found = np.zeros(sizes, np.int64)
     for i in range(len(first)):
         found[first[i], second[i]] += 1
@@ -119,19 +101,6 @@ def move(
 
     A Metropolis step of the distribution of the matching given the noisy counts: k rows of the patterns
     (a, b) and k of (c, d) exchange their second parts; or k rows of (a, b) become (c, b).
-
-    Parameters
-    ----------
-    matched
-        Rows of each pair of patterns; written, as are the deviations of `counted` and `signed`.
-    state
-        Of the stream of random numbers, shape (1,); written.
-    steps
-        How many moves are tried.
-    cut
-        The two parts of the columns.
-    counted, signed
-        The noisy counts; deviations are written.
     """
     firsts, seconds = sums_of(matched)
     some, others = np.flatnonzero(firsts), np.flatnonzero(seconds)
@@ -237,22 +206,7 @@ def below(count: int, state: Words) -> int:
 # Proof: docs/proofs/imputation.md, lemma 4.
 @kernel
 def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: Integers, cut: Cut) -> None:
-    """
-    Match the parts of rows anew, uniformly among all ways that have so many rows of each pair of patterns.
-
-    Parameters
-    ----------
-    rows
-        Categories, shape (rows, C); written.
-    state
-        Of the stream of random numbers, shape (1,); written.
-    matched
-        How many rows are to have each pair of patterns.
-    first, second
-        The patterns that the rows had.
-    cut
-        The two parts of the columns.
-    """
+    """Match the parts of rows anew, uniformly among all ways that have so many rows of each pair of patterns."""
     left, (_, rest) = matched.copy(), sums_of(matched)
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets
     for i in range(len(rows)):

@@ -138,19 +138,7 @@ def scan_for(nodes: Nodes) -> Scan:
 def within_boxes(
     nodes: Nodes, row: int, cells: int, h: Integers, low: np.int64, high: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """Return what the boxes of a form leave of a range of its values at a state.
-
-    Parameters
-    ----------
-    nodes, row
-        The nodes, and a row of their forms.
-    cells
-        How many cells the node has.
-    h
-        The state: rows in each cell of the parents.
-    low, high
-        The range, both ends included; what is left of it may be empty.
-    """
+    """Return what the boxes of a form leave of a range of its values at a state."""
     for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
         constant = np.int64(0)
         for x in range(cells):
@@ -166,15 +154,7 @@ def within_boxes(
 
 @kernel
 def begin(nodes: Nodes, i: int, scan: Scan) -> bool:
-    """Start at the state ``scan.h`` of node i; False: some form cannot be within its bounds.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    scan
-        With the state ``scan.h``; all else is written.
-    """
+    """Start at the state ``scan.h`` of node i; False: some form cannot be within its bounds."""
     cells = nodes.cells[i]
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
     for row in range(first, last):
@@ -208,15 +188,6 @@ def advance(nodes: Nodes, i: int, scan: Scan, fresh: bool) -> bool:
     """Go to the first (`fresh`) or next choice of the cells above 0 and the range that it leaves to cell 0.
 
     The range is ``scan.u[0] .. scan.top[0]``. False: there is no further choice.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    scan
-        Begun at a state; written.
-    fresh
-        Whether to go to the first choice; else to the next.
     """
     cells = nodes.cells[i]
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
@@ -268,15 +239,7 @@ def advance(nodes: Nodes, i: int, scan: Scan, fresh: bool) -> bool:
 
 @inlined
 def columns_above(nodes: Nodes, i: int, scan: Scan) -> np.int64:
-    """Return how many choices of rows the cells above 0 leave to the present way, exactly.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    scan
-        At a way: ``scan.u``.
-    """
+    """Return how many choices of rows the cells above 0 leave to the present way, exactly."""
     columns = np.int64(1)
     for x in range(1, nodes.cells[i]):
         columns *= BINOMIALS[scan.h[x], scan.u[x]]

@@ -19,19 +19,6 @@ def count_pairs(
 
     The cell of group g of the first column and group h of the second is at ``origin + g stride + h``. Cost:
     rows times pairs.
-
-    Parameters
-    ----------
-    groups
-        Of each column and row, shape (C, rows).
-    counts
-        How often each row is there, shape (rows,).
-    pairs
-        Columns, shape (pairs, 2).
-    origins, strides
-        Of each pair, shape (pairs,).
-    cells
-        Of all tables; written.
     """
     for t in range(len(pairs)):
         first, second = groups[pairs[t, 0]], groups[pairs[t, 1]]

@@ -9,15 +9,7 @@ from smalldb.kernels.imputing import uniform
 
 @kernel
 def draw_subset(count: int, most: int, state: Words) -> Integers:
-    """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm).
-
-    Parameters
-    ----------
-    count, most
-        How many, from 0 to `most`.
-    state
-        Of the stream of random numbers, shape (1,); written.
-    """
+    """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm)."""
     found = np.zeros(count, np.int64)
     for i in range(count):
         last = most - count + 1 + i
@@ -36,22 +28,7 @@ def draw_subset(count: int, most: int, state: Words) -> Integers:
 
 @kernel
 def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats:
-    """
-    Draw a point for each pair of radii: `smalldb.noise.column_polytope.draw_point`, by pseudo-random numbers.
-
-    Parameters
-    ----------
-    size
-        Of the column.
-    up, down
-        By how much counts go up and down at most, shape (draws,).
-    state
-        Of the stream of random numbers, shape (1,); written.
-
-    Returns
-    -------
-    Shape (draws, size).
-    """
+    """Draw a point for each pair of radii: `smalldb.noise.column_polytope.draw_point`, by pseudo-random numbers."""
     free = size - 1
     found = np.zeros((len(up), size))
     odds = np.empty(size)

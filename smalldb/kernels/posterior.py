@@ -23,17 +23,6 @@ def posterior(
     infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,). Cost: some
     80 / rate steps a cell, up to four times that where decay is above 1, and up to `observed` where decay is
     so small that the noise is as likely to be that large.
-
-    Parameters
-    ----------
-    observed
-        Released counts, int64.
-    log_decays
-        Of each count, the logarithm of the decay of its prior.
-    shape, rate
-        Of the negative binomial prior, and of the noise; above 0.
-    means, variances
-        Written.
     """
     total = 0.0
     reach = int(REACH / rate) + 1

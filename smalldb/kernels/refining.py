@@ -17,19 +17,6 @@ def refine(
     Of the s rows that agree in context and coarse group, one gets the fine group at each of the shares
     (i + offset) / s of their weights, i from 0 to s - 1, in an order that the words make uniformly random.
     Where all weights are 0, every row gets the last.
-
-    Parameters
-    ----------
-    context, group
-        Of each row, int32, shape (rows,); `group` is written.
-    table
-        Weights at least 0, shape (contexts, fine groups).
-    starts
-        The first fine group of each coarse one, and at the end their number.
-    words
-        Random, shape (rows,): for the exchanges of Fisher and Yates.
-    offsets
-        From 0 to below 1, shape (contexts, coarse groups).
     """
     coarse = len(starts) - 1
     sizes = np.zeros((len(table), coarse), np.int64)

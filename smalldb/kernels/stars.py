@@ -74,15 +74,7 @@ class Star(NamedTuple):
 # Proof: docs/proofs/rejection.md, lemma 11.
 @inlined
 def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
-    """Return a column of those that a leaf's are drawn from, by its position among them.
-
-    Parameters
-    ----------
-    star, leaf
-        The star, and the number of a leaf.
-    rank
-        From 0 to below the `SIZE` of its set.
-    """
+    """Return a column of those that a leaf's are drawn from, by its position among them."""
     first, last = star.leaves[leaf, WAYS], star.leaves[leaf, WAYS_END]
     way = first_above(star.way_sums, first, last, rank)
     if way > first:
@@ -95,19 +87,7 @@ def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
 
 @inlined
 def holds(star: Star, first: np.uint64, last: np.uint64, column: np.uint64, columns: Words) -> bool:
-    """Return whether some conjunctions of a leaf are true of as many rows as they may.
-
-    Parameters
-    ----------
-    star
-        Whose conjunctions are looked at.
-    first, last
-        The first of these, and the one after the last.
-    column
-        That of the leaf.
-    columns
-        Those of the hubs and of the leaves before it, by attribute.
-    """
+    """Return whether some conjunctions of a leaf are true of as many rows as they may."""
     for c in range(first, last):
         chosen = column ^ star.conjunctions[c, OWN]
         chosen &= columns[star.conjunctions[c, OTHER]] ^ star.conjunctions[c, FLIP]
@@ -137,31 +117,6 @@ def star_trials(
 
     A trial reads its words in order: one for the state, and half a word for each column drawn. If its words
     do not reach, it is given up, and the caller must make it again from its first word.
-
-    Parameters
-    ----------
-    star
-        What is drawn from.
-    order, turn, stop
-        The trials as they are made, how many were made, and how many are to be.
-    end
-        Trials from here on are left out.
-    words
-        Uniform words.
-    start
-        The first word to use.
-    columns
-        Shape (d,), written: by attribute; rows are sorted by the cells of the hubs.
-    budget
-        Stop after this much work.
-
-    Returns
-    -------
-    status, turn, start, cost
-        `OUT_OF_WORDS`: in the midst of a trial, whose turn it is. `PAUSED`: between trials, after `budget` or
-        all trials. `SURVIVED`: the trial whose turn it is. The first word not used.
-    state
-        Of the hubs, where a trial survived.
     """
     steps, state = 0, np.uint64(0)
     while turn < stop and steps <= STEPS * budget:

@@ -52,22 +52,7 @@ class States(NamedTuple):
 def find(
     slots: Integers, start: int, mask: np.uint64, keys: Words, base: int, first: np.uint64, second: np.uint64
 ) -> tuple[np.int64, np.int64]:
-    """Return the slot of a state in a table, and the state that is found there, or `EMPTY`.
-
-    Parameters
-    ----------
-    slots, start, mask
-        Tables of states; where that of the node starts; and its length, a power of two, less 1.
-    keys, base
-        The packed states, shape (states, 2), and the first of the node.
-    first, second
-        The words of the state that is looked for.
-
-    Returns
-    -------
-    slot, state
-        The slot counted from `start`, and the state counted from `base`, or `EMPTY`.
-    """
+    """Return the slot of a state in a table, and the state that is found there, or `EMPTY`."""
     slot = hashed(first, second) & mask
     while True:
         state = slots[start + np.int64(slot)]
@@ -78,25 +63,7 @@ def find(
 
 @kernel
 def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple[Words, Integers, int]:
-    """Return the states of one child that are reachable from the states of node i, their slots, the cost.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    which
-        The child, counted among the children of i.
-    states
-        Those of i, packed, shape (states, 2).
-    budget
-        The cost at which the search is cut short.
-
-    Returns
-    -------
-    keys, slots, cost
-        The child's states, shape (states, 2); their table, as in `States`; and the ways visited, with
-        `STATE_COST` for each state: above the budget where the search was cut short.
-    """
+    """Return the states of one child that are reachable from the states of node i, their slots, the cost."""
     scan = scan_for(nodes)
     slots = np.full(64, EMPTY, np.int64)
     keys = np.empty((32, 2), np.uint64)
@@ -135,15 +102,7 @@ def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple
 
 @kernel
 def slots_for(keys: Words, length: int) -> Integers:
-    """Return the slots of these states: so many, a power of two above the number of states.
-
-    Parameters
-    ----------
-    keys
-        Packed states, shape (states, 2), all different.
-    length
-        Of the table: a power of two, above the number of states.
-    """
+    """Return the slots of these states: so many, a power of two above the number of states."""
     slots = np.full(length, EMPTY, np.int64)
     for state in range(len(keys)):
         slot, _ = find(slots, 0, np.uint64(length - 1), keys, 0, keys[state, 0], keys[state, 1])
@@ -164,24 +123,7 @@ def widened(keys: Words) -> tuple[Words, Integers]:
 # Proof: docs/proofs/rejection.md, lemma 3.
 @kernel
 def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) -> int:
-    """Write the weight of each way in the present range: binomials times the children's values.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    scan
-        At a range ``scan.u[0] .. scan.top[0]``.
-    states
-        With the values of the children's states.
-    found
-        Shape (at least the length of the range,), written.
-
-    Returns
-    -------
-    int
-        How many.
-    """
+    """Write the weight of each way in the present range: binomials times the children's values."""
     low, size = scan.u[0], scan.top[0] - scan.u[0] + 1
     for a in range(size):
         found[a] = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
@@ -207,29 +149,7 @@ def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) 
 def weigh_states(
     nodes: Nodes, i: int, states: States, thresholds: Integers, values: Floats, first: Integers, budget: int
 ) -> int:
-    """Write the values of all states of node i at each threshold, those of its children given.
-
-    Parameters
-    ----------
-    nodes
-        With the boxes of the last threshold.
-    i
-        The number of the node.
-    states
-        Its own values are not read.
-    thresholds
-        Ascending.
-    values, first
-        Of all states, shape (states, thresholds) and (states,), written: each value (0 before), and the first
-        threshold at which there is one.
-    budget
-        The cost at which the count is given up.
-
-    Returns
-    -------
-    int
-        The cost: ways visited, those with children once more for every `MANY_LEVELS` thresholds.
-    """
+    """Write the values of all states of node i at each threshold, those of its children given."""
     scan = scan_for(nodes)
     last = len(thresholds)
     first_row, last_row = nodes.row_start[i], nodes.row_start[i + 1]

@@ -21,21 +21,6 @@ def swap(
     An exchange is made where it lowers the sum over the cells of all tables of weight times (count - target)
     squared. The table of the column, at code p, and another one, at code q, has its cell at
     ``origin + p stride_p + q stride_q``. Cost: rows times tables of the column.
-
-    Parameters
-    ----------
-    rows
-        Codes, int32, shape (C, rows); written.
-    column
-        The one whose categories are exchanged.
-    others
-        Of each table of the column, its other column.
-    origins, strides
-        Shapes (tables,) and (tables, 2): where its cells are.
-    beyond, weights
-        Of all cells: counts less targets, written; and weights, at least 0.
-    partners
-        Of each row, the one that it may exchange with, shape (rows,).
     """
     count = rows.shape[1]
     mine, made = rows[column], 0

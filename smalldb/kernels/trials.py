@@ -64,17 +64,7 @@ class Leaves(NamedTuple):
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def usable(words: Words, here: int, modulus: np.uint64) -> int:
-    """Return the position of the next word whose residue is uniform, or the end.
-
-    Parameters
-    ----------
-    words
-        Uniform words of 64 bits.
-    here
-        The position of the first that may be taken.
-    modulus
-        The residues that are wanted, at least 1.
-    """
+    """Return the position of the next word whose residue is uniform, or the end."""
     if here < len(words) and words[here] < modulus:
         excess = (~modulus + ONE) % modulus  # 2^64 modulo the modulus: as many words are refused
         while here < len(words) and words[here] < excess:
@@ -85,22 +75,7 @@ def usable(words: Words, here: int, modulus: np.uint64) -> int:
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
-    """Return the subset at a position among those of `taken` of the `size` given rows.
-
-    Parameters
-    ----------
-    rank
-        From 0 to below the binomial of `size` and `taken`.
-    rows
-        A word with `size` bits set.
-    size, taken
-        How many rows there are, and how many are taken.
-
-    Returns
-    -------
-    int
-        A word with `taken` of these bits set.
-    """
+    """Return the subset at a position among those of `taken` of the `size` given rows."""
     chosen = np.uint64(0)
     if size <= FEW:
         positions = SUBSETS[size, taken, rank]
@@ -126,21 +101,7 @@ def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> 
 def split(
     parents: Integers, i: int, cells: int, columns: Words, everyone: np.uint64, masks: Words, h: Integers
 ) -> tuple[np.uint64, np.uint64]:
-    """Write the rows of each cell of a node, and how many; return the packed state.
-
-    Parameters
-    ----------
-    parents, i
-        As in `Nodes`, and the number of the node.
-    cells
-        How many it has: 2^(number of parents).
-    columns
-        By attribute: those of the parents are read.
-    everyone
-        The m low bits.
-    masks, h
-        Shape (at least `cells`,), written: the rows of each cell as bits, and how many they are.
-    """
+    """Write the rows of each cell of a node, and how many; return the packed state."""
     masks[0] = everyone
     bit = 1
     for q in range(MOST_PARENTS):
@@ -159,19 +120,7 @@ def split(
 # Proof: docs/proofs/rejection.md, lemma 7.
 @inlined
 def spread(masks: Words, h: Integers, u: Integers, cells: int, rank: np.uint64) -> np.uint64:
-    """Return the column at a position among those with u ones among the h rows of each cell.
-
-    Parameters
-    ----------
-    masks, h
-        The rows of each cell as bits, and how many they are.
-    u
-        How many ones each cell is to have.
-    cells
-        How many there are.
-    rank
-        From 0 to below the product of the binomials.
-    """
+    """Return the column at a position among those with u ones among the h rows of each cell."""
     column = np.uint64(0)
     for x in range(cells):
         if u[x] == h[x]:
@@ -212,44 +161,6 @@ def tree_trials(
     `ONE_WORD` columns have this u: then one or more further words say which. If its words do not reach, it is
     given up, and the caller must make it again from its first word: which words a trial has read depends on
     them.
-
-    Parameters
-    ----------
-    nodes, states
-        All layers, one after the other, and the states that are reached.
-    queries, checks
-        What is looked up after each column, and between which bounds it must be.
-    tables
-        Of the ways of states, which are filled as states are met; written.
-    leaves
-        How columns of broad leaves are drawn.
-    last
-        The layer that proposes every candidate alike; those before have as many nodes as there are
-        attributes, and what is beyond proposes nothing.
-    layers
-        Of each trial.
-    order, turn
-        The trials as they are made, and how many were made.
-    end
-        Trials from here on are left out.
-    words
-        Uniform words.
-    start
-        The first word to use.
-    everyone
-        The m low bits.
-    columns, shares, ways
-        Shape (d,), written: the columns by attribute; by node of the layer, the share of u out of 2^63 and
-        the number of columns that have this u.
-    budget
-        Stop after this much work.
-
-    Returns
-    -------
-    status, turn, start, cost
-        `OUT_OF_WORDS`: in the midst of a trial, whose turn it is. `PAUSED`: between trials, after `budget` or
-        all trials. `SURVIVED`: the trial whose turn it is. `IMPOSSIBLE`: a state that was not counted, or
-        shares beyond 2^63, so a proof or its code is wrong. The first word not used.
     """
     d = len(columns)
     scan = scan_for(nodes)

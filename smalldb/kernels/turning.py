@@ -23,22 +23,6 @@ def turn(
     `threshold` times the most that any row could. Of the signs of one column at most one is -1: that one is
     turned, or another one, or both, whichever lowers the sum most. Pulls are rounded to 21 bits of twice the
     largest, so that sums are exact. Cost: rows times the square of the signs.
-
-    Parameters
-    ----------
-    signs
-        Shape (rows, C), 1 or -1, C at most 512; written. Sign 0 is 1 and stays.
-    beyond
-        Shape (C, C), symmetric, 0 on the diagonal: sums over the rows of products of two signs, less what
-        they are to be; written.
-    weights
-        Of the same shape, symmetric, at least 0, and 0 on the diagonal and for two signs of one column.
-    threshold
-        From 0 to 1.
-    first
-        The row that is looked at first; 0 to rows - 1.
-    starts
-        The first sign of each column, ascending from 1, and C.
     """
     rows, columns = signs.shape
     widest = 0

@@ -46,13 +46,6 @@ def share_of(weight: float, value: float, columns: float) -> np.int64:
 
     If a way has few columns, each of them gets the same whole number: the integer that chose the way also
     says which column it is.
-
-    Parameters
-    ----------
-    weight, value
-        Of the way and of the state: their quotient is the way's share.
-    columns
-        How many the way has, at least 1.
     """
     part = weight / value * SHARE  # may underflow
     if columns > ONE_WORD:
@@ -62,17 +55,7 @@ def share_of(weight: float, value: float, columns: float) -> np.int64:
 
 @kernel
 def share_tables(states: States, drawn: Booleans, room: int) -> ShareTables:
-    """Return tables with room for so many entries, none of them used, for the nodes that are `drawn`.
-
-    Parameters
-    ----------
-    states
-        All states.
-    drawn
-        Shape (nodes,).
-    room
-        How many entries.
-    """
+    """Return tables with room for so many entries, none of them used, for the nodes that are `drawn`."""
     slots = np.zeros((len(states.slots), 4), np.uint64)
     for i in np.flatnonzero(drawn):
         for slot in range(states.slot_start[i], states.slot_start[i + 1]):
@@ -85,17 +68,7 @@ def share_tables(states: States, drawn: Booleans, room: int) -> ShareTables:
 
 @inlined
 def slot_of(slots: Words, start: int, mask: np.uint64, first: np.uint64, second: np.uint64) -> np.int64:
-    """Return the row of a state in the slots of `ShareTables`, from `start` on; -1: there is none.
-
-    Parameters
-    ----------
-    slots
-        Of `ShareTables`.
-    start, mask
-        Where the table of the node starts; and its length, a power of two, less 1.
-    first, second
-        The words of the state.
-    """
+    """Return the row of a state in the slots of `ShareTables`, from `start` on; -1: there is none."""
     slot = hashed(first, second) & mask
     while True:
         here = np.uint64(start) + slot
@@ -111,23 +84,7 @@ def slot_of(slots: Words, start: int, mask: np.uint64, first: np.uint64, second:
 def tabulate(
     nodes: Nodes, i: int, slot: np.int64, states: States, scan: Scan, found: Floats, tables: ShareTables
 ) -> int:
-    """Write the table of a slot's state, if there is room; return the ways visited; -1: shares pass 2^63.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of one.
-    slot
-        The row of the state in the slots of `tables`.
-    states
-        With the values of the children's states.
-    scan
-        With the state ``scan.h``; written.
-    found
-        Scratch space, shape (`MOST_ROWS` + 1,).
-    tables
-        Written.
-    """
+    """Write the table of a slot's state, if there is room; return the ways visited; -1: shares pass 2^63."""
     value = states.values[np.int64(tables.slots[slot, 2])] / nodes.shrink
     first = end = tables.used[0]
     total, cost = np.int64(0), 1
@@ -158,17 +115,7 @@ def tabulate(
 
 @inlined
 def looked_up(table: np.uint64, sums: Integers, position: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Return the entry of a table whose share holds `position`, its share (0: none), the position in it.
-
-    Parameters
-    ----------
-    table
-        The entry after its last one, shifted by 32, plus the number of entries: see `ShareTables`.
-    sums
-        The running sums of all tables.
-    position
-        From 0.
-    """
+    """Return the entry of a table whose share holds `position`, its share (0: none), the position in it."""
     end = table >> HALF
     first = end - (table & LOW_HALF)
     if first == end or position >= sums[end - ONE]:
@@ -190,24 +137,7 @@ def choose(
     tables: ShareTables,
     position: np.int64,
 ) -> tuple[np.int64, np.int64, int]:
-    """
-    Choose the way whose share holds `position`: write ``scan.u``.
-
-    Parameters
-    ----------
-    nodes, i, slot, states, scan, found, tables
-        As for `tabulate`.
-    position
-        Out of 2^63.
-
-    Returns
-    -------
-    share, within
-        Of the way chosen, and the position within it; 0 where no share holds the position; -1 where shares
-        pass 2^63.
-    cost
-        Ways visited.
-    """
+    """Choose the way whose share holds `position`: write ``scan.u``."""
     cost = 1
     if tables.slots[slot, 3] == 0 and tables.used[0] < len(tables.sums):
         cost += tabulate(nodes, i, slot, states, scan, found, tables)
@@ -240,19 +170,7 @@ def choose(
 # Proof: docs/proofs/rejection.md, lemma 10.
 @kernel
 def tabulate_leaf(nodes: Nodes, i: int, slot: np.int64, scan: Scan, tables: ShareTables) -> int:
-    """Write the table of a leaf's state ``scan.h``, if there is room; return the ways visited.
-
-    Parameters
-    ----------
-    nodes, i
-        The nodes, and the number of the leaf.
-    slot
-        The row of the state in the slots of `tables`.
-    scan
-        With the state ``scan.h``; written.
-    tables
-        Written.
-    """
+    """Write the table of a leaf's state ``scan.h``, if there is room; return the ways visited."""
     first = end = tables.used[0]
     total = np.int64(0)
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)

@@ -91,23 +91,6 @@ def certify(
     Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
     most D; the finished rows and the total were released. So the absolute distances, which are the scores,
     move by at most D. Half of the cost is for the selection, half for the noise on the selected distance.
-
-    Parameters
-    ----------
-    workload
-        The queries that are covered.
-    rows
-        The data.
-    finished
-        The finished rows, of any number; none of them only where the total is 0.
-    total
-        As in `Certificate`.
-    law
-        Of the noise and of the selection: epsilon or rho, under one neighbouring relation.
-    cost
-        In all: an epsilon, or a rho.
-    source
-        Where random bits come from.
     """
     denominator, half = workload.denominator, cost / 2
     apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
@@ -128,21 +111,7 @@ def certified(
     cost: Fraction,
     journal: Journal,
 ) -> Certificate:
-    """
-    Certify as `certify` does, or read what was certified before of the same finished rows.
-
-    Parameters
-    ----------
-    workload, rows, finished, total, law, cost
-        As for `certify`.
-    journal
-        Has the source of random bits, and what was certified before.
-
-    Raises
-    ------
-    ValueError
-        It was certified of other rows: what makes rows of released integers has changed.
-    """
+    """Certify as `certify` does, or read what was certified before of the same finished rows."""
     about = identity(finished.words, finished.counts)
 
     def draw(coins: BitSource) -> tuple[str, int, int]:
@@ -179,42 +148,13 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
 
 # Proof: docs/proofs/certificate.md, lemmas 4 and 5.
 def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fraction) -> int:
-    """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
-
-    Parameters
-    ----------
-    workload
-        The queries that are covered.
-    law
-        Of the noise and of the selection.
-    cost
-        Of the selection, and again of the noise.
-    beta
-        The probability with which this may be exceeded: half for the selection, half for the noise.
-    """
+    """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row."""
     noise = law.noise_of_number(cost, workload.denominator)
     return missed(workload, law, cost, float(beta / 2)) + int(noise.quantile(None, beta / 2))
 
 
 # Proof: docs/proofs/certificate.md, lemma 3.
 def missed(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: float) -> int:
-    """Return by how much less the selected query is off than the worst, but with probability beta.
-
-    Parameters
-    ----------
-    workload
-        The queries that are covered.
-    law
-        Of the selection.
-    cost
-        Of the selection alone: an epsilon, or a rho.
-    beta
-        The probability with which this may be exceeded.
-
-    Returns
-    -------
-    int
-        In units of 1 / D of a row, where D is the common denominator of the queries; rounded up.
-    """
+    """Return by how much less the selected query is off than the worst, but with probability beta."""
     epsilon = float(law.selecting(cost))
     return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)

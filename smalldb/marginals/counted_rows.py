@@ -89,18 +89,7 @@ class CountedRows:
 def counted(
     rows: CountedRows, count: Callable[[CountedRows], list[Integers]], executor: Executor | None = None
 ) -> list[Integers]:
-    """
-    Count tables piece by piece and add the pieces up: the same integers as in one piece.
-
-    Parameters
-    ----------
-    rows
-        The private rows.
-    count
-        Counts the tables of some rows; picklable where the executor needs it.
-    executor
-        Counts the pieces; None: threads, one a processor. Whoever runs it sees the data.
-    """
+    """Count tables piece by piece and add the pieces up: the same integers as in one piece."""
     pieces = rows.pieces()
     if len(pieces) == 1 and executor is None:
         return count(rows)

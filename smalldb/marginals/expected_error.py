@@ -60,17 +60,7 @@ TUNING = Tuning()
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
-    """Return the mean distance of columns' tables if each that costs something has a noise of its own.
-
-    Parameters
-    ----------
-    universe, law
-        The columns, and how costs are counted.
-    costs
-        Of each column, an epsilon or a rho; 0: it is not measured.
-    rows
-        The public n, or a guess of it.
-    """
+    """Return the mean distance of columns' tables if each that costs something has a noise of its own."""
     paid = [(size, cost) for size, cost in zip(universe.sizes, costs, strict=True) if cost]
     noise = sum((size * law.noise(cost).mean_size for size, cost in paid), 0.0)
     return noise / (2 * rows * len(paid))
@@ -83,19 +73,7 @@ def columns_at_once(
     costs: Sequence[Fraction],
     rows: int,
 ) -> float:
-    """Return the mean distance of the columns' tables if groups of them are measured by one noise each.
-
-    Parameters
-    ----------
-    universe, law
-        The columns, and how costs are counted.
-    groups
-        Columns that are measured at once.
-    costs
-        Of each column; those of a group add up to what its noise costs.
-    rows
-        The public n, or a guess of it.
-    """
+    """Return the mean distance of the columns' tables if groups of them are measured by one noise each."""
     sizes, noise = universe.sizes, 0.0
     for group in groups:
         own = [sizes[c] for c in group]
@@ -117,24 +95,7 @@ def in_rounds(
     told: float,
     each: Sequence[float],
 ) -> float:
-    """
-    Return the mean distance of the workload's tables after rounds.
-
-    Parameters
-    ----------
-    universe
-        The columns, and the tables of the workload.
-    columns_error
-        The mean distance that columns would have if all of epsilon were spent on them, with pure noise.
-    rounds
-        How many there are at most.
-    concentrated
-        Whether costs are parts of a rho.
-    told
-        The number of rounds for each table of two columns.
-    each
-        By how much noise alone puts each of these tables off, if all are measured.
-    """
+    """Return the mean distance of the workload's tables after rounds."""
     pairs = TUNING.pairs_distance * (columns_error / TUNING.columns_distance) ** TUNING.power
     pairs *= TUNING.rho_factor * rounds**TUNING.rho_power if concentrated else 1
     reached = min(1.0, TUNING.columns_in_reach / len(universe.sizes))
@@ -143,26 +104,12 @@ def in_rounds(
 
 
 def columns_only(universe: Universe, columns_error: float) -> float:
-    """
-    Return the mean distance of the workload's tables where nothing but columns is measured.
-
-    Parameters
-    ----------
-    columns_error
-        The mean distance that columns have.
-    """
+    """Return the mean distance of the workload's tables where nothing but columns is measured."""
     return by_width(universe, TUNING.unpaired_factor * columns_error + TUNING.unpaired_distance)
 
 
 def by_width(universe: Universe, pairs: float) -> float:
-    """
-    Return the mean distance of the workload's tables.
-
-    Parameters
-    ----------
-    pairs
-        That of tables of two columns.
-    """
+    """Return the mean distance of the workload's tables."""
     factors, widest = TUNING.width_factors, len(TUNING.width_factors)
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * factors[min(width, widest) - 1] for width, weight in widths)
@@ -173,18 +120,7 @@ def by_width(universe: Universe, pairs: float) -> float:
 def all_pairs(
     universe: Universe, columns: Sequence[float], pairs: Mapping[tuple[int, int], float], rows: int
 ) -> float:
-    """
-    Return the mean distance of the workload's tables where all tables of two columns are measured at once.
-
-    Parameters
-    ----------
-    universe
-        The columns, and the tables of the workload.
-    columns, pairs
-        The variance of a count of each column, and of a cell of each table of two.
-    rows
-        The public n, or a guess of it.
-    """
+    """Return the mean distance of the workload's tables where all tables of two columns are measured at once."""
     blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
     columns_error, total = sum(blurs) / len(blurs), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
@@ -196,17 +132,7 @@ def all_pairs(
 
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
-    """Return the mean distance of the workload's tables where all cells are measured at once.
-
-    Parameters
-    ----------
-    universe, law
-        The columns and the workload, and how costs are counted.
-    cost
-        Of all cells together.
-    rows
-        The public n, or a guess of it.
-    """
+    """Return the mean distance of the workload's tables where all cells are measured at once."""
     deviation = sqrt(law.noise(cost).variance() * np.count_nonzero(universe.possible()) * 2 / pi)
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):
@@ -217,16 +143,7 @@ def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int
 
 
 def of_groups(columns_error: float, groups: Sequence[int]) -> float:
-    """
-    Return about how far a table is off that is measured once, by groups.
-
-    Parameters
-    ----------
-    columns_error
-        By how much noise alone puts its cells off.
-    groups
-        How many there are, of each column whose categories are grouped.
-    """
+    """Return about how far a table is off that is measured once, by groups."""
     # groups hide a part of the dependence, and shrinking against noise errs by no more than the rest
     hidden = min(1.0, sum(1 / many for many in groups)) * TUNING.dependent_distance
     seen = TUNING.dependent_distance - hidden

@@ -60,15 +60,7 @@ class PrivacyMeasure:
 
     # Proof: docs/proofs/k-norm.md, lemma 3; docs/proofs/related.md, lemma 2.
     def noise_of_columns(self, sizes: tuple[int, ...], cost: Fraction) -> KNorm:
-        """Return the noise on several columns at once, of a pure cost.
-
-        Parameters
-        ----------
-        sizes
-            How many categories each column has.
-        cost
-            The epsilon of all of them together.
-        """
+        """Return the noise on several columns at once, of a pure cost."""
         if self.unit == 1:
             return KNorm(sizes, cost, self.replaced)
         # what replaces a parent may weigh more or less: it is removed, and the other one added
@@ -76,15 +68,7 @@ class PrivacyMeasure:
 
     # Proof: docs/proofs/certificate.md, lemma 2.
     def noise_of_number(self, cost: Fraction, moved: int) -> Geometric | DiscreteGaussian:
-        """Return the noise on one number that moves by `moved` between neighbours.
-
-        Parameters
-        ----------
-        cost
-            An epsilon, or a rho.
-        moved
-            In whole numbers, at least 1.
-        """
+        """Return the noise on one number that moves by `moved` between neighbours."""
         if self.concentrated:
             return DiscreteGaussian(Fraction(moved * moved) / (2 * cost))
         return Geometric(cost / moved)
@@ -165,19 +149,6 @@ def measure_columns(
     Release the counts of columns at once: pure `cost`-differential privacy.
 
     One row stands in one category of each: under add-remove a count of each column moves by 1, all alike.
-
-    Parameters
-    ----------
-    counts
-        Those of all columns, one after the other; shape (sum of sizes,).
-    sizes
-        How many categories each column has.
-    law
-        Of the noise, which is pure.
-    cost
-        The epsilon that is spent.
-    source
-        Where random bits come from.
     """
     return _noisy(counts, law.noise_of_columns(sizes, cost), source)
 
@@ -190,19 +161,6 @@ def measure(
     Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
 
     One row stands in one cell: under add-remove counts move by 1 in one cell, under replace-one by 1 in two.
-
-    Parameters
-    ----------
-    counts
-        Those of the cells, in row-major order, in units of the law.
-    scope
-        The columns, ascending, each with the level of its groups of categories.
-    law
-        Of the noise: epsilon or rho, under one neighbouring relation.
-    cost
-        What is spent: epsilon of a pure law, rho of a concentrated one.
-    source
-        Where random bits come from.
     """
     return released(_noisy(counts, law.noise(cost), source), scope, law, cost)
 
@@ -216,19 +174,7 @@ def _noisy(counts: Integers, noise: Noise, source: BitSource) -> Integers:
 
 
 def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> NoisyTable:
-    """Return the measurement that released these counts at that cost.
-
-    Parameters
-    ----------
-    counts
-        Those with noise.
-    scope
-        The columns, ascending, each with the level of its groups of categories.
-    law
-        Of the noise: epsilon or rho, under one neighbouring relation.
-    cost
-        What is spent: epsilon of a pure law, rho of a concentrated one.
-    """
+    """Return the measurement that released these counts at that cost."""
     noise = law.noise(cost)
     return NoisyTable(scope, counts, cost, noise, noise.variance())
 
@@ -242,19 +188,6 @@ def choose(
 
     A score is `most` or less times the sum over cells of abs(count - prediction), less a number that does
     not depend on the data given what was released.
-
-    Parameters
-    ----------
-    scores
-        Of the candidates, in units of the law.
-    law
-        Under which neighbouring relation, and whether pure or concentrated.
-    cost
-        The epsilon or rho that is spent.
-    most
-        The largest factor by which a score weighs its cells.
-    source
-        Where random bits come from.
     """
     return select(
         np.asarray(scores),

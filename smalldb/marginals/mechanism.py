@@ -261,22 +261,7 @@ class ByMarginals:
         return (request.n, request.n_max, request.rows, request.certificate, *self.strategy.public)
 
     def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
-        """Draw a release, or go on with one: what was drawn before is read.
-
-        Parameters
-        ----------
-        table
-            The data, over the domain of the request.
-        journal
-            Has the source of random bits, and what was drawn before.
-        running
-            Whether progress is shown, and what counts tables.
-
-        Returns
-        -------
-        Drawn
-            With what was measured, and the bound, if there is one.
-        """
+        """Draw a release, or go on with one: what was drawn before is read."""
         request, workload = self.request, self.request.workload
         made = self.strategy.release(table, journal, request.rows, running)
         finished, bound, followed = Rows.from_codes(table.domain, made.codes), None, made.strategy

@@ -40,17 +40,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def within(cls, released: Floats, margins: Floats | float, rows: tuple[float, float]) -> "Sums":
-        """Return the sums that are within margins of released ones.
-
-        Parameters
-        ----------
-        released
-            The released sum of each query, in rows, shape (J,).
-        margins
-            By how much each may be off, or all of them.
-        rows
-            The ends of n.
-        """
+        """Return the sums that are within margins of released ones."""
         return cls(released - margins, released + margins, rows, _SLACK * (np.abs(released) + rows[1]))
 
 
@@ -61,15 +51,6 @@ def bound(workload: Workload, finished: Rows, sums: Sums) -> float:
 
     With A the sum of a query over the data, and a its answer on the finished rows, |A / n - a| is at most
     max(A - a n, a n - A) / n at the ends.
-
-    Parameters
-    ----------
-    workload
-        The queries.
-    finished
-        The finished rows, at least one; however they were made.
-    sums
-        Between which numbers their sums over the data lie.
     """
     fewest, most = sums.rows
     if fewest <= 0:
@@ -95,15 +76,6 @@ def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float
 
     But for a probability of beta in all, shared evenly (union bound). The noise of a query is a sum over
     cells, each with a weight from 0 to 1; the largest sum of weights stands for all. From public numbers.
-
-    Parameters
-    ----------
-    workload
-        The queries, over a domain whose cells can be listed.
-    noise
-        On every cell.
-    beta
-        The probability, exactly, with which any may be off by more.
     """
     domain, each = workload.domain, beta / (workload.size + 1)
     every = Rows.from_codes(domain, domain.table())
@@ -118,22 +90,7 @@ def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float
 def sums_of_cells(
     workload: Workload, counts: Integers, noise: Geometric, n: int | None, beta: Fraction
 ) -> Sums:
-    """
-    Return between which numbers all sums lie, but for a probability of at most beta over the noise.
-
-    Parameters
-    ----------
-    workload
-        The queries.
-    counts
-        The released counts of all cells, shaped by the columns' categories.
-    noise
-        On every cell.
-    n
-        The rows of the data where they are public, else None.
-    beta
-        As for `margins`.
-    """
+    """Return between which numbers all sums lie, but for a probability of at most beta over the noise."""
     domain, scale = workload.domain, workload.denominator
     codes = domain.table()
     released = counts[tuple(codes.T)]
@@ -152,18 +109,7 @@ def sums_of_cells(
 def sums_of_columns(
     workload: Workload, measured: Sequence[NoisyTable], n: int | None, beta: Fraction
 ) -> Sums:
-    """
-    Return the same where every column was measured by itself, and every query is a cell of one.
-
-    Parameters
-    ----------
-    workload
-        The queries.
-    measured
-        Every column, in order, with all its categories.
-    n, beta
-        As for `sums_of_cells`.
-    """
+    """Return the same where every column was measured by itself, and every query is a cell of one."""
     each, columns = beta / (workload.size + 1), workload.domain.columns
     sums, reach = list[Floats](), list[Floats]()
     for block in workload.cells:
@@ -179,18 +125,7 @@ def sums_of_columns(
 
 # Proof: docs/proofs/pairs.md, lemma 8.
 def margins_at_once(workload: Workload, noise: ConeDifference, beta: Fraction) -> tuple[Floats, float]:
-    """
-    Return the same where all tables of one and two columns were measured at once: for each query, and for n.
-
-    Parameters
-    ----------
-    workload
-        Cells of these tables alone: `measured_at_once`.
-    noise
-        Of all tables together.
-    beta
-        As for `margins`.
-    """
+    """Return the same where all tables of one and two columns were measured at once: for each query, and for n."""
     sizes, each = noise.sizes, beta / (workload.size + 1)
     found = []
     for block in workload.cells:
@@ -205,13 +140,7 @@ def _of_rows_at_once(noise: ConeDifference, failure: Fraction) -> float:
 
 
 def loudest(workload: Workload, noise: ConeDifference, beta: Fraction) -> float:
-    """Return about the largest of these margins: that of n, or of columns with the fewest categories.
-
-    Parameters
-    ----------
-    workload, noise, beta
-        As for `margins_at_once`.
-    """
+    """Return about the largest of these margins: that of n, or of columns with the fewest categories."""
     each, fewest = beta / (workload.size + 1), sorted(noise.sizes)[:2]
     of_cells = (quantile(noise.sizes, noise.rate, tuple(fewest[:width]), each) for width in (1, 2))
     return max(_of_rows_at_once(noise, each), *of_cells)
@@ -230,18 +159,7 @@ def sums_at_once(
     n: int | None,
     beta: Fraction,
 ) -> Sums:
-    """
-    Return the same where all tables of one and two columns were measured at once.
-
-    Parameters
-    ----------
-    workload, noise
-        As for `margins_at_once`.
-    tables
-        The released counts, by columns.
-    n, beta
-        As for `sums_of_cells`.
-    """
+    """Return the same where all tables of one and two columns were measured at once."""
     columns = workload.domain.columns
     sums = []
     for block in workload.cells:

@@ -130,15 +130,6 @@ class Refits:
         Lay out the model; tables come into it in the order of measuring, as long as there is room.
 
         None: something else than tables was measured, or in groups that are not nested.
-
-        Parameters
-        ----------
-        domain
-            Whose columns were measured.
-        measurements
-            As published, of one release.
-        total
-            How many rows each drawn table has.
         """
         parts = [(number, part) for number, each in enumerate(measurements) for part in each.of]
         marginals = [(number, part) for number, part in parts if isinstance(part, Marginal)]
@@ -176,14 +167,7 @@ class Refits:
         )
 
     def draws(self, seed: int) -> Iterator[Integers]:
-        """
-        Yield tables without end: categories, shape (total, C).
-
-        Parameters
-        ----------
-        seed
-            64 bits.
-        """
+        """Yield tables without end: categories, shape (total, C)."""
         first = self._fitted(self._released(), (), FIRST_SWEEPS)
         coins = bit_source(seed)
         while True:

@@ -60,15 +60,7 @@ class Families:
 
     # Proof: docs/proofs/related.md, lemma 1.
     def walks(self, most: int, cap: int) -> CountedRows:
-        """Return the walks: columns of a parent, its number of children, a child's columns; with weights.
-
-        Parameters
-        ----------
-        most
-            The last category of the number of children: so many or more.
-        cap
-            Children weigh 1 / max(their number, cap).
-        """
+        """Return the walks: columns of a parent, its number of children, a child's columns; with weights."""
         weights = weights_of(self.counts(), cap)[self.of]
         codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
         return CountedRows(np.asfortranarray(codes), weights)
@@ -116,17 +108,7 @@ class Walks:
     def release(
         self, families: Families, source: BitSource | Journal, executor: Executor | None = None
     ) -> "Related":
-        """Release parents, then children of these; every step costs what the two strategies state.
-
-        Parameters
-        ----------
-        families
-            The private rows. Under replace-one there are as many parents as was planned.
-        source
-            Where random bits come from; or a journal that has a source, and what was released before.
-        executor
-            Counts tables in pieces of the rows; None: threads.
-        """
+        """Release parents, then children of these; every step costs what the two strategies state."""
         journal = source if isinstance(source, Journal) else Journal(source)
         universe, sizes = self.parents.universe, self.children.universe.sizes
         private = checked(
@@ -214,31 +196,7 @@ def plan_walks(
     cap: int | None = None,
     share: Fraction | None = None,
 ) -> Walks:
-    """
-    Share epsilon among parents and walks such that the sum of their expected errors is least.
-
-    Parameters
-    ----------
-    parents
-        Of the parents' columns; the last is the number of children.
-    children
-        Of the children's columns.
-    epsilon
-        Of the whole guarantee, exactly, for a parent with all its children.
-    replaced
-        Whether neighbours have a parent replaced; else one is added or removed.
-    rows
-        The public number of parents under replace-one, else a public guess of it.
-    cap
-        See `Walks`.
-    share
-        Of epsilon for parents; None: the best.
-
-    Raises
-    ------
-    ValueError
-        Noise would be above 2^40 in the mean on every count.
-    """
+    """Share epsilon among parents and walks such that the sum of their expected errors is least."""
     universe = walk_universe(parents, children)
     law = PrivacyMeasure(concentrated=False, replaced=replaced, unit=UNIT)
 

@@ -48,15 +48,6 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
     Dependence is seen where the squared differences from independent columns, over their variance, add up to
     `SEEN` standard deviations more than their number: at most about one quiet pair in fifty is called
     learned.
-
-    Parameters
-    ----------
-    domain
-        The columns.
-    items
-        All measurements of a release, in order.
-    n
-        The rows of the data where they are public.
     """
     groups: dict[tuple[int, int], list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     learned = set[tuple[int, int]]()

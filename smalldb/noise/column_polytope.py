@@ -56,15 +56,7 @@ def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
 
 # Proof: docs/proofs/k-norm.md, lemma 1.
 def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
-    """Draw one of `points`, uniformly, exactly.
-
-    Parameters
-    ----------
-    size, up, down
-        As for `points`.
-    source
-        Where random bits come from.
-    """
+    """Draw one of `points`, uniformly, exactly."""
     free, left = size - 1, uniform_below(points(size, up, down), source)
     ends = accumulate(_by_positive(free, up, down))
     positive = next(positive for positive, end in enumerate(ends) if left < end)
@@ -93,29 +85,13 @@ def _gaps(found: set[int]) -> list[int]:
 
 
 def log_points(size: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of `points`, for arrays of radii.
-
-    Parameters
-    ----------
-    size
-        How many entries.
-    up, down
-        Radii, shape (r,) each.
-    """
+    """Return the logarithm of `points`, for arrays of radii."""
     return _added(size - 1, lambda j: _log_comb(up, j), down)
 
 
 # Proof: docs/proofs/k-norm.md, lemma 4.
 def log_squares(size: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of the sum over `points` of the square of an entry, for arrays of radii.
-
-    Parameters
-    ----------
-    size
-        How many entries.
-    up, down
-        Radii, shape (r,) each.
-    """
+    """Return the logarithm of the sum over `points` of the square of an entry, for arrays of radii."""
 
     def rising(j: int, most: Radii) -> Floats:
         """Of the sum over x of x^2 comb(most - x, j)."""
@@ -128,17 +104,7 @@ def log_squares(size: int, up: Radii, down: Radii) -> Floats:
 
 # Proof: docs/proofs/k-norm.md, lemma 4.
 def log_tails(size: int, least: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of how many points have an entry of at least that, above 0.
-
-    Parameters
-    ----------
-    size
-        How many entries.
-    least
-        At least 1.
-    up, down
-        Radii, shape (r,) each.
-    """
+    """Return the logarithm of how many points have an entry of at least that, above 0."""
     return _added(size - 2, lambda j: _log_comb(up - least + 1, j + 1), down)
 
 

@@ -65,11 +65,6 @@ class ConeDifference(Noise):
 
         As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is
         returned is a function of the ideal noise.
-
-        Notes
-        -----
-        Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
-        p^3 + 2 p (sum of k^2) products.
         """
         check_count(self.count, count)
         sizes, each = self.sizes, width(self.sizes)
@@ -220,15 +215,6 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
 
     That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
     its margins.
-
-    Parameters
-    ----------
-    sizes
-        How many categories each column has.
-    rate
-        Of the noise.
-    pairs
-        Columns whose table is measured, by their positions in `sizes`.
     """
     # of two totals: each is a gamma number of shape d
     second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)
@@ -253,15 +239,6 @@ def quantile(sizes: tuple[int, ...], rate: Fraction, shape: tuple[int, ...], fai
     Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
 
     By the best of three moments.
-
-    Parameters
-    ----------
-    sizes, rate
-        As in `ConeDifference`.
-    shape
-        The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
-    failure
-        In (0, 1).
     """
     near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
     tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})

@@ -54,18 +54,7 @@ class Balls(NamedTuple):
 
 # Proof: docs/proofs/pairs.md, lemma 5.
 def rounded_tables(both: Sequence[Drawn], factor: Fraction, pairs: Pairs) -> Integers:
-    """
-    Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: int64.
-
-    Parameters
-    ----------
-    both
-        The numbers behind A and behind A'.
-    factor
-        What the sum of the squares of `Drawn.total` is multiplied by to give the total.
-    pairs
-        The columns whose tables follow those of all columns, by their positions among these.
-    """
+    """Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: int64."""
     bits = _BITS + 2 * max(map(len, both[0].frames))
     while True:
         one, other = (_enclosed(drawn, factor, pairs, bits) for drawn in both)

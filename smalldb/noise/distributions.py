@@ -36,14 +36,7 @@ KINDS = (Geometric, DiscreteGaussian, Cube, KNorm, WishartDifference, ConeDiffer
 
 
 def read(name: str, parameters: Mapping[str, Any]) -> Noise:
-    """
-    Return the noise of that name and those parameters.
-
-    Raises
-    ------
-    ValueError
-        There is no such noise, or it has other parameters.
-    """
+    """Return the noise of that name and those parameters."""
     for kind in KINDS:
         if kind.name == name:
             try:

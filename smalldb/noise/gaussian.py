@@ -153,19 +153,6 @@ def least_variances(
 
     The sum of needs_o / w_o is least, for given numbers that move, at w_o proportional to
     sqrt(needs_o / moved_o). The numbers are taken of each h in turn, and the best weights kept.
-
-    Parameters
-    ----------
-    attributes
-        How many there are in the sets.
-    sizes
-        How many sets of each order are counted (order 0: the rows).
-    needs
-        What the variance of each order counts in the worst query, above 0.
-    rho
-        Of all counts together, exactly.
-    replaced
-        Whether neighbours have a row replaced; else one is added or removed.
     """
     orders = sorted(sizes)
     if replaced:

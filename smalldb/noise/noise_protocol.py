@@ -43,21 +43,7 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, count: int, source: BitSource) -> Integers:
-        """
-        Draw `count` values, exactly: int64, cut off at `exact.integers.CLIP`.
-
-        Parameters
-        ----------
-        count
-            At least 0; of a joint distribution, as many values as it has.
-        source
-            Where random bits come from.
-
-        Raises
-        ------
-        ValueError
-            A joint distribution has another number of values.
-        """
+        """Draw `count` values, exactly: int64, cut off at `exact.integers.CLIP`."""
 
     @abstractmethod
     def variance(self, weights: Weights = None) -> float:
@@ -73,15 +59,6 @@ class Noise(ABC):
         Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
 
         This one draws all values as a release does, which any noise can; others have quicker ways.
-
-        Parameters
-        ----------
-        weights
-            Shape (kinds, k).
-        kinds
-            Of each value its kind, the row of its weights; -1: it does not count.
-        uniforms
-            What draws are made from; they stand in for an integral over the noise.
         """
         each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
         drawn = [self.draw(len(kinds), uniforms.bits) for _ in range(DRAWS)]
@@ -90,15 +67,7 @@ class Noise(ABC):
 
     @abstractmethod
     def quantile(self, weights: Weights, failure: Fraction) -> float:
-        """Return what |linear combination| exceeds with probability at most `failure`; rounded up.
-
-        Parameters
-        ----------
-        weights
-            One a value; None: of one value.
-        failure
-            In (0, 1), exactly.
-        """
+        """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
 
     def summed(self, size: int) -> Floats:
         """Return the weights of a sum over a table of that size; here of as many independent values."""
@@ -122,19 +91,6 @@ def rounded_quantile(
 
     All values within theirs (union bound); or what no log-concave number of that variance exceeds, and all
     that rounding adds.
-
-    Parameters
-    ----------
-    noise
-        Of the values: log-concave and symmetric before it is rounded to nearest.
-    weights
-        One a value; None: of the value whose quantile is largest.
-    kinds
-        Of each value its kind: those of a kind have one distribution.
-    entry
-        Of a kind and a probability: what a rounded value of it does not exceed, but for that probability.
-    failure
-        The probability with which the result may be exceeded, in (0, 1).
     """
     if weights is None:
         return float(max(entry(kind, failure) for kind in set(kinds)))
@@ -161,13 +117,7 @@ def sum_of_squares(weights: Weights) -> float:
 
 
 def times_of(weights: Floats, kinds: Integers) -> Integers:
-    """Return how many values have each row of weights.
-
-    Parameters
-    ----------
-    weights, kinds
-        As for `Noise.simulated`.
-    """
+    """Return how many values have each row of weights."""
     return np.bincount(kinds[kinds >= 0], minlength=len(weights))
 
 

@@ -279,14 +279,7 @@ class Loss(NamedTuple):
 
 
 def read_laws(told: Any) -> dict[LossLaw, int]:
-    """
-    Return laws as `Loss.laws_as_json` wrote them.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It is no list of laws that are known.
-    """
+    """Return laws as `Loss.laws_as_json` wrote them."""
     found = Counter[LossLaw]()
     try:
         for one in told:

@@ -21,17 +21,7 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 # Proof: docs/proofs/answers.md, lemma 5.
 @lru_cache(maxsize=256)
 def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
-    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure.
-
-    Parameters
-    ----------
-    count
-        How many counts share the cube.
-    rate
-        Above 0.
-    failure
-        The probability with which it may be exceeded, in (0, 1).
-    """
+    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure."""
     return level_quantile(lambda radius: 2 * radius + 1, rate, failure, power=count)
 
 
@@ -44,17 +34,6 @@ def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fractio
     whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
     with the count of its first. That makes no block lighter in comparison with those before it, so it errs
     upwards, by less than 1 / (6 rate).
-
-    Parameters
-    ----------
-    count
-        Log-concave: of a level count(level)^`power` points.
-    rate
-        Above 0: a point weighs exp(-rate level).
-    failure
-        The probability with which it may be exceeded, in (0, 1).
-    power
-        Of `count`, at least 1.
     """
     width = max(1, (1 / (16 * rate)).__floor__())
     blocks = LogConcave(lambda block: count(block * width), power=power)
@@ -70,15 +49,6 @@ def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
     X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
     `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
     Chernoff's bound on either side the probability is at most 2 exp(weight g(s) - s t).
-
-    Parameters
-    ----------
-    rate
-        Above 0.
-    weight
-        The sum of the weights is at most that.
-    failure
-        The probability with which it may be exceeded, in (0, 1).
     """
     odds = Log(_DIGITS)(2 / failure)
     grid = np.arange(1, _GRID) / _GRID
@@ -98,15 +68,6 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
 
     Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
     rounding of the arithmetic (outwards, 50 digits).
-
-    Parameters
-    ----------
-    count
-        How many Laplace numbers are added.
-    factor
-        What their sum is multiplied by, before it is rounded.
-    failure
-        The probability with which it may be exceeded, in (0, 1).
     """
     limit = Real.of(failure / 2, _DIGITS).low
 
@@ -125,11 +86,6 @@ def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
     Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
 
     P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
-
-    Parameters
-    ----------
-    moments
-        E V^2m of each m, above 0.
     """
 
     def least(m: int) -> int:

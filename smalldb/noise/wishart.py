@@ -176,13 +176,6 @@ def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
 
     Replace-one, where odd rows are counted (half of a sum of signs): the matrix moves by u u^T / 2 up and
     v v^T / 2 down, each for (x + y) / 2. Add-remove, where signs are summed: by u u^T, for x + y.
-
-    Parameters
-    ----------
-    epsilon
-        Of the guarantee, exactly.
-    tilt
-        In (0, 1): the part of it that x gets.
     """
     return tilt * epsilon, (1 - tilt) * epsilon
 
@@ -194,15 +187,6 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
 
     V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions:
     E cos^2m = 1 3 ... (2m - 1) / ((d + 2) (d + 4) ... (d + 2m)), and E a^m = k (k + 1) ... (k + m - 1) / y^m.
-
-    Parameters
-    ----------
-    attributes, x, y
-        As in `WishartDifference`.
-    order
-        1 or 2.
-    count
-        At least 1.
     """
     low, high = (Fraction(degree, 2) for degree in degrees(attributes))
     parts = [Fraction(1)]
@@ -226,15 +210,6 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
 
     In absolute value, by the best of many moments: never worse than Chernoff's bound.
-
-    Parameters
-    ----------
-    attributes, x, y
-        As in `WishartDifference`.
-    order
-        1 or 2.
-    failure
-        In (0, 1).
     """
     tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
     moments = even_moments(attributes, order, x, y, tried)
@@ -245,18 +220,7 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
 def rounded_entries(
     both: Sequence[Drawn], factors: Sequence[Fraction], pairs: Sequence[tuple[int, int]]
 ) -> Integers:
-    """
-    Return the entries of A - A' at the pairs, rounded to nearest: exact; int64.
-
-    Parameters
-    ----------
-    both
-        The numbers behind A and behind A'.
-    factors
-        What the sums of squares are multiplied by to give b and a.
-    pairs
-        Rows of the matrix, two a value: see `WishartDifference`.
-    """
+    """Return the entries of A - A' at the pairs, rounded to nearest: exact; int64."""
     bits = _BITS
     while True:
         one, other = (_enclosed(drawn, factors, bits) for drawn in both)

@@ -226,13 +226,7 @@ def _check_finer(finer: Sequence[FinerCost], request: Request) -> None:
 
 
 def agreed_rows(given: int | None, schema: int | None) -> int | None:
-    """Return how many rows a person has, as an argument or a schema states; ValueError: they state two.
-
-    Parameters
-    ----------
-    given, schema
-        What the argument says, and what the schema says; None: nothing.
-    """
+    """Return how many rows a person has, as an argument or a schema states; ValueError: they state two."""
     if None not in (given, schema) and given != schema:
         raise ValueError(f"rows_per_person: the schema says {schema}, not {given}")
     return schema if given is None else given

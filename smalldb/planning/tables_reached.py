@@ -16,11 +16,6 @@ def pairs_reached(plan: Plan) -> tuple[int, int] | None:
     Return how many pairs of columns will be measured together at most, and how many there are.
 
     Columns of other pairs are independent in the synthetic table, given others: an assumption.
-
-    Returns
-    -------
-    tuple of int or None
-        None: the mechanism measures nothing.
     """
     if not isinstance(plan.chosen, ByMarginals):
         return None

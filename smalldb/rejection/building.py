@@ -86,16 +86,7 @@ class Builder:
         return Mixture.build(envelope, self._layers, checks, again, self._target.candidates, ROOM)
 
     def refine(self, budget: int, tick: Tick = bool) -> None:
-        """
-        Count the layers that matter most with wider trees, for about so many ways.
-
-        Parameters
-        ----------
-        budget
-            In ways visited; some more may be.
-        tick
-            Called now and then, for a clock.
-        """
+        """Count the layers that matter most with wider trees, for about so many ways."""
         end = self.spent + budget
         while self.spent < end and not self.done:
             tick()

@@ -33,16 +33,7 @@ WIDER = Fraction(1, 4)  # of that where queries look at more than two attributes
 def impossible(
     workload: Workload, *, n: int | None, rows: int, epsilon: Fraction, candidates: Candidates
 ) -> str | None:
-    """
-    Return why rejection cannot draw a small database of so many rows, however long it may take.
-
-    Parameters
-    ----------
-    workload, rows, epsilon, candidates
-        The queries, m, the exact epsilon, and the base measure.
-    n
-        The rows of the data, or about how many there are; public. None: nothing is known.
-    """
+    """Return why rejection cannot draw a small database of so many rows, however long it may take."""
     domain = workload.domain
     d = len(domain.attributes)
     if domain.unlike_binary is not None:
@@ -79,19 +70,7 @@ def slow(
     guessed: bool,
     most: bool = False,
 ) -> str | None:
-    """
-    Return why what is possible may take long on some table; None: it was quick on all that were tried.
-
-    Parameters
-    ----------
-    workload, rows, epsilon, candidates
-        As for `impossible`.
-    n, guessed
-        The rows of the data; or a guess that a table may exceed. No more than that is proved then: a trial
-        ends with a candidate with probability e^-(epsilon n / 2) at least, nearly.
-    most
-        It is enough if it was quick on most kinds of tables.
-    """
+    """Return why what is possible may take long on some table; None: it was quick on all that were tried."""
     d = len(workload.domain.attributes)
     if candidates == "multisets":
         if head_and_tail.capable(workload, n, rows, epsilon):

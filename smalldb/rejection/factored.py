@@ -51,16 +51,7 @@ class Factored:
         return self.candidate(score, uniform_below(self._levels[score], source)), score
 
     def candidate(self, score: int, position: int) -> Bits:
-        """
-        Return the candidate at a position among those of a score, as rows: shape (m, d).
-
-        Parameters
-        ----------
-        score
-            A level.
-        position
-            From 0, below the number of candidates of this score.
-        """
+        """Return the candidate at a position among those of a score, as rows: shape (m, d)."""
         below = [_counts(scores, score - 1, self._rows) for scores in self._scores]
         upto = [_counts(scores, score, self._rows) for scores in self._scores]
         # candidates of this score, by the first column that has it

@@ -159,17 +159,6 @@ def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are cut off
     there. Or the workload and the rows lie within `ROWS`, which was measured, with a margin
     (`docs/performance.md`).
-
-    Parameters
-    ----------
-    workload
-        Its queries and its domain.
-    n
-        Rows of the data, or the public guess of them.
-    rows
-        m, of the small database.
-    epsilon
-        Of the release.
     """
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):
@@ -214,19 +203,7 @@ class Proposals(NamedTuple):
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
 def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
-    """
-    Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly.
-
-    Parameters
-    ----------
-    scores
-        The score tables, with the processing order of the cells.
-    size
-        How many trials are thrown; some of them are left out, by their words alone, so the others stay
-        uniform.
-    source
-        Where random bits come from.
-    """
+    """Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly."""
     cells, rows = scores.weights.shape[0], scores.rows
     chosen, width = min(rows, cells - 1), 2 if cells + rows <= SHORT else 4
     raw = source.bits(8 * size * (16 + width * chosen)).to_bytes(size * (16 + width * chosen), "little")
@@ -249,18 +226,6 @@ def multisets_of(positions: Integers, cells: int, rows: int) -> Integers:
     A multiset is a choice of the positions of its rows among cells + rows - 1, the others being bars between
     the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method (Bentley and Floyd
     1987): a position that is taken is replaced by the largest.
-
-    Parameters
-    ----------
-    positions
-        Shape (k, trials), k = min(rows, cells - 1): row i holds numbers below ``cells + rows - k + i``.
-    cells, rows
-        N and m.
-
-    Returns
-    -------
-    array
-        Shape (trials, N): how many of the m rows stand in each cell.
     """
     (chosen, trials), positions_each = positions.shape, cells + rows - 1
     taken = np.zeros(trials * positions_each, dtype=np.bool_)
@@ -292,29 +257,7 @@ def multiset_sampler(
     n_max: int | None = None,
     progress: bool = False,
 ) -> HeadAndTail:
-    """Count the head of the census, as far as that takes less time than the tail without it.
-
-    Parameters
-    ----------
-    workload, answers, n
-        The queries, D times their sums over the data, and the rows of the data.
-    rows, epsilon
-        m, and the privacy parameter, an exact number.
-    n_max
-        The rows that `capable` was asked about, where n is private: see `counting.scores.largest_score`.
-    progress
-        Show the time elapsed on stderr.
-
-    Raises
-    ------
-    ValueError
-        n m D reaches 2^62, or the score tables are too large: both public.
-
-    Notes
-    -----
-    Cost: `OPERATIONS` and `MEMORY` at most, whatever the data. Where that does not suffice, or keys would
-    be too wide to count with, the tail is large and a draw takes as many trials as it takes: see `capable`.
-    """
+    """Count the head of the census, as far as that takes less time than the tail without it."""
     if too_large(n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     most = largest_score(n_max, rows, workload.denominator)
@@ -351,22 +294,7 @@ def pilot_scores(scores: Scores) -> Integers:
 
 # Proof: docs/proofs/head-and-tail.md, lemma 1.
 def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, cost: Cost) -> HeadAndTail:
-    """
-    Return the sampler whose head was counted up to the rank of the cut.
-
-    Parameters
-    ----------
-    scores
-        The score tables of all levels.
-    rate
-        A candidate of score s has probability proportional to ``exp(-rate s)``; exact.
-    cut
-        The rank of the last level that was counted in full.
-    counted
-        How many candidates stand at each rank; those beyond the cut are only told from none.
-    cost
-        What all counting took until now.
-    """
+    """Return the sampler whose head was counted up to the rank of the cut."""
     numbers = zip(scores.levels[: cut + 1].tolist(), counted.counts, strict=False)
     beyond = sum(counted.counts[cut + 1 :]) > 0
     tail = int(scores.levels[cut + 1]) if beyond else None
@@ -375,16 +303,7 @@ def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, co
 
 
 def expected_trials(found: HeadAndTail, pilot: Integers) -> float:
-    """
-    Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail.
-
-    Parameters
-    ----------
-    found
-        The sampler as it is.
-    pilot
-        Their scores: `pilot_scores`.
-    """
+    """Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail."""
     if found.tail is None:
         return 0.0
     gaps = pilot[pilot >= found.tail] - found.tail

@@ -62,21 +62,7 @@ class Lane:
     def several(
         cls, target: Target, mixture: Mixture, layers: Integers, order: Integers, count: int
     ) -> list["Lane"]:
-        """
-        Return so many lanes for trials of these layers, in this order; without those that have none.
-
-        Parameters
-        ----------
-        target, mixture
-            What the trials are for, and the layers that they propose from.
-        layers
-            Shape (trials,): the layer of each trial.
-        order
-            Shape (trials,): the trials as they are made, layer by layer. All trials of a layer are in one
-            lane.
-        count
-            1, or as many as the mixture has rooms for (`LANES`).
-        """
+        """Return so many lanes for trials of these layers, in this order; without those that have none."""
         blank = np.zeros(target.attributes, dtype=np.uint64)
         rooms = mixture.rooms if count > 1 else [max(mixture.rooms, key=_left)]
         lanes = layers[order] % count

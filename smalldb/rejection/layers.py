@@ -58,18 +58,7 @@ class Envelope:
     # Proof: docs/proofs/rejection.md, lemma 2.
     @classmethod
     def build(cls, rate: Fraction, lowest: int, thresholds: Sequence[int]) -> "Envelope":
-        """
-        Enclose the weight of the first score beyond each threshold, rounded up.
-
-        Parameters
-        ----------
-        rate
-            A candidate of score s has weight ``exp(-rate s)``; exact.
-        lowest
-            No score is below it.
-        thresholds
-            Ascending, each at least `lowest`.
-        """
+        """Enclose the weight of the first score beyond each threshold, rounded up."""
         tops = [Fraction(1)]
         for threshold in thresholds:
             drop = rate * (threshold + 1 - lowest)
@@ -137,28 +126,7 @@ class Mixture:
         candidates: int,
         room: int,
     ) -> "Mixture":
-        """
-        Weigh the layers.
-
-        Parameters
-        ----------
-        envelope
-            With a threshold for each of the relaxations.
-        relaxations
-            Of all layers but the last, at least one, by ascending thresholds, all of equally many nodes.
-        checks, again
-            Of each relaxation: the queries that refuse a candidate, and those that have a column of a broad
-            leaf drawn again.
-        candidates
-            2^(d m), the size of the last layer, which is everything.
-        room
-            Entries, for each of the two kinds of tables of ways; all lanes share them.
-
-        Raises
-        ------
-        ArithmeticError
-            The shares exceed their whole: a fault of this program.
-        """
+        """Weigh the layers."""
         sizes = [*(relaxation.size for relaxation in relaxations), Fraction(candidates)]
         drops = envelope.drops()
         # The layers add up to the envelope. One candidate of score 0, ten of score 3, rate 1, threshold 2:
@@ -213,17 +181,7 @@ class Mixture:
 
     # Proof: docs/proofs/rejection.md, lemma 6.
     def factor(self, layer: int, score: int, shares: Sequence[int], ways: Sequence[int]) -> Fraction:
-        """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.
-
-        Parameters
-        ----------
-        layer
-            Where the candidate was proposed.
-        score
-            Its score.
-        shares, ways
-            Of its ways: the shares out of 2^63, and the columns that have them. Of the last layer not read.
-        """
+        """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``."""
         if layer == len(self.factors) - 1:
             part = Fraction(self.candidates)
         else:

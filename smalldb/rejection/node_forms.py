@@ -43,13 +43,6 @@ def forms_of(target: Target, clique: tuple[int, ...]) -> NodeForms:
 
     An answer on the rows moves by a form of u, how many rows of each cell of the parents have a one. Queries
     that have the same form, but for a factor, are bounds on one number.
-
-    Parameters
-    ----------
-    target
-        Of the sampler.
-    clique
-        Attributes: those of the parents, in order, and then the node's own.
     """
     *parents, own = clique
     settings = np.arange(1 << len(parents))

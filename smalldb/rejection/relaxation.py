@@ -168,19 +168,7 @@ class Relaxer:
         self._checks: dict[tuple[Tree, Tree | None], tuple[Integers, Integers]] = {}
 
     def count(self, tree: Tree, threshold: int, budget: int) -> Layer | None:
-        """
-        Count R_t alone.
-
-        Parameters
-        ----------
-        tree, threshold, budget
-            As for `count_all`.
-
-        Returns
-        -------
-        Relaxation, StarRelaxation or None
-            None: it takes more than `budget` ways, or R_t is too large for doubles.
-        """
+        """Count R_t alone."""
         counted = self.count_all(tree, [threshold], budget)
         if isinstance(counted, TooCostly) or counted.log_sizes[0] == inf:
             return None
@@ -195,18 +183,6 @@ class Relaxer:
 
         The states and ways are those of the last threshold. A way counts from the first threshold on that
         none of its gaps exceeds.
-
-        Parameters
-        ----------
-        tree
-            Over all attributes of the target.
-        thresholds
-            Scores, ascending, at least one.
-        budget
-            In ways visited; it bounds the memory, too.
-        alike
-            Whether broad leaves with the same parents and forms are weighed together: the first has the
-            values of all, and the others have no states, and are no children.
         """
         broad = tree.broad if self.target.rows <= MOST_ROWS_OF_LEAVES else ()
         blocks = [self._block(clique) for clique in tree.cliques]
@@ -314,18 +290,7 @@ class Relaxer:
 
     # Proof: docs/proofs/rejection.md, lemma 6.
     def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> Checks:
-        """
-        List what no clique holds, by the last node that a query looks at.
-
-        Parameters
-        ----------
-        tree
-            Whose cliques need no check.
-        threshold
-            A score: the bounds of each query are those of `Target.bounds` at it.
-        within
-            Only queries that a clique of this tree holds; None: all.
-        """
+        """List what no clique holds, by the last node that a query looks at."""
         if (tree, within) not in self._checks:
             held = self._held(tree)
             wanted = set(range(len(self.target.tables))) if within is None else self._held(within)

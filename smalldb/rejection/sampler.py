@@ -131,31 +131,7 @@ def tuple_sampler(
     tick: Tick = bool,
     n_max: int | None = None,
 ) -> Sampler | Factored | Flat:
-    """
-    Make ready to draw ordered rows.
-
-    Parameters
-    ----------
-    workload
-        The queries; their domain has no structural zeros.
-    answers, n
-        Shape (k,), int64: D times the sum of each query over the data; and the rows of the data, which may be
-        0. n m D is below 2^62.
-    rows
-        m, at most 64. Unless each query looks at one attribute alone, a candidate has at most 2000 entries,
-        and epsilon n / (2 m) is at most 10^6. All this is for the caller to guard.
-    epsilon
-        Of the release, exact.
-    tick
-        Called now and then, for a clock.
-    n_max
-        The public guess of n, where n is private: see `counting.scores.largest_score`; None: n is public.
-
-    Returns
-    -------
-    Sampler, Factored or Flat
-        Which of them is computed from the data; all draw by the same law, and all are confidential.
-    """
+    """Make ready to draw ordered rows."""
     target = Target.build(workload, answers, n, rows, n_max)
     rate = rate_of(epsilon, rows, workload.denominator)
     if rate * target.largest_score <= 1:

@@ -20,16 +20,7 @@ from smalldb.rejection.tree import Tree, scattered, star
 
 
 def pair_gains(target: Target, threshold: int) -> Floats:
-    """
-    Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d).
-
-    Parameters
-    ----------
-    target
-        Of the sampler.
-    threshold
-        A score: queries lie within `Target.bounds` of it.
-    """
+    """Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d)."""
     rows, d = target.rows, target.attributes
     lows, highs = target.bounds(threshold)
     # the rows of a candidate over the four cells of two attributes, and how many columns they stand for
@@ -61,16 +52,7 @@ def pair_gains(target: Target, threshold: int) -> Floats:
 
 
 def greedy(gains: Floats, width: int) -> Tree:
-    """
-    Grow a tree from the strongest pair: the attribute and parents of most gain next.
-
-    Parameters
-    ----------
-    gains
-        Shape (d, d), in nats, symmetric: those of `pair_gains`.
-    width
-        The most parents of a node; 0: no edges.
-    """
+    """Grow a tree from the strongest pair: the attribute and parents of most gain next."""
     d = len(gains)
     if width == 0 or d == 1:
         return scattered(d)
@@ -97,35 +79,12 @@ def greedy(gains: Floats, width: int) -> Tree:
 
 
 def held_gain(gains: Floats, tree: Tree) -> float:
-    """
-    Return the gains, in nats, of all pairs that lie in a clique.
-
-    Parameters
-    ----------
-    gains, tree
-        As for `greedy`, and the tree.
-    """
+    """Return the gains, in nats, of all pairs that lie in a clique."""
     return float(sum(gains[clique[-1], parent] for clique in tree.cliques for parent in clique[:-1]))
 
 
 def richest_star(gains: Floats, width: int, least: float) -> Tree | None:
-    """
-    Return the star of so many hubs that holds the largest gain, if that is large enough.
-
-    Parameters
-    ----------
-    gains
-        Shape (d, d), in nats, symmetric: those of `pair_gains`.
-    width
-        How many hubs; all C(d, width) choices are compared.
-    least
-        In nats: a star that holds less is not taken.
-
-    Returns
-    -------
-    Tree or None
-        None: no star holds so much, or no attribute is left to hang on the hubs.
-    """
+    """Return the star of so many hubs that holds the largest gain, if that is large enough."""
     if len(gains) <= width:
         return None
     hubs = np.array(list(combinations(range(len(gains)), width)))
@@ -141,24 +100,6 @@ def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: in
     Improve a tree by local moves while the budget lasts.
 
     A fixed stream of bits steers the moves, so that the same data give the same tree.
-
-    Parameters
-    ----------
-    relaxer
-        Counts the relaxations of one target.
-    tree
-        Where the search begins.
-    width
-        The most parents of a node.
-    threshold
-        The score at which the relaxation is to be small.
-    budget
-        In ways visited; a call of the kernels counts as 1000 a node.
-
-    Returns
-    -------
-    tree, spent
-        The best one that was found, and the ways visited.
     """
     steering = SeededBits(width)
     spent, best = 0, inf

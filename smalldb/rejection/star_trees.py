@@ -76,19 +76,7 @@ class StarRelaxation:
     def build(
         cls, target: Target, tree: Tree, threshold: int, nodes: Nodes, keys: Words, values: Floats
     ) -> "StarRelaxation":
-        """
-        Weigh the states of the hubs.
-
-        Parameters
-        ----------
-        target, tree, threshold
-            What it is the relaxation for; the tree is a star.
-        nodes
-            With the boxes of the threshold.
-        keys, values
-            Shape (states, 2) and (states,): packed states of the hubs, and the products of the columns of all
-            leaves, each times `nodes.shrink`.
-        """
+        """Weigh the states of the hubs."""
         lows, highs = target.bounds(threshold)
         positions = np.arange(1 << len(tree.hubs), dtype=np.uint64)
         states = (keys[:, positions // 8] >> positions % 8 * 8 & CELL_MASK).astype(np.int64)

@@ -73,20 +73,7 @@ class Target:
     def build(
         cls, workload: Workload, answers: Integers, n: int, rows: int, n_max: int | None = None
     ) -> "Target":
-        """
-        Compile a workload.
-
-        Parameters
-        ----------
-        workload
-            The queries.
-        answers, n
-            Shape (k,), int64: D times the sum of each query over the data; and the rows of the data.
-        rows
-            m, of a candidate; ``n * rows * D`` must be below 2^62 (the caller's guard).
-        n_max
-            The public guess of n, where n is private: see `counting.scores.largest_score`; None: n is public.
-        """
+        """Compile a workload."""
         tables = tuple(_table(query, workload.denominator) for query in workload.queries)
         by_attributes: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for j, table in enumerate(tables):
@@ -121,21 +108,7 @@ class Target:
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
 
     def on_cells(self, j: int, attributes: Sequence[int]) -> Integers:
-        """
-        Return D times a query on a row in each cell of some attributes.
-
-        Parameters
-        ----------
-        j
-            The number of the query.
-        attributes
-            Those that it looks at, and perhaps more: they are bits 0, 1, ... of a cell.
-
-        Returns
-        -------
-        array
-            Shape (2^attributes,), int64.
-        """
+        """Return D times a query on a row in each cell of some attributes."""
         table, cells = self.tables[j], np.arange(1 << len(attributes))
         bits = tuple(cells >> attributes.index(a) & 1 for a in table.attributes)
         if table.weights is not None:

@@ -26,15 +26,6 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
     counts become the nearest ones that are at least 0 and add up to n.
 
     The noise comes from a fixed seed: the same data give the same tables, which are for comparison alone.
-
-    Parameters
-    ----------
-    real
-        Counted rows, at least one.
-    epsilon
-        Of each table.
-    neighbours
-        The relation: under replace-one a row moves the counts of a table by 2, else by 1.
     """
     domain, n, source = real.domain, real.n, SeededBits(0)
     rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)

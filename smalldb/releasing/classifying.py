@@ -45,20 +45,6 @@ def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str,
     Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the
     categories of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows
     are taken.
-
-    Parameters
-    ----------
-    real
-        Counted rows; at least two, which stand in both halves.
-    tables
-        Tables of the same domain, at least one row each, by name.
-    target
-        The column.
-
-    Returns
-    -------
-    dict
-        By name of a table; "real" is the model of the other half of the real rows.
     """
     rows = apart(real, SeededBits(0))
     half = len(rows) // 2

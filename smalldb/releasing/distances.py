@@ -118,13 +118,6 @@ def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> F
 
     Shape (columns, columns); in the diagonal that of one column; not a number where there are too many cells
     or, of all, too many tables.
-
-    Parameters
-    ----------
-    real, synthetic
-        Rows of one domain.
-    columns
-        How many of the first columns are compared; None: all.
     """
     count = len(real.domain.sizes) if columns is None else columns
     off = np.full((count, count), np.nan)
@@ -138,15 +131,7 @@ def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> F
 
 
 def visits(real: Rows, synthetic: Rows, width: int) -> int:
-    """Return how many steps `distances` takes: distinct rows times tables.
-
-    Parameters
-    ----------
-    real, synthetic
-        Rows of one domain.
-    width
-        How many columns each table has.
-    """
+    """Return how many steps `distances` takes: distinct rows times tables."""
     return comb(len(real.domain.sizes), width) * (len(real.counts) + len(synthetic.counts))
 
 

@@ -26,22 +26,6 @@ def gather_finer(
     Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
 
     Gaps are left out, and fields that have no category: the reading of the table refuses them.
-
-    Parameters
-    ----------
-    schema
-        Its columns with finer bins are counted.
-    counts
-        Name of one more column behind those of the schema, which says how often each row occurs.
-    histograms
-        By their names, how many rows are in each finer bin: filled as the pieces go by. Private.
-    pieces
-        Columns of fields in the order of the schema, and how often each row occurs; None: once.
-
-    Raises
-    ------
-    DataError
-        As the reading of the table: counts that are none, or too many rows.
     """
     finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
@@ -65,20 +49,6 @@ def measure_finer(plan: Plan, histograms: Mapping[str, Integers], source: BitSou
     Release the counts of finer bins, by column: each with its own part of epsilon, which is pure.
 
     A row stands in one finer bin of a column, or in none: one count moves by 1, or two under replace-one.
-
-    Parameters
-    ----------
-    plan
-        Says which columns have finer bins, the epsilon of each, and who is a neighbour.
-    histograms
-        By column, how many rows are in each of its finer bins: int64. Private.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    dict
-        By column, the counts with noise, as Python's integers; some may be below 0.
     """
     law = finer_measure(plan.neighbours)
     return {

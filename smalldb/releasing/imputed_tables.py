@@ -201,29 +201,7 @@ def streamed(
     method: str | None = None,
     progress: bool = False,
 ) -> Stream:
-    """
-    Draw tables of n rows, or of fewer of these: see `Release.tables`.
-
-    Parameters
-    ----------
-    measurements
-        What they follow from.
-    n
-        Rows of the data; None: as many as were released.
-    near
-        The synthetic rows, shape (m, C).
-    count
-        How many tables, at least 1.
-    rows
-        Of each table, a random sample of the n; None: all of them.
-    rng, pseudo_rows, method, progress
-        As for `Release.tables`.
-
-    Raises
-    ------
-    ValueError
-        An argument out of range, or measurements that no tables can be drawn from; both are public.
-    """
+    """Draw tables of n rows, or of fewer of these: see `Release.tables`."""
     for name, value in (("the number of tables", count), ("rows", 1 if rows is None else rows)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1")
@@ -263,18 +241,7 @@ def told_how(made_by: Refitted | Mixing) -> str:
 
 
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
-    """
-    Collect draws that follow from measurements.
-
-    Parameters
-    ----------
-    spelling
-        How the tables are written, when they are asked for.
-    stream
-        The draws, all of which are made here.
-    measurements
-        What they follow from: it says which pairs of columns were measured together, and how finely.
-    """
+    """Collect draws that follow from measurements."""
     kind = np.min_scalar_type(max(measurements.domain.sizes))
     drawn, seeds = list[npt.NDArray[np.integer]](), list[int]()
     for table, seed in stream.draws:
@@ -304,15 +271,7 @@ def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.ND
 
 
 def check_drawable(plan: Plan) -> None:
-    """
-    Refuse a plan of which it is public that several tables cannot be drawn: before anything is paid.
-
-    Raises
-    ------
-    ValueError
-        Another mechanism than marginals, the strategy measures too many columns together, or rules tie too
-        many.
-    """
+    """Refuse a plan of which it is public that several tables cannot be drawn: before anything is paid."""
     if not isinstance(plan.chosen, ByMarginals):
         raise ValueError(
             f"--tables is for marginals: {plan.mechanism} draws a table and measures nothing; leave it out, "

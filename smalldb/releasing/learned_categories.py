@@ -54,18 +54,6 @@ def shared(
     Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
 
     Both are public, so that they can be refused and paid before the data are read.
-
-    Parameters
-    ----------
-    schema
-        Says which columns learn, and for which share.
-    settings
-        Of the whole release, as for `smalldb.plan`.
-
-    Raises
-    ------
-    ValueError
-        Categories without a delta; more than one row of a person: a threshold hides one row of a rare text.
     """
     if settings.get("rows_per_person") not in (None, 1):
         raise ValueError(
@@ -103,26 +91,6 @@ def learn(
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
     what nobody has. Categories with which the release could not be made (too many of them for the queries or
     the memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
-
-    Parameters
-    ----------
-    schema
-        Says which columns learn.
-    texts
-        Of the columns that learn: see `gather`.
-    costs
-        What each column spends, in the order of `schema.asked`: see `shared`.
-    neighbours
-        The relation: replacing a row is two steps of adding or removing one.
-    source
-        Where random bits come from; or a journal that has a source, and perhaps what was learned before.
-    fits
-        Makes what needs the categories, such as the plan of the release, or refuses a schema with which it
-        cannot, by ValueError. It takes the outline.
-
-    Returns
-    -------
-    The schema with the categories learned, and what `fits` has made of it.
     """
     journal = source if isinstance(source, Journal) else Journal(source)
     categories = journal.step(lambda coins: _categories(schema, texts, costs, neighbours, coins))
@@ -174,21 +142,7 @@ def _categories(
 def quantiles(
     counts: Mapping[str, int], kind: Cuts, bins: int, epsilon: Fraction, source: BitSource
 ) -> list[str]:
-    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1.
-
-    Parameters
-    ----------
-    counts
-        How often each text occurs in the data.
-    kind
-        The range in which cuts lie, and their digits.
-    bins
-        How many bins are wanted.
-    epsilon
-        What is spent.
-    source
-        Where random bits come from.
-    """
+    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1."""
     scale = 10**kind.decimals
     low, high = ceil(Fraction(kind.low) * scale), floor(Fraction(kind.high) * scale)
     at: Counter[int] = Counter()
@@ -215,19 +169,7 @@ def quantiles(
 def frequent(
     counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
 ) -> list[str]:
-    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many.
-
-    Parameters
-    ----------
-    counts
-        How often each text occurs in the data.
-    epsilon, delta
-        What is spent.
-    neighbours
-        Under which relation.
-    source
-        Where random bits come from.
-    """
+    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many."""
     steps = 1 if neighbours is Neighbours.ADD_REMOVE else 2
     rate = epsilon / steps
     least = threshold(rate, delta / steps)
@@ -267,20 +209,6 @@ def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterato
     Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
 
     Gaps are left out, and what cannot be a category.
-
-    Parameters
-    ----------
-    schema
-        Its columns that learn are counted.
-    texts
-        By column, how many rows hold each text: it is added to. Private.
-    pieces
-        Columns of fields in the order of the schema, and how often each row occurs; None: once.
-
-    Raises
-    ------
-    DataError
-        A field that is no single value.
     """
     for fields, times in pieces:
         for asked in schema.asked:

@@ -112,17 +112,7 @@ class Account:
 
     # Proof: docs/proofs/losses.md, lemma 12.
     def after(self, record: Mapping[str, Any], ticket: str = "") -> "Account":
-        """Return the account after one more release, paid with a ticket; nothing is written.
-
-        Raises
-        ------
-        OutOfBudget
-            More than is left.
-        ValueError, TypeError
-            Not the record of a private release, of another neighbouring relation or number of rows of a
-            person, or with a delta where the budget has none; a sum of more than 10,000 bits above or below
-            the line.
-        """
+        """Return the account after one more release, paid with a ticket; nothing is written."""
         filtered = self.delta is not None
         if compose_records([*self.records, record], delta=0).delta and not filtered:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
@@ -154,17 +144,7 @@ class Account:
 
 
 def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str, Any]:
-    """Return what a line says of a release; with its rho and its delta where the budget has a delta.
-
-    Parameters
-    ----------
-    record
-        Of the release.
-    ticket
-        By which a run that goes on is known; "" if it has none.
-    filtered
-        Whether the budget has a delta.
-    """
+    """Return what a line says of a release; with its rho and its delta where the budget has a delta."""
     if not re.fullmatch("([0-9a-f]{32})?", ticket):
         raise ValueError("a ticket must be 32 hexadecimal digits")
     own = record["privacy"]["bounded_range"]

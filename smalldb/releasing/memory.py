@@ -10,13 +10,7 @@ BYTES_PER_FIELD = 64  # measured: values of the costliest kinds, decoded and wri
 
 
 def check_memory(plan: Plan) -> None:
-    """Refuse a release with more rows than this machine can hold.
-
-    Raises
-    ------
-    ValueError
-        Names the number of rows that it can hold.
-    """
+    """Refuse a release with more rows than this machine can hold."""
     rows, columns = plan.foreseen_rows, len(plan.workload.domain.columns)
     limit = memory_limit()
     if limit is not None and rows * columns * BYTES_PER_FIELD > limit:

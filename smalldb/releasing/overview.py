@@ -61,24 +61,7 @@ MEASURES = (
 def overview(
     real: Rows, tables: Mapping[str, Rows], workload: Workload, target: int | None = None
 ) -> pd.DataFrame:
-    """Measure tables beside the real one: a row for each table, measure and column. Confidential.
-
-    Parameters
-    ----------
-    real
-        The data, at least one row.
-    tables
-        Tables of the same domain, by name, at least one row each.
-    workload
-        Whose queries are answered.
-    target
-        A column that classifiers are trained to tell; None: none are.
-
-    Returns
-    -------
-    DataFrame
-        table, measure, of, value. `of` is a column, two of them, or "all"; measures: `MEASURES`.
-    """
+    """Measure tables beside the real one: a row for each table, measure and column. Confidential."""
     lines: list[Line] = []
     answers, correlated = workload.answers(real), rank_correlations(real)
     for name, table in tables.items():
@@ -102,21 +85,7 @@ def summary(long: pd.DataFrame) -> pd.DataFrame:
 
 
 def feasible(real: Rows, made: Rows, tables: int | None = None) -> list[int]:
-    """
-    Return the widths of the tables that can be compared in seconds, where there are at most so many.
-
-    Parameters
-    ----------
-    real, made
-        Two tables of one domain.
-    tables
-        The most tables of a width; None: any number.
-
-    Returns
-    -------
-    list of int
-        Numbers of columns, those of `WIDTHS` that are left, ascending.
-    """
+    """Return the widths of the tables that can be compared in seconds, where there are at most so many."""
     columns = len(real.domain.sizes)
     widths = [w for w in WIDTHS if w <= columns and visits(real, made, w) <= MAX_VISITS]
     return [w for w in widths if tables is None or comb(columns, w) <= tables]

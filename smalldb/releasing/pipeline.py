@@ -81,31 +81,7 @@ def carry_out(
     ledger: Ledger | Callable[[Record], Ledger] | None = None,
     destination: Destination | None = None,
 ) -> Release:
-    """
-    Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget.
-
-    Parameters
-    ----------
-    source
-        The table, before it is read.
-    queries, settings
-        As `smalldb.plan`; categories that are to be learned take their shares of epsilon and delta.
-    ready
-        A plan that was made before for this universe, in place of both.
-    middle, bits, progress, executor, checkpoint
-        As `smalldb.release`.
-    ledger
-        The budget; or what opens it for the record of the release that is foreseen, or refuses.
-    destination
-        Where the release goes; None: to the caller.
-
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        What cannot be done: decided from public values alone, before anything is paid.
-    queries.DataError
-        The table is not of the declared universe: before anything is paid.
-    """
+    """Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget."""
     destination, settings = destination or Destination(), settings or {}
     stated = None if source.schema is None else source.schema.rows_per_person
     if ready is None:
@@ -227,26 +203,7 @@ def carried_out(
     running: Running,
     finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Release:
-    """
-    Release by a plan that is paid and fits the rows; the synthetic table is like that of the source.
-
-    Parameters
-    ----------
-    plan
-        It is paid for.
-    source
-        Whose library and columns the synthetic table has.
-    rows
-        The data, counted.
-    middle
-        Whether a bin is written as its middle.
-    journal
-        What was drawn before, and where what is drawn now is kept.
-    running
-        How it runs: progress and an executor.
-    finer
-        By column, the noisy counts of finer bins, as released; None: there are none.
-    """
+    """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
     drawn = drawn_by(plan, rows, journal, running)
     schema, domain, codes = source.schema, source.domain, drawn.codes
     finishing = journal.postprocessing_bits()
@@ -268,15 +225,7 @@ def carried_out(
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:
-    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not.
-
-    Raises
-    ------
-    ValueError
-        No rows under replace-one.
-    queries.DataError
-        More than 2^40 rows under add-remove.
-    """
+    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not."""
     match relation:
         case Neighbours.REPLACE_ONE:
             if table.n == 0:

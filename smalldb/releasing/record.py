@@ -38,19 +38,6 @@ def make_record(
     """Write the record of a release: public numbers only.
 
     Under add-remove it holds neither n nor anything computed from it, but for what was released.
-
-    Parameters
-    ----------
-    plan
-        What was released.
-    private
-        False where the randomness came from a seed or a script.
-    drawn
-        What was drawn; None: nothing yet.
-    ranges
-        Of columns of numbers, as a schema has them; None: as the domain has them.
-    finer
-        The released counts of finer bins, by column; None: they are not released yet.
     """
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     loss = plan.loss
@@ -134,20 +121,7 @@ def _finer(plan: Plan, cost: FinerCost, counts: Sequence[int] | None) -> Recorde
 def with_measurements(
     record: Record, plan: Plan, measurements: Measurements, rows: Rows, most: int | None = FEW
 ) -> Record:
-    """
-    Return a record that holds the measurements, too, and what they say of pairs of columns and of the error.
-
-    Parameters
-    ----------
-    record, measurements
-        The record without them, and what was released.
-    plan
-        Of the release.
-    rows
-        The synthetic table.
-    most
-        How many numbers a record holds: one that would hold more is returned as it is. None: any.
-    """
+    """Return a record that holds the measurements, too, and what they say of pairs of columns and of the error."""
     if "measurements" in record or not measurements or (most is not None and measurements.numbers > most):
         return record
     pairs = measurements.pairs()

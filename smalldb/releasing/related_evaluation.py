@@ -61,21 +61,7 @@ class RelatedEvaluation:
 
 
 def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> RelatedEvaluation:
-    """
-    Compare released tables with the data.
-
-    Parameters
-    ----------
-    real, synthetic
-        Tables as `release_related` takes them; or such that were read.
-    schema
-        Of both tables.
-
-    Raises
-    ------
-    OSError, ValueError, queries.DataError
-        As `smalldb.schema.linked_rows.read_linked`; a table without rows.
-    """
+    """Compare released tables with the data."""
     ours, theirs = (_read(tables, schema) for tables in (real, synthetic))
     measured = domains(schema)
     first, second = (_parents(found, measured[schema.unit], schema.most) for found in (ours, theirs))

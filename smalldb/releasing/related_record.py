@@ -49,24 +49,7 @@ def related_record(
     private: bool,
     released: Related | None = None,
 ) -> dict[str, Any]:
-    """
-    Write the record: public numbers only; under add-remove neither n nor anything computed from it.
-
-    Parameters
-    ----------
-    schema, plan
-        Of both tables, and of their release.
-    epsilon
-        That was asked for.
-    neighbours
-        The relation, of parents.
-    n
-        The number of parents where it is public.
-    private
-        Whether the randomness is the operating system's.
-    released
-        What was released; None: nothing yet.
-    """
+    """Write the record: public numbers only; under add-remove neither n nor anything computed from it."""
     record: dict[str, Any] = {
         "schema": 1,
         "mechanism": "marginals",

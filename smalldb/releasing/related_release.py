@@ -155,28 +155,7 @@ def release_related(
     ledger: Ledger | Callable[[Any], Ledger] | None = None,
     **settings: Any,
 ) -> RelatedRelease:
-    """
-    Release two related tables: check, read, pay, draw, write.
-
-    Parameters
-    ----------
-    tables
-        By the names of the schema, tables of pandas and its kin or paths of files; or one long table.
-    schema
-        Of both tables.
-    rng, seed, ledger
-        As `smalldb.release`; of a ledger also what opens it for the record that is foreseen. It is paid once
-        all was read, before the first draw: a run that is killed then has paid, and does not go on.
-    settings
-        epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
-
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        What cannot be done: from public values alone, before anything is paid.
-    queries.DataError
-        As `smalldb.schema.linked_rows.read_linked`; before anything is paid.
-    """
+    """Release two related tables: check, read, pay, draw, write."""
     bits = bit_source(rng, seed)
     if ledger is not None and not bits.private:
         raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
@@ -215,22 +194,7 @@ def release_related(
 def long_table(
     schema: RelatedSchema, whole: Schema, released: Related, table: Any, bits: BitSource
 ) -> pd.DataFrame:
-    """
-    Write released persons and their rows as one table; persons are 1, 2, and so on.
-
-    Parameters
-    ----------
-    schema
-        Of persons and their rows.
-    whole
-        Of the long table.
-    released
-        Codes of persons, whose last column is the number of rows, and codes of rows, each with its person.
-    table
-        The one that was given: it says the order of the columns.
-    bits
-        Where values inside bins come from.
-    """
+    """Write released persons and their rows as one table; persons are 1, 2, and so on."""
     parents = released.parents.codes[:, :-1][released.of]
     codes = np.empty((len(released.of), len(whole.columns)), dtype=np.int64)
     for names, own in ((schema.parents.names, parents), (schema.children.names, released.children)):
@@ -248,18 +212,6 @@ def synthetic_tables(
     Write released codes as tables, with the columns of the given ones; keys are 1, 2, and so on.
 
     Rows are in uniformly random order, and so keys say nothing.
-
-    Parameters
-    ----------
-    schema
-        Of both tables.
-    made
-        Codes of parents, whose last column is the number of children, and codes of children, each with its
-        parent.
-    tables
-        Those that were given, by name: they say the order of the columns.
-    bits
-        Where values inside bins come from.
     """
     parents = schema.parents.decode(made.parents.codes[:, :-1], rng=bits)
     children = schema.children.decode(made.children, rng=bits)
@@ -283,25 +235,7 @@ def _in_order(names: list[str], table: Any, schema: Schema) -> list[str]:
 
 
 def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours, rows: int) -> Walks:
-    """
-    Plan a release from public values alone; `rows` is the number of parents, or a public guess of it.
-
-    Parameters
-    ----------
-    schema
-        Of both tables.
-    epsilon
-        Of a parent with all its children.
-    relation
-        Who is a neighbour.
-    rows
-        The number of parents, or a public guess of it.
-
-    Raises
-    ------
-    ValueError
-        Rules that meet in too large tables, rules that are a list of cells, an epsilon that is too small.
-    """
+    """Plan a release from public values alone; `rows` is the number of parents, or a public guess of it."""
     wrong = [
         f"table {name!r}: its rules meet in tables of more than 2^21 cells: use fewer that meet"
         for name, own in schema.tables.items()

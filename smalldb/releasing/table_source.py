@@ -107,22 +107,7 @@ class Source:
 def table_source(
     data: object, domain: Domain | None = None, schema: Schema | OpenSchema | None = None
 ) -> Source:
-    """Find out what a table of any library holds, or counted rows; with a schema also the path of a file.
-
-    Parameters
-    ----------
-    data
-        A table, counted rows, or with a schema the path of a file or the URL of a database.
-    domain
-        What its columns can hold; None: they are yes/no.
-    schema
-        The same of real columns; not with a domain.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Other columns than the schema's, rows of another domain, or no table.
-    """
+    """Find out what a table of any library holds, or counted rows; with a schema also the path of a file."""
     if isinstance(data, str | os.PathLike) and schema is not None:
         return file_source(os.fspath(data), schema)
     table = data if isinstance(data, Rows) else as_frame(data)
@@ -152,30 +137,7 @@ def file_source(
     file: FileFormat = USUAL,
     inside: bool = False,
 ) -> Source:
-    """Find out what a file holds, from the names of its columns alone; "-" is standard input.
-
-    Parameters
-    ----------
-    path
-        The file; a pipe is copied, such that it can be read again.
-    schema
-        What its columns hold; None: yes or no.
-    columns, valid
-        Without a schema: which columns to take, and which of their rows can exist.
-    counts
-        With a schema: the column that says how often each row occurs.
-    file
-        How it is written, beside what the schema says of that.
-    inside
-        With a schema: a database counts its rows itself, and only counts are read.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        Other columns than are expected; a query or a sheet of a file that has none.
-    """
+    """Find out what a file holds, from the names of its columns alone; "-" is standard input."""
     _check_fits(path, file)
     path = rereadable(path, has_lines(path))
     if schema is None:

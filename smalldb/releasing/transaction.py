@@ -73,13 +73,6 @@ class Transaction:
 
         A folder beside the ledger is removed at the end of the ``with`` block: inside of it, the release is
         brought to where it shall stand. An error leaves it, if anything was paid.
-
-        Raises
-        ------
-        OSError
-            The folder cannot be made, read or written.
-        ValueError
-            It is of another release, damaged, open to others, or another process works in it.
         """
         with ExitStack() as stack:
             self._enter(stack)
@@ -135,42 +128,14 @@ class Transaction:
             rmtree(left, ignore_errors=True)
 
     def bind(self, journal: Journal, table: Rows, *more: Integers) -> None:
-        """
-        Bind the release to its data: a salted digest of them is kept in the journal.
-
-        Parameters
-        ----------
-        journal
-            Of the release.
-        table
-            Its rows.
-        more
-            Other counts of the data that it looks at, such as those of finer bins: always the same ones.
-
-        Raises
-        ------
-        ValueError
-            The release was begun with other data.
-        """
+        """Bind the release to its data: a salted digest of them is kept in the journal."""
         data, before = (table.words, table.counts, *more), journal.begun
         made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
         if before and made != _salted(data, made[0]) and self._checkpoint is not None:
             raise self._checkpoint.another()
 
     def pay(self, journal: Journal) -> tuple[Account, bool] | None:
-        """Pay, if there is a ledger, before the first draw.
-
-        Returns
-        -------
-        The account after it, and whether it was paid before; None: there is no ledger.
-
-        Raises
-        ------
-        ValueError
-            It was begun with another ledger, or without one; or as `Ledger.spend`.
-        OSError
-            The ledger cannot be read or written.
-        """
+        """Pay, if there is a ledger, before the first draw."""
         ledger, record = self._ledger, self._record
         ticket = journal.step(lambda _: "" if ledger is None else f"{SystemBits().bits(128):032x}")
         if (ticket == "") != (ledger is None):
@@ -195,19 +160,7 @@ class Transaction:
 
 
 def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
-    """Draw a release, or read what was drawn before; what is confidential is then gone.
-
-    Parameters
-    ----------
-    plan
-        It is paid for.
-    table
-        The data, counted.
-    journal
-        What was drawn before, and where what is drawn now is kept.
-    running
-        How it runs: progress and an executor.
-    """
+    """Draw a release, or read what was drawn before; what is confidential is then gone."""
     chosen = plan.chosen
     if isinstance(chosen, Resumable):
         return chosen.draw_resumably(table, journal, running)
@@ -215,23 +168,7 @@ def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Dra
 
 
 def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running:
-    """
-    Say how a release runs; nothing of it depends on the data.
-
-    Parameters
-    ----------
-    plan
-        Whose mechanism runs.
-    progress
-        Whether to show bars on stderr.
-    executor
-        Counts tables in pieces of the data; None: this process does.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No executor; a mechanism that takes none.
-    """
+    """Say how a release runs; nothing of it depends on the data."""
     check_running(executor, None)
     if executor is not None and not isinstance(plan.chosen, Resumable):
         raise ValueError(f"executor is for marginals: {plan.mechanism} takes none; leave it out")

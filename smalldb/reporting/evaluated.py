@@ -20,18 +20,7 @@ ANSWER = ("query", "real", "synthetic", "error")
 
 
 def evaluation_json(evaluation: Evaluation, bound: float | None, long: pd.DataFrame) -> dict[str, Any]:
-    """
-    Return all that an evaluation says; of many queries the answers that are farthest off.
-
-    Parameters
-    ----------
-    evaluation
-        The answers to the queries on the data and on the release.
-    bound
-        What the record promises of the largest error; None: nothing, or there is no record.
-    long
-        The measures by column, as `smalldb.releasing.overview.overview` returns them.
-    """
+    """Return all that an evaluation says; of many queries the answers that are farthest off."""
     size = evaluation.workload.size
     if size <= LISTED:
         answers = zip(
@@ -75,16 +64,7 @@ def _distances_json(distances: Distances) -> dict[str, Any]:
 
 
 def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame, simple: str | None) -> str:
-    """
-    Tell an evaluation, for people.
-
-    Parameters
-    ----------
-    made, bound, long
-        As for `evaluation_json`.
-    simple
-        The epsilon of the simple ways that are in `long`, as it is shown; None: none are.
-    """
+    """Tell an evaluation, for people."""
     worst = made.worst()
     worst["query"] = [visible(label) for label in worst["query"]]
     width = max([len("query"), *map(len, worst["query"])])

@@ -27,17 +27,7 @@ DRAWN = 200  # categories, and columns
 
 
 def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> bytes:
-    """Draw P(error > a) for each epsilon, exactly, beside what the theorems prove for any data.
-
-    Parameters
-    ----------
-    census
-        The census.
-    drawn
-        The candidates of the same census, for each epsilon: what is proven.
-    form
-        One of `FORMATS`.
-    """
+    """Draw P(error > a) for each epsilon, exactly, beside what the theorems prove for any data."""
     figure = canvas()
     axes = figure.subplots()
     end = 0.0
@@ -74,15 +64,7 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
 
 
 def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
-    """Draw the shares of a table's categories as bars, column below column; of a release it is public.
-
-    Parameters
-    ----------
-    shown
-        The marginals; of all together the first 200 categories are drawn.
-    form
-        One of `FORMATS`.
-    """
+    """Draw the shares of a table's categories as bars, column below column; of a release it is public."""
     labels = [label if len(shown) == 1 else f"{m.column}: {label}" for m in shown for label in m.labels][
         :DRAWN
     ]
@@ -101,13 +83,6 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     """Draw the shares of the categories in two tables, and how far each two columns together are off.
 
     Of yes/no columns these are the attributes, and the share of rows with both.
-
-    Parameters
-    ----------
-    real, synthetic
-        Rows of one domain, at least one.
-    form
-        One of `FORMATS`.
     """
     domain = real.domain
     binary = domain.binary

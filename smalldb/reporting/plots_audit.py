@@ -12,20 +12,7 @@ POINTS = 60
 
 
 def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, form: str) -> bytes:
-    """
-    Draw delta of every epsilon, the trade-off curve, and the worst probability of an error, over all tables.
-
-    Parameters
-    ----------
-    profiles
-        Name of the relation to its profile.
-    error
-        The worst error over the same tables.
-    title
-        What was audited.
-    form
-        One of `plots_base.FORMATS`.
-    """
+    """Draw delta of every epsilon, the trade-off curve, and the worst probability of an error, over all tables."""
     figure = canvas(13, 4.4)
     privacy, tests, errors = figure.subplots(1, 3)
     (epsilon,) = {float(profile.epsilon) for profile in profiles.values()}

@@ -69,18 +69,7 @@ class Setting:
 
 
 def plot_bounds(setting: Setting, axis: str, form: str) -> bytes:
-    """
-    Draw all bounds from a tenth to ten times the setting, which is marked.
-
-    Parameters
-    ----------
-    setting
-        The public numbers.
-    axis
-        n, epsilon or rows.
-    form
-        One of `plots_base.FORMATS`.
-    """
+    """Draw all bounds from a tenth to ten times the setting, which is marked."""
     return rendered(drawn_bounds(setting, axis), form)
 
 

@@ -16,18 +16,7 @@ NEIGHBOURS = {
 
 
 def related_page(record: Mapping[str, Any], schema: RelatedSchema, title: str | None = None) -> str:
-    """
-    Write the page, from the public record and the schema alone: one self-contained file.
-
-    Parameters
-    ----------
-    record
-        The public record.
-    schema
-        Of both tables.
-    title
-        Of the page; None: one made of the names of the tables.
-    """
+    """Write the page, from the public record and the schema alone: one self-contained file."""
     own, other = (record["tables"][name] for name in schema.tables)
     parent, children, epsilon = schema.parent_said, schema.children_said, record["privacy"]["epsilon"]
     both = f"{schema.unit} and {schema.child}" if schema.whole is None else f"rows of each {schema.unit}"

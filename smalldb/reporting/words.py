@@ -25,15 +25,7 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
 def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
-    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`.
-
-    Parameters
-    ----------
-    record, plan
-        Of the release.
-    verbose
-        Whether to say all that is known.
-    """
+    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`."""
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
     known = "n is private" if n is None else f"n = {n} is public"
@@ -109,16 +101,7 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
 
 
 def foretold(plan: Plan, other: Plan | str) -> str:
-    """
-    Tell what a plan will cost, the error to expect pure and with a delta, and what plain noise would do.
-
-    Parameters
-    ----------
-    plan
-        It is told.
-    other
-        The plan with a delta if this one has none, or without its own; or why there is none.
-    """
+    """Tell what a plan will cost, the error to expect pure and with a delta, and what plain noise would do."""
     expected, noise, reached = plan.expected_error, plan.alternatives, pairs_reached(plan)
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
     if plan.request.delta is not None:

@@ -34,19 +34,7 @@ class ColumnToLearn:
 
 
 def filled(given: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:
-    """
-    Return the table of a column with its categories in place of the wish to learn them.
-
-    Parameters
-    ----------
-    given
-        The column's table in TOML.
-    what
-        The key that wishes: "values" or "cuts".
-    categories
-        Those that were learned; None: none is yet. Then two texts stand in for values, and for cuts bins of
-        equal width, as many as are to be learned.
-    """
+    """Return the table of a column with its categories in place of the wish to learn them."""
     filled = {key: value for key, value in given.items() if key not in ("share", what)}
     if what == "values":
         listed = ["?", "??"] if categories is None else [*categories]

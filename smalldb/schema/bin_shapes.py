@@ -53,16 +53,7 @@ class BinShape:
         return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
 
     def positions(self, code: int, uniform: Floats) -> Floats:
-        """
-        Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers.
-
-        Parameters
-        ----------
-        code
-            The bin; it has rows.
-        uniform
-            Shape (draws,): from 0 to 1.
-        """
+        """Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers."""
         decay = self._decay(code)
         if decay > 0:
             # density exp(-decay t) on 0..1 from the inner edge: decay 2 has its median at .283
@@ -73,16 +64,7 @@ class BinShape:
         return np.asarray(np.interp(uniform * self.counts[code], rising, grid), dtype=np.float64)
 
     def below(self, code: int, at: Floats) -> Floats:
-        """
-        Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1.
-
-        Parameters
-        ----------
-        code
-            The bin; it has rows.
-        at
-            From 0, the lower edge, to 1.
-        """
+        """Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1."""
         decay = self._decay(code)
         if decay > 0:
             nearer = at if code else 1 - at
@@ -124,27 +106,7 @@ def drawable(kind: Binned, code: int) -> tuple[int, int]:
 
 
 def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int] | Integers:
-    """
-    Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats.
-
-    Parameters
-    ----------
-    kind
-        Of the column.
-    code
-        The bin.
-    count
-        How many are drawn.
-    shape
-        Of the column's released rows.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    sequence of int
-        Steps of the kind's grid, which `kind.at` turns into values.
-    """
+    """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
     first, last = drawable(kind, code)
     if last - first >= 1 << _DIGITS:
         return uniform_between(first, last, count, source)

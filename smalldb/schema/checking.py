@@ -71,23 +71,7 @@ class Check:
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
-    """
-    Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`).
-
-    Parameters
-    ----------
-    schema
-        With the `derived` columns that the table has (`Schema.with_derived`).
-    pieces
-        Columns of fields in the order of the schema, and how often each row occurs; None: once.
-    derived
-        Columns that a release computes: in how many rows they are others is counted, too.
-
-    Raises
-    ------
-    DataError
-        A field that is no single value: names its column.
-    """
+    """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`)."""
     width, rows, ruled_out = len(schema.columns), 0, 0
     gaps, unknown = np.zeros((2, width), dtype=np.int64)
     beyond, outer = np.zeros((2, width, 2), dtype=np.int64)

@@ -50,13 +50,6 @@ def read_codebook(path: str) -> dict[str, Described]:
 
     A code book is a CSV file with the columns `column` and `value` (others are passed over), a line for each
     value; or a JSON object of lists of values by column.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is none of these.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

@@ -31,23 +31,7 @@ def what_learns(given: Mapping[str, Any]) -> str | None:
 
 
 def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
-    """
-    Read what a column is to learn.
-
-    Parameters
-    ----------
-    name
-        Of the column.
-    given
-        Its table in TOML.
-    what
-        "values" or "cuts": the key that says it.
-
-    Raises
-    ------
-    FaultyColumn
-        It cannot be learned so.
-    """
+    """Read what a column is to learn."""
     if given[what] != LEARN:
         raise FaultyColumn(Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
     if "share" not in given:
@@ -77,23 +61,7 @@ def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToL
 
 
 def column_of(name: str, given: object, folder: str = "") -> Column:
-    """
-    Read a column whose categories are known.
-
-    Parameters
-    ----------
-    name
-        Of the column.
-    given
-        Its table in TOML.
-    folder
-        Where the code book is that it may name.
-
-    Raises
-    ------
-    FaultyColumn
-        What is wrong with it: all that is found at once.
-    """
+    """Read a column whose categories are known."""
     if not isinstance(given, dict):
         raise FaultyColumn(Fault("expected a table of what it can hold"))
     every = SHARED | {key: form for keys in KEYS.values() for key, form in keys.items()}

@@ -78,15 +78,7 @@ class Comparisons:
         return is_order(rule) and any(name in self.derived for name in re.findall(rf"{_NAME}|`[^`]+`", rule))
 
     def relation(self, rule: str) -> Relation | None:
-        """Return the meaning of a rule; None: it compares no columns, and others read it.
-
-        Raises
-        ------
-        NoComparison
-            A column that is compared and has no whole numbers, or a table that is too large.
-        ValueError
-            It cannot be read.
-        """
+        """Return the meaning of a rule; None: it compares no columns, and others read it."""
         chained = self.names_computed(rule)
         text = _split(rule) if chained else rule
         expression, universe = parse(text), tuple(column.universe for column in self.columns)

@@ -212,23 +212,7 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 
 
 def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, str]:
-    """
-    Return the query that counts a table inside its database, and the name of its column of counts.
-
-    Parameters
-    ----------
-    path
-        A database: its file, or its URL.
-    schema
-        Whose bins they are.
-    table
-        The name of a table or view, of which a point parts that of a schema, or a query.
-
-    Raises
-    ------
-    ValueError
-        No database, one whose dialect is not known, or no table; as `counting_query`.
-    """
+    """Return the query that counts a table inside its database, and the name of its column of counts."""
     reader = reader_of(path).name
     made = path.partition(":")[0].partition("+")[0] if reader == "sql" else reader
     dialect = _MADE.get(made, made)

@@ -135,13 +135,7 @@ class _Range(NamedTuple):
 def read_derived(
     columns: Sequence[Column], given: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Derived], list[tuple[str, str]]]:
-    """Read the columns that are computed, from their tables in a schema, by name.
-
-    Returns
-    -------
-    derived, wrong
-        Such that each stands behind those that it is computed from; and what is wrong, with the column.
-    """
+    """Read the columns that are computed, from their tables in a schema, by name."""
     known, wrong = {column.name: column for column in columns}, list[tuple[str, str]]()
     parsed: dict[str, tuple[Step, ...]] = {}
     for name, described in given.items():

@@ -27,20 +27,6 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     Read what a column determines: a table of tables by column, or the path of a CSV file in a folder.
 
     The file's first column has the name of the column, and each other one that of a column that follows.
-
-    Parameters
-    ----------
-    name
-        The column that determines others.
-    given
-        By column that follows, a table of its values by the texts of `name`; or a path.
-    folder
-        Where a path that is not absolute begins.
-
-    Raises
-    ------
-    ValueError
-        It is no such table, or no such file, or the file cannot be read.
     """
     if isinstance(given, Mapping):
         books = [(column, pairs) for column, pairs in given.items() if isinstance(pairs, Mapping)]

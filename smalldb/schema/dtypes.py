@@ -50,11 +50,6 @@ def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
 
     Moments are of the clock of the dtype's zone. An hour that the zone skips counts as the one behind it, one
     that it has twice as the first.
-
-    Raises
-    ------
-    ValueError, TypeError, OverflowError, NotImplementedError
-        The dtype cannot hold one of the values.
     """
     zone = _zone(dtype)
     if zone is None:

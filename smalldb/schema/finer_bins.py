@@ -64,23 +64,7 @@ class FinerBins:
 
     @classmethod
     def of(cls, kind: object, parts: object, share: object = SHARE) -> "FinerBins":
-        """
-        Part the bins of numbers or dates.
-
-        Parameters
-        ----------
-        kind
-            Of the column.
-        parts
-            Of each bin, from 2 to 64; one of fewer steps has a part for each step.
-        share
-            Of epsilon that their counts may cost, exact, above 0 and at most 1/2.
-
-        Raises
-        ------
-        ValueError
-            It cannot be done: says why.
-        """
+        """Part the bins of numbers or dates."""
         if not isinstance(kind, Cuts | Dates):
             raise ValueError("finer is for bins of numbers and of dates: leave it out")
         if isinstance(parts, bool) or not isinstance(parts, int) or not 2 <= parts <= MOST_PARTS:
@@ -152,23 +136,7 @@ class FinerShape:
     shape: BinShape
 
     def drawn_steps(self, code: int, count: int, source: BitSource) -> list[int]:
-        """
-        Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all.
-
-        Parameters
-        ----------
-        code
-            The bin of the column.
-        count
-            How many are drawn.
-        source
-            Where random bits come from.
-
-        Returns
-        -------
-        list of int
-            Steps of the kind's grid.
-        """
+        """Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all."""
         first, last = self.ends[code : code + 2]
         reached = np.cumsum(self.shape.counts[first:last])
         uniform = uniform_numbers(count, source)

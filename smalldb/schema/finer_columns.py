@@ -30,19 +30,7 @@ def finer_costs(columns: Sequence[Column], epsilon: Fraction) -> tuple[FinerCost
 def with_finer(
     columns: Sequence[Column], released: Mapping[str, Sequence[int]], variances: Mapping[str, float]
 ) -> tuple[Column, ...]:
-    """
-    Return the columns with what was released of their finer bins.
-
-    Parameters
-    ----------
-    columns
-        Of the schema, in its order.
-    released
-        By the name of a column, the noisy counts of its finer bins, as many as it has. Others stay as they
-        are.
-    variances
-        By the name of a column, the variance of the noise of each of its counts.
-    """
+    """Return the columns with what was released of their finer bins."""
     return tuple(
         replace(column, finer=column.finer.released(released[column.name], variances[column.name]))
         if column.finer and column.name in released

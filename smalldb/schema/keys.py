@@ -78,18 +78,7 @@ def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
 def faults_of(
     given: Mapping[str, Any], keys: Mapping[str, Type], needed: Sequence[Sequence[str]]
 ) -> Iterator[Fault]:
-    """
-    Tell of an unknown key, a value of another type, a key that is missing.
-
-    Parameters
-    ----------
-    given
-        A table of TOML.
-    keys
-        Those that it may have, with the types of their values.
-    needed
-        Of each of these choices one key at least; errors name the first, then the others.
-    """
+    """Tell of an unknown key, a value of another type, a key that is missing."""
     unknown = 0
     for key, value in given.items():
         if key not in keys:

@@ -115,16 +115,7 @@ def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
 def with_lines(
     wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]
 ) -> list[str]:
-    """
-    Tell what is wrong, each with its line; of several columns that have the same fault, once.
-
-    Parameters
-    ----------
-    wrong
-        What is wrong, each with the path of the key that it is about.
-    lines
-        The line of each key, by its path.
-    """
+    """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
     alike: dict[str, list[Path]] = {}
     for said, path in dict.fromkeys(wrong):
         alike.setdefault(said, []).append(path)

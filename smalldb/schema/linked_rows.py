@@ -156,17 +156,7 @@ def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 
 def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
-    """
-    Read both tables, of pandas and its kin or paths of files, by their names; or the long one.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `check_columns`, or a file cannot be read.
-    queries.DataError
-        Rows that cannot be, a key twice, gaps in keys, a child without a parent: all at once, and nothing of
-        the data.
-    """
+    """Read both tables, of pandas and its kin or paths of files, by their names; or the long one."""
     if schema.whole is not None:
         return _read_long(tables, schema, schema.whole)
     coded = {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
@@ -235,23 +225,7 @@ def linked_keys(coded: Mapping[str, CodedTable], schema: RelatedSchema) -> tuple
 
 
 def coded_rows(table: Any, schema: Schema, keys: Sequence[str]) -> CodedTable:
-    """
-    Read a table row by row; what is wrong with its rows is in the result.
-
-    Parameters
-    ----------
-    table
-        Of pandas and its kin, or the path of a file, which must stay as it is meanwhile.
-    schema
-        Of the table.
-    keys
-        The columns by which rows are told apart or linked: they are read as texts.
-
-    Raises
-    ------
-    OSError, ValueError, TypeError
-        The table cannot be read, or has other columns.
-    """
+    """Read a table row by row; what is wrong with its rows is in the result."""
     path: str | None = None
     held: AbstractContextManager[object] = nullcontext()
     if isinstance(table, str | os.PathLike):

@@ -29,25 +29,6 @@ def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dic
     of the row are drawn again. What 16 draws have not brought in order is drawn column by column, uniform
     among what the columns before leave. Without a source, values are the middles where these keep the orders,
     and otherwise column by column the nearest to the middle.
-
-    Parameters
-    ----------
-    orders
-        Of the schema.
-    codes
-        Shape (r, C): categories of all columns.
-    source
-        Where random bits come from; None: nothing is drawn.
-
-    Returns
-    -------
-    dict
-        By column that some order names, the step of its grid in each row; None: a gap, or the middle.
-
-    Raises
-    ------
-    ValueError
-        A row in whose categories no values keep the orders.
     """
     found: dict[int, Steps] = {}
     kinds = {c: orders.kind(c) for group in orders.groups for c in group}

@@ -156,16 +156,7 @@ class Orders:
         return self.spans[column][code]
 
     def least(self, value: int, pair: tuple[int, int]) -> int:
-        """
-        Return the least value that the second column of a pair can have beside one of the first.
-
-        Parameters
-        ----------
-        value
-            Of the first column, in common units.
-        pair
-            The two columns, by their numbers.
-        """
+        """Return the least value that the second column of a pair can have beside one of the first."""
         step = self.scale[pair[1]]
         return (value // step + 1) * step if self.strict[pair] else -(-value // step) * step
 
@@ -192,11 +183,6 @@ class Orders:
 
         Values exist if, along every path of columns without gaps, the least value of the last that is not
         below the first is in its category: the least values of all columns are then such values.
-
-        Raises
-        ------
-        ValueError
-            Orders that no values keep, or tables or paths that are too large.
         """
         rules: dict[str, list[Rule]] = {order.text: [] for order in self.stated}
         texts: dict[tuple[int, int], list[str]] = {}
@@ -273,15 +259,7 @@ class Orders:
         return Rule(seen, allowed)
 
     def broken(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[str, Booleans]:
-        """Tell which rows of data break each order that some row breaks, by its text: bool, shape (r,).
-
-        Parameters
-        ----------
-        fields
-            The columns of a piece of a table.
-        found
-            Their codes, as `Column.found` has found them; what has none keeps every order.
-        """
+        """Tell which rows of data break each order that some row breaks, by its text: bool, shape (r,)."""
         ranks, there = self._ranked(fields, found)
         rows: dict[str, Booleans] = {}
         for order in self.stated:

@@ -83,31 +83,7 @@ def parsed(
     folder: str = "",
     books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """
-    Read the schema of one table, which may have columns that are to learn their categories.
-
-    Parameters
-    ----------
-    text
-        Of a TOML file.
-    learned
-        By column, the categories that it learned; None: none has learned yet, and something stands in for
-        them.
-    folder
-        Where the files are that it names.
-    books
-        By column, code books that were read before: they are not read again.
-
-    Returns
-    -------
-    schema, asked
-        The schema, and the columns that are to learn.
-
-    Raises
-    ------
-    ValueError
-        It is no TOML, or no schema of one table: names each column, key and line that is wrong.
-    """
+    """Read the schema of one table, which may have columns that are to learn their categories."""
 
     def lines() -> dict[Path, int]:
         return key_lines(text) | {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
@@ -133,18 +109,7 @@ def table_of(
     folder: str = "",
     books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """
-    Read the schema of one table from its TOML, as `parsed` does.
-
-    Parameters
-    ----------
-    given
-        The table of TOML that describes it.
-    lines
-        Tells the line of each of its keys, by the path of the key; called where something is wrong.
-    learned, folder, books
-        As for `parsed`.
-    """
+    """Read the schema of one table from its TOML, as `parsed` does."""
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in faults_of(given, TOP, (("columns",),))]

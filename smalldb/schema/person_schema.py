@@ -19,20 +19,6 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     Read the schema of a long table from its TOML.
 
     `person` names the column of ids. The columns in `fixed` are the same in all rows of a person.
-
-    Parameters
-    ----------
-    given
-        The table of TOML that describes it.
-    text
-        The text that it was read from, which tells the lines of keys.
-    folder
-        Where the files are that it names.
-
-    Raises
-    ------
-    Faults
-        Everything that is wrong, a `ValueError`.
     """
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong = [f"{key} does not go with person yet: leave it out" for key in NOT_HERE if key in given]
@@ -72,14 +58,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
 
 
 def _parts(whole: Schema, fixed: tuple[str, ...], person: str) -> tuple[Schema, Schema]:
-    """
-    Return the schemas of persons and of their rows.
-
-    Raises
-    ------
-    ValueError
-        A rule, an order or a gap that goes with another column ties a fixed column and another one.
-    """
+    """Return the schemas of persons and of their rows."""
     own = tuple(column for column in whole.columns if column.name in fixed)
     others = tuple(column for column in whole.columns if column.name not in fixed)
     ids = tuple(column for column in whole.ids if column.name == person)

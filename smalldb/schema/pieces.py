@@ -31,27 +31,7 @@ def tally(
     step: str = "",
     outside: set[int] | None = None,
 ) -> Rows:
-    """
-    Add up rows of codes; memory grows with the distinct rows.
-
-    Parameters
-    ----------
-    domain
-        The universe.
-    pieces
-        Codes, shape (r, C), and how often each row occurs: whole numbers of at least 0.
-    step
-        What to do next where rows cannot exist: the end of the error.
-    outside
-        The numbers of rules that are known to be broken, to which those that are found are added. It may be
-        filled while pieces are read.
-
-    Raises
-    ------
-    DataError
-        Rows outside the domain's valid cells, with the rules that they break; or rules are `outside` once all
-        pieces are read; or counts that add up to 2^62 or more.
-    """
+    """Add up rows of codes; memory grows with the distinct rows."""
     outside, refused = set() if outside is None else outside, False  # those of all pieces are told
     runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
     n = 0
@@ -89,21 +69,7 @@ def objects(values: Sequence[object]) -> npt.NDArray[Any]:
 def occurrences(
     fields: Sequence[Fields], times: Sequence[int] | None, counts: str | None
 ) -> Sequence[int] | None:
-    """
-    Return how often each row of a piece occurs; None: once.
-
-    Parameters
-    ----------
-    fields, times
-        The piece.
-    counts
-        Name of its last column, which says how often each row occurs; None: there is none.
-
-    Raises
-    ------
-    DataError
-        As `read_counts`.
-    """
+    """Return how often each row of a piece occurs; None: once."""
     if counts is None:
         return times
     stated = read_counts(fields[-1], counts)
@@ -111,13 +77,7 @@ def occurrences(
 
 
 def read_counts(fields: Fields, name: str) -> list[int]:
-    """Read a column that says how often each row occurs.
-
-    Raises
-    ------
-    DataError
-        A count that is negative or no whole number (a float is none): names the column.
-    """
+    """Read a column that says how often each row occurs."""
     spelled = [str(value).strip() for value in np.asarray(fields)]
     if not all(map(_COUNT.fullmatch, spelled)):
         raise DataError(f"column {name!r} must hold counts: whole numbers, none negative")

@@ -8,16 +8,7 @@ from smalldb.schema.orders import is_order
 
 
 def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> list[str]:
-    """
-    Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide.
-
-    Parameters
-    ----------
-    queries, rules
-        As the schema states them; no queries: None.
-    columns
-        How many there are; 0: not known.
-    """
+    """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide."""
     wrong = []
     if queries is not None:
         try:

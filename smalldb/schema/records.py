@@ -86,23 +86,6 @@ def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Colle
     """Read the first record of a CSV file, which holds the names; the file is left behind it.
 
     A line of its own may state the separator before, as Excel writes it: ``sep=;``.
-
-    Parameters
-    ----------
-    file
-        Open, at its beginning.
-    path
-        Its name, for errors.
-    form
-        What is stated of the file; if no separator is, what the file itself states, or commas.
-    known
-        Names that columns are known to have.
-
-    Raises
-    ------
-    ValueError
-        No CSV in its encoding with names, or another separator than is stated. The message is made of these
-        lines alone, which are public.
     """
     read = length = 0
 
@@ -141,15 +124,6 @@ def records(lines: Iterator[str], separator: str = COMMA, quote: str = '"') -> I
     Yield the records that are not blank, with fields of any length; a fault is the last.
 
     `csv` refuses long fields, by a limit that is the whole process's: these are read by `long_record`.
-
-    Parameters
-    ----------
-    lines
-        Of the file, with their ends; a long one may come in parts.
-    separator
-        Between fields: one sign.
-    quote
-        Around fields; empty: there are no quotes.
     """
     kept: list[str] = []  # the lines of the record that is being read
 
@@ -243,23 +217,7 @@ def long_record(lines: Iterator[str], separator: str, quote: str = '"') -> Recor
 
 
 def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
-    """
-    Refuse column names that cannot be shown.
-
-    Parameters
-    ----------
-    names
-        As they stand in the file.
-    path
-        Of the file, for errors.
-    form
-        Its encoding is named in errors.
-
-    Raises
-    ------
-    ValueError
-        Bytes that the encoding has not, or a control character.
-    """
+    """Refuse column names that cannot be shown."""
     together = "".join(names)
     if not is_text(together):
         wide = together.startswith(("\udcff\udcfe", "\udcfe\udcff"))
@@ -277,24 +235,7 @@ def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
 
 
 def check_header(header: Record, path: str, known: Collection[str], form: FileFormat) -> list[str]:
-    """
-    Return the names of the first record.
-
-    Parameters
-    ----------
-    header
-        The first record; a fault where there is none.
-    path, form
-        As for `check_names`.
-    known
-        Names that columns are known to have: a record of nothing but 0, 1, true and false is taken for data,
-        unless all of these are known.
-
-    Raises
-    ------
-    ValueError
-        They are no names, or one stands twice.
-    """
+    """Return the names of the first record."""
     if isinstance(header, Fault):
         raise ValueError(f"{path} {header.said} (in the first line)")
     check_names(header, path, form)
@@ -342,20 +283,6 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
 
 
 def field_count(line: str, separator: str, quote: str = '"') -> int:
-    """
-    Count the fields of a line.
-
-    Parameters
-    ----------
-    line
-        One record, with its end.
-    separator, quote
-        As for `records`.
-
-    Returns
-    -------
-    int
-        0: it cannot be read with these signs.
-    """
+    """Count the fields of a line."""
     found = long_record(iter([line]), separator, quote)
     return 0 if isinstance(found, Fault) else len(found)

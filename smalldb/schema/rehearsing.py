@@ -23,27 +23,6 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
 
     It looks at the schema alone, so what it refuses is public. Columns with equally many categories make a
     table.
-
-    Parameters
-    ----------
-    schema
-        Of the release.
-    form
-        A format of `table_writers.FORMATS`, such as "csv.gz".
-    file
-        What options state of the file, beside the schema.
-
-    Returns
-    -------
-    int
-        About how many bytes a row of a release has at the most.
-
-    Raises
-    ------
-    ValueError
-        A column that the format cannot write, or that is read again with another code: names it.
-    OSError
-        The folder of temporary files cannot be written.
     """
     size = 0
     with TemporaryDirectory(prefix="smalldb-") as folder:

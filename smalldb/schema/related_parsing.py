@@ -22,15 +22,7 @@ def is_related(text: str) -> bool:
 
 
 def read_related(path: str) -> RelatedSchema:
-    """Read the schema of related tables, or of a long one, from a TOML file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is no such schema: names the file, and everything that is wrong.
-    """
+    """Read the schema of related tables, or of a long one, from a TOML file."""
     try:
         return parse_related(schema_text_of(path), os.path.dirname(path))
     except UnicodeDecodeError as error:

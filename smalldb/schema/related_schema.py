@@ -117,19 +117,7 @@ class RelatedSchema:
 
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
-    """
-    Read the schema of two tables from its TOML.
-
-    Parameters
-    ----------
-    given, text, folder
-        As for `person_schema.person_schema`.
-
-    Raises
-    ------
-    Faults
-        Everything that is wrong, a `ValueError`.
-    """
+    """Read the schema of two tables from its TOML."""
     wrong = [said for said, _ in faults_of(given, RELATED, ())]
     for key in ("unit", "tables"):
         if key not in given:

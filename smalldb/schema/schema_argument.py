@@ -70,23 +70,7 @@ def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | 
 
 
 def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
-    """
-    Count the rows of a table of any library.
-
-    Parameters
-    ----------
-    data
-        The table; `Rows` are checked.
-    domain
-        The universe; None: that of the schema, or each column is one yes/no attribute.
-    schema
-        Codes the table, if there is one.
-
-    Raises
-    ------
-    ValueError, TypeError, DataError
-        As `Schema.encode` and `queries.Rows.from_frame`; rows of another domain.
-    """
+    """Count the rows of a table of any library."""
     if isinstance(data, Rows):
         universe_of(data, domain if schema is None else schema.domain)
         return data.checked()

@@ -388,16 +388,7 @@ class Column:
 def drawn(
     kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
 ) -> list[Value]:
-    """
-    Draw independent values of a bin, from its grid; from public choices and released rows alone.
-
-    Parameters
-    ----------
-    kind, code, count, source
-        As for `bin_shapes.drawn_steps`.
-    shape
-        Of the column's released rows; or of their finer bins, where these were released.
-    """
+    """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
     steps = _steps(kind, code, count, shape, source)
     return [kind.at(int(step)) for step in steps]
 

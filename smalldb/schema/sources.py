@@ -44,21 +44,7 @@ def duckdb_names(path: str, query: str) -> list[str]:
 
 
 def duckdb_dtypes(path: str, table: str | None = None, query: str | None = None) -> dict[str, object]:
-    """
-    Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data.
-
-    Parameters
-    ----------
-    path
-        Of the database.
-    table, query
-        One of the two. A query is run for its columns, without rows.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `duckdb_pieces`.
-    """
+    """Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data."""
     duckdb = _imported(path)
     try:
         with duckdb.connect(path, read_only=True) as base:
@@ -82,31 +68,6 @@ def duckdb_pieces(
 
     The grouping runs out of core: what does not fit into memory goes to DuckDB's temporary files, which
     stand in the folder ``.tmp`` while it runs.
-
-    Parameters
-    ----------
-    path
-        A database of DuckDB with `table` or `query`; otherwise a CSV file with `header`; otherwise a Parquet
-        file.
-    choose
-        Which columns.
-    table
-        Name of a table or view.
-    header
-        Of a CSV file; its fields are taken as texts, nothing is inferred.
-    query
-        A query, in place of a table.
-    grouped
-        Whether rows are grouped; otherwise they come in their order.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        DuckDB is not installed (the extra ``duckdb``), cannot read the file or does not find the table.
-    DataError
-        It is broken further on.
     """
     if set(path) & set("*?[{"):
         raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")

@@ -37,13 +37,7 @@ NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}, the first two also as .
 
 
 def form_of(path: str | None) -> str:
-    """Return the format that the name of an output asks for, such as "csv" or "csv.gz"; CSV for none.
-
-    Raises
-    ------
-    ValueError
-        Another suffix, or one whose package is not installed.
-    """
+    """Return the format that the name of an output asks for, such as "csv" or "csv.gz"; CSV for none."""
     stem, packed = ("", "") if path is None else parted(path)
     suffix = os.path.splitext(stem)[1].lower()
     reader = SUFFIXES.get(suffix or CSV.suffixes[0])
@@ -76,32 +70,7 @@ def written(
     file: FileFormat = USUAL,
     guard: bool = False,
 ) -> bytes:
-    """Write a released table: the content of a file in one of the `FORMATS`.
-
-    Parameters
-    ----------
-    frame
-        The table, such as `smalldb.Release.data`.
-    form
-        "csv" and "jsonl" (JSON lines) may have ".gz", ".zst" or ".zip" behind them. A gap is null in JSON
-        lines; in CSV it is the first text that the schema's `missing` lists, or an empty field. Parquet and
-        Arrow have the dtypes of the table.
-    schema
-        What the table's columns hold: its columns spell their own values, so that what is written is read
-        again by the same schema as the same rows. Without it, values are spelled by their dtypes: truth as
-        true/false, dates and times in ISO 8601.
-    file
-        How CSV is written, beside what the schema says of that.
-    guard
-        Whether an apostrophe is put before names and texts of CSV that a spreadsheet would run. They are then
-        not read again as they were.
-
-    Raises
-    ------
-    ValueError
-        Another format, or one whose package is not installed; a value that its column in the schema gives no
-        category, or that the format cannot hold.
-    """
+    """Write a released table: the content of a file in one of the `FORMATS`."""
     if form in _ARROW:
         return _arrow(frame.rename(columns=str), form)
     known = {} if schema is None else {column.name: column for column in schema.released}
@@ -154,19 +123,7 @@ class Spelled:
 def spelled_out(
     columns: Iterable[Spelled], form: str, *, file: FileFormat = USUAL, guard: bool = False
 ) -> bytes:
-    """Write columns of equal length as CSV or JSON lines; else as `written`.
-
-    Parameters
-    ----------
-    columns
-        Columns of equal length, as texts.
-    form
-        ``csv`` or ``jsonl``, and how that is packed: ``csv.gz``.
-    file
-        The signs of CSV, and its encoding.
-    guard
-        Whether texts of CSV that a spreadsheet would run get an apostrophe.
-    """
+    """Write columns of equal length as CSV or JSON lines; else as `written`."""
     lines, packed = parted(form)
     if lines == "csv":
         return compress(_csv([*columns], file, guarded if guard else str), packed, "table.csv")

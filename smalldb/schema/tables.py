@@ -38,26 +38,7 @@ def read_domain(
     valid: str | None = None,
     file: FileFormat = USUAL,
 ) -> Domain:
-    """Read the universe from the first line of a CSV file, which holds the column names; no data.
-
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        Which columns to take, in this order; by default all but an index (a first one without a name).
-    valid
-        Predicate for the cells that can exist (see `queries.Domain`).
-    file
-        How it is written.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        Empty, no CSV in its encoding, bad column names, an unknown column.
-    """
+    """Read the universe from the first line of a CSV file, which holds the column names; no data."""
     if os.path.isdir(path):
         raise ValueError(f"{shown(path)}: is a directory: folders of Parquet files need a schema (--schema)")
     if reader_of(path) is not CSV:
@@ -83,22 +64,6 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
 
     Columns that the domain lacks are passed over.
     A field is spelled 0/1 (or 0.0/1.0) or true/false, in any case. Memory grows with the distinct rows.
-
-    Parameters
-    ----------
-    path
-        The file, with column names in its first line or, as JSON lines, as keys of each.
-    domain
-        Its yes/no columns, in the order of the result.
-    file
-        How it is written, such as its separator.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read_domain`.
-    DataError
-        A line that is no CSV or of another length; a field that its column cannot hold: names the column.
     """
     names = tuple(name.strip() for name in domain.attributes)
     wanted = Wanted(names, lambda header: _positions(path, header, names), others=None)
@@ -126,34 +91,6 @@ def read_table(
     """Count the rows of a file in any format that smalldb reads, in pieces.
 
     Memory grows with the distinct rows of codes only.
-
-    Parameters
-    ----------
-    path
-        The file, whose suffix says its format, or the URL of a database; column names in the first line of
-        CSV and of sheets; JSON lines with the schema's columns (and `counts`) as keys of each, in any
-        order, and beside them none but ignored ones.
-    schema
-        What its columns can hold.
-    counts
-        Column that says how often each row occurs, in a table that is already aggregated; None: once.
-    progress
-        Show a bar over the bytes of a CSV file on stderr.
-    file
-        How it is written, beside what the schema says of that.
-    watch
-        Is given the pieces on their way to be counted, and hands them on.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        No such file as is expected, other columns than the schema's, a file that changed meanwhile; an
-        optional package that is not installed.
-    DataError
-        As `Schema.encode`; a line that is no CSV or of another length, or no JSON or with other keys; bytes
-        that are not of the encoding.
     """
     with unchanged(path):
         return schema.count(watch(table_pieces(path, schema, counts, progress, file)), counts)
@@ -170,13 +107,6 @@ def table_pieces(
     """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`.
 
     Columns of `keys`, which are fresh numbers of the schema, come last.
-
-    Parameters
-    ----------
-    path, schema, counts, progress, file
-        As `read_table`.
-    keys
-        Columns of fresh numbers that are read besides, as texts.
     """
 
     def choose(names: Sequence[str]) -> list[int]:
@@ -204,21 +134,7 @@ def read_by_duckdb(
     table: str | None = None,
     file: FileFormat = USUAL,
 ) -> Rows:
-    """Count the rows of a CSV or Parquet file or of a DuckDB database, grouped by DuckDB out of core.
-
-    Parameters
-    ----------
-    path, schema, counts, file
-        As `read_table`; with `table` the file is a database.
-    table
-        Name of a table or view in the database.
-
-    Raises
-    ------
-    OSError, ValueError, DataError
-        As `read_table`; column names that are not in the first line of a CSV file; another format, or CSV of
-        another quote, decimal sign or encoding than the usual.
-    """
+    """Count the rows of a CSV or Parquet file or of a DuckDB database, grouped by DuckDB out of core."""
     header: Heading | None = None
     with unchanged(path):
         name = "" if table is not None else reader_of(path).name
@@ -238,19 +154,7 @@ def read_by_duckdb(
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
-    """Return the positions of the schema's columns in a file; errors as `Schema.chosen`, with the file.
-
-    Parameters
-    ----------
-    path
-        The file that an error names.
-    names
-        Its columns, in their order.
-    schema
-        Whose columns are looked for.
-    counts
-        Column that says how often each row occurs; None: there is none.
-    """
+    """Return the positions of the schema's columns in a file; errors as `Schema.chosen`, with the file."""
     try:
         return schema.chosen(names, counts)
     except ValueError as error:
@@ -264,17 +168,6 @@ def read_columns(
 
     No data is read; of JSON lines the names in the first record, sorted. With `table` the file is a database
     of DuckDB. Errors as `read_domain`: names that are `known` are not taken for those of another separator.
-
-    Parameters
-    ----------
-    path
-        The file, whose suffix says its format, or the URL of a database.
-    table
-        Name of a table or view in a database of DuckDB; None: `path` is no such database.
-    file
-        How it is written, where that is known.
-    known
-        Names of columns that may well stand there.
     """
     if table is not None:
         return duckdb_dtypes(path, table)
@@ -293,13 +186,6 @@ def read_form(path: str, table: str | None = None, file: FileFormat = USUAL) -> 
     """Return how a table is written: what is stated, and what the first line of a CSV file says of the rest.
 
     Errors as `read_domain`: the first line does not tell.
-
-    Parameters
-    ----------
-    path, table
-        As `read_columns`.
-    file
-        What is stated of how it is written.
     """
     return sniffed(path, file) if table is None and reader_of(path) is CSV else file
 

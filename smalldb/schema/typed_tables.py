@@ -53,24 +53,7 @@ def check_typed(form: str) -> None:
 
 
 def typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> bytes:
-    """
-    Write a released table in one of the formats `TYPED`.
-
-    Parameters
-    ----------
-    frame
-        The table, such as `smalldb.Release.data`.
-    known
-        By name, the columns of the schema: they say how values are spelled, and their labels. Other columns
-        are written as they are.
-    form
-        "xlsx", "dta" or "sav".
-
-    Raises
-    ------
-    ValueError
-        A value that its column does not cover, or that the format cannot hold.
-    """
+    """Write a released table in one of the formats `TYPED`."""
     check_typed(form)
     columns = {
         str(label): _typed(frame.iloc[:, i], known.get(str(label)), form == "xlsx")

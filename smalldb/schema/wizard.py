@@ -16,19 +16,7 @@ def ask_schema(
     tell: Callable[[str], object],
     file: FileFormat = USUAL,
 ) -> str:
-    """Ask what each column can hold, and return the schema as TOML text.
-
-    Parameters
-    ----------
-    columns
-        Names.
-    ask
-        Puts a question, returns the answer. EOFError ends the dialogue.
-    tell
-        Says what is wrong with an answer; the column is asked again.
-    file
-        How the table's file is written.
-    """
+    """Ask what each column can hold, and return the schema as TOML text."""
     ignored, described = [], ""
     for name in columns:
         while True:

@@ -100,11 +100,6 @@ def _uniform_head(
     Each candidate below a score (None: all) throws heads with probability exp(-(r - m)), or half of that
     if `signed`. Coins are thrown in uniform order until one shows heads, or all at once, where fair coins
     first thin out each octave; of the two exact ways, the one with fewer coins.
-
-    Returns
-    -------
-    int or None
-        The candidate; `SURE`; None if no coin shows heads.
     """
     counts = scored.octaves if below is None else scored.below(below)
     shift = ceil(m.enclosure(64)[1] * ABOVE_LOG2_E)

@@ -11,11 +11,6 @@ def labelled(scores: object) -> tuple[object, Namer | None]:
     Return the scores alone, and what tells the label of each candidate by its number.
 
     Labels are public, and so is their order: that of the dict, or of the index of the Series.
-
-    Returns
-    -------
-    scores, namer
-        The namer is None where candidates have no labels: of lists, arrays and chunks.
     """
     if isinstance(scores, Mapping):
         names = list(scores)
@@ -27,25 +22,7 @@ def labelled(scores: object) -> tuple[object, Namer | None]:
 
 
 def by_label(weights: object, namer: Namer | None, size: int) -> object:
-    """
-    Return a base measure in the order of the candidates: one that has labels as well is read by these.
-
-    Parameters
-    ----------
-    weights
-        The base measure as it was given: a list or an array in the order of the candidates, a dict or a
-        Series; None: there is none.
-    namer
-        The label of each candidate by its position; None: candidates have none, and `weights` is only
-        unpacked.
-    size
-        How many candidates there are.
-
-    Raises
-    ------
-    ValueError
-        A candidate has no weight.
-    """
+    """Return a base measure in the order of the candidates: one that has labels as well is read by these."""
     found, names = labelled(weights)
     if names is None or namer is None:
         return found

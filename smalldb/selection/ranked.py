@@ -24,20 +24,6 @@ def ranked(scored: Scored, k: int, source: BitSource) -> list[int]:
     probability 2^j exp(-r), or all anew. Candidates lie in heaps by octave, and one that is drawn leaves its
     heap, so a draw looks at no other one. Octaves are those below the best one of all, until only deep ones
     are left: the last octave has no floor, and its coins would seldom show heads.
-
-    Parameters
-    ----------
-    scored
-        The candidates, at the rate of one draw; they are used up.
-    k
-        How many are drawn, at most as many as are left.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    list of int
-        Positions of candidates, the first one drawn first.
     """
     drawn: list[int] = []
     while True:

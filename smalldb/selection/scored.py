@@ -126,23 +126,7 @@ class Scored:
         raise IndexError("no candidate stands there")
 
     def pick_from(self, score: Fraction, source: BitSource, *, above: bool = False) -> int:
-        """
-        Draw a uniform one of the candidates of a score, or of that and all `above`.
-
-        Parameters
-        ----------
-        score
-            The exact score of a candidate that is left.
-        source
-            Where random bits come from.
-        above
-            Whether all that score more are drawn from as well.
-
-        Returns
-        -------
-        int
-            The position of the candidate. The base measure is not looked at.
-        """
+        """Draw a uniform one of the candidates of a score, or of that and all `above`."""
         held = [
             index[block >= _as_in(block, score) if above else block == _as_in(block, score)]
             for index, block in self._blocks()
@@ -151,23 +135,7 @@ class Scored:
         return int(np.concatenate(held)[position])
 
     def some(self, wanted: dict[int, int], below: Fraction | None, source: BitSource) -> dict[int, list[int]]:
-        """
-        Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd).
-
-        Parameters
-        ----------
-        wanted
-            How many candidates of each octave, by its number; never more than `below` counts there.
-        below
-            Only candidates with a lower score than this; None: all that are left.
-        source
-            Where random bits come from.
-
-        Returns
-        -------
-        dict
-            By octave, the positions of its candidates. The base measure must be 1 each.
-        """
+        """Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd)."""
         sizes, drawn = self.below(below), {octave: list[int]() for octave in wanted}
         positions = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
         passed = dict.fromkeys(wanted, 0)
@@ -239,25 +207,7 @@ def _subset(size: int, count: int, source: BitSource) -> list[int]:
 
 
 def read_scores(scores: object, most: int | None = None) -> tuple[list[Chunk], bool]:
-    """
-    Read scores as arrays: one list of numbers, or any iterable of chunks of them (looked at once).
-
-    Parameters
-    ----------
-    scores
-        What streams in is copied, since a chunk may be overwritten by the next; lists and arrays are not.
-    most
-        If given, more candidates are refused, before any of them is read.
-
-    Returns
-    -------
-    list of arrays, and whether all scores are integers by their type
-
-    Raises
-    ------
-    TypeError, ValueError
-        No candidates, too many, or a score that is not a finite number. No text shows one.
-    """
+    """Read scores as arrays: one list of numbers, or any iterable of chunks of them (looked at once)."""
     if isinstance(scores, str | bytes | dict | set) or not isinstance(scores, Iterable):
         raise TypeError(f"scores must be numbers, or chunks of numbers, not {type(scores).__name__}")
     parts = [scores] if _is_array(scores) else scores
@@ -338,14 +288,7 @@ def exact(score: object) -> Fraction:
 
 
 def read_weights(weights: object, size: int) -> list[int] | None:
-    """
-    Read a base measure as integers: one number of at least 0 for each candidate, not all 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Another number of weights, or what is no measure.
-    """
+    """Read a base measure as integers: one number of at least 0 for each candidate, not all 0."""
     if weights is None:
         return None
     if isinstance(weights, str | bytes | dict | set) or not isinstance(weights, Iterable):

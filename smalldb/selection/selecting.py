@@ -118,28 +118,7 @@ def terms(
     method: str = "exponential",
     k: int = 1,
 ) -> Terms:
-    """
-    Check the parameters of a selection and say what they come to.
-
-    Parameters
-    ----------
-    epsilon
-        Of all k draws together, exact.
-    sensitivity, range
-        One of the two, exact and above 0: by how much a score may change between neighbours, or by how much
-        more some scores may change than others.
-    monotone
-        Whether all scores move the same way between neighbours, which halves the loss of a sensitivity.
-    method
-        A name of `DRAWS`.
-    k
-        How many candidates are selected; each draw has epsilon / k.
-
-    Raises
-    ------
-    ValueError, TypeError
-        An argument out of range, by name.
-    """
+    """Check the parameters of a selection and say what they come to."""
     if method not in DRAWS:
         raise ValueError(f"method must be one of {', '.join(map(repr, DRAWS))}, not {method!r}")
     if not isinstance(monotone, bool):

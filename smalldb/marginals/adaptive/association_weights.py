@@ -23,15 +23,6 @@ def association_weights(
     The reach of a column is 1 plus the sum of Cramer's V, in the model, of all columns of its tree with it.
     The weight of such a table is multiplied by the reach of both columns. Rounds then grow one tree with
     hubs, rather than many pairs and long chains.
-
-    Parameters
-    ----------
-    layout
-        The candidates, and how their tables lie.
-    predicted
-        What the model expects of each candidate table, at its finest levels.
-    measured
-        The tables that were measured, but for those of single columns.
     """
     packed, candidates = (layout, layout.candidates) if isinstance(layout, PackedPairs) else (None, layout)
     part = np.arange(len(candidates.groupings))

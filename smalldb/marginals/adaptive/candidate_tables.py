@@ -102,15 +102,6 @@ class Candidates:
 
         Between neighbours under add-remove one count moves by 1, and so does its group's at every level: the
         distance moves by at most 1; under replace-one two counts do: by at most 2.
-
-        Parameters
-        ----------
-        counts, predicted
-            Of each table at its finest levels: what is there, and what released integers predict.
-        weights
-            Of each table, an integer from 1 to `MOST_WEIGHT`; from released integers.
-        noise
-            Of a number of cells: the mean absolute noise that each would have, public.
         """
         found = []
         for table, weight, here, expected in zip(self.tables, weights, counts, predicted, strict=True):

@@ -25,29 +25,12 @@ def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
     Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
 
     Columns that are nearer to independent than noise are better left alone than measured with it.
-
-    Parameters
-    ----------
-    universe
-        The columns.
-    noise
-        Of each pair: the variance of a cell, were all measured at once.
     """
     return {pair: round(_NOISES_AT_TOP * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
 
 
 def answerable(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> bool:
-    """Whether the number at that cost is not lost in its own noise.
-
-    Parameters
-    ----------
-    universe, noise
-        As for `ask`.
-    law
-        Pure, under the neighbouring relation of the release.
-    cost
-        The epsilon of the number, exactly.
-    """
+    """Whether the number at that cost is not lost in its own noise."""
     most = tops(universe, noise)
     return law.noise(cost / (MOVED * len(most))).mean_size <= _MOST_NOISE_SHARE * sum(most.values())
 
@@ -113,13 +96,5 @@ def ask(
 
 
 def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
-    """Tell whether that number says that most pairs depend.
-
-    Parameters
-    ----------
-    released
-        What `ask` released.
-    universe, noise
-        As it was asked with.
-    """
+    """Tell whether that number says that most pairs depend."""
     return released >= DEPENDENT_SHARE * sum(tops(universe, noise).values())

@@ -54,28 +54,6 @@ def selected(
     Whether there is room is looked at once a candidate was drawn, and all is drawn again if it is needed and
     there is none: the outcome has the law of a draw among the candidates that may be selected. What is finer
     than one without room has none either, and is left out before the next draw.
-
-    Parameters
-    ----------
-    plan
-        The costs of this round, and how they are counted.
-    capacity
-        For which candidates the model has room.
-    names
-        The candidates.
-    weight
-        The largest weight of a score.
-    scores
-        Of the candidates: see `Candidates.scores`. Private.
-    payable
-        Which candidates the budget that is left pays for; from released numbers.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    Scope or None
-        None: the budget pays for no candidate that may be selected.
     """
     # Weights 1, 2 and 3, and no room for the third: drawn again until it is another, the first two have
     # probabilities 1/3 and 2/3, as if the third had never been there.

@@ -196,15 +196,7 @@ class PackedPairs:
         return [flat]
 
     def associations(self, predicted: Sequence[Floats], wanted: Booleans) -> Floats:
-        """Return Cramer's V of the wanted tables, at least, else 0: see `association_weights.cramers_v`.
-
-        Parameters
-        ----------
-        predicted
-            What the model expects of all tables at their finest levels.
-        wanted
-            Of each table, whether its value is wanted.
-        """
+        """Return Cramer's V of the wanted tables, at least, else 0: see `association_weights.cramers_v`."""
         found = np.zeros(len(wanted))
         for strip in self.strips:
             if not wanted[slice(*strip.tables)].any():

@@ -58,15 +58,6 @@ def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> boo
 
     Of N cells, the sum of squares over the variance of the noise is N in the mean; it is looked at whether
     it is larger by more than two of its deviations.
-
-    Parameters
-    ----------
-    table
-        The released table, with the variance of its noise.
-    expected
-        Counts that follow from what was released before, of the shape of the table.
-    concentrated
-        Whether the noise is Gaussian; else it is geometric.
     """
     squares = float(((table.counts - expected) ** 2).sum()) / max(table.variance, _LEAST)
     return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)

@@ -20,20 +20,7 @@ _CERTAIN = 1e-9  # a deviation below which noise does not count
 
 
 def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] | None = None) -> Signs:
-    """
-    Return signs, shape (rows, d), of these means to within one row, and as good as independent columns.
-
-    Parameters
-    ----------
-    means
-        The mean sign of each attribute, from -1 to 1, shape (d,).
-    rows
-        How many are made.
-    seed
-        64 bits. Rows are no part of what privacy rests on.
-    starts
-        The first sign of each column, of which at most one is -1, and d; None: each is a column of its own.
-    """
+    """Return signs, shape (rows, d), of these means to within one row, and as good as independent columns."""
     signs = np.empty((rows, len(means)), dtype=np.int8)
     for column, (low, high) in enumerate(pairwise(range(len(means) + 1) if starts is None else starts)):
         ranks = np.argsort(np.argsort(splitmix64(rows, (seed + column * rows * STEP) % (1 << 64))))
@@ -49,17 +36,6 @@ def flipped_towards(plan: Any, found: Estimates, near: Floats, start: Signs) -> 
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 
     Each counts by the precision that its noise and a normal prior leave; pairs that no query needs do not.
-
-    Parameters
-    ----------
-    plan
-        Which attributes and parities there are.
-    found
-        The means of the parities as they were released, with their noise.
-    near
-        The parities as they are believed, shape (K,).
-    start
-        Signs, shape (rows, d).
     """
     from smalldb.kernels.turning import turn
 

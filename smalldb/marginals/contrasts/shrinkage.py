@@ -44,11 +44,6 @@ def believed(plan: Plan, found: Estimates) -> tuple[Floats, Floats]:
     Order 2: the mean of what the pair depends, beyond the product of its means, by a mixture of priors that
     is fitted to all pairs. Order 3: by a normal prior about `uninteracting`, where its pairs are there.
     Above, and where pairs were not measured: about the product of the means.
-
-    Parameters
-    ----------
-    found
-        The released parities of the plan's spectrum.
     """
     sets, orders, d = plan.spectrum.sets, plan.spectrum.orders, len(plan.domain.attributes)
     noise = found.deviations**2
@@ -92,11 +87,6 @@ def _means(chi: Floats, variances: Floats, pairs: _Pairs) -> tuple[Floats, Float
     noise: m is what all pairs have in common, a_i what those of i have, normal of deviation t, and e_ij is
     normal of deviation s. The likeliest of all powers, s and t is taken; other means are as they were in the
     pass before.
-
-    Parameters
-    ----------
-    chi, variances
-        Released parities of single attributes, and the variances of their noise, shape (d,).
     """
     known, means, scales = np.isfinite(pairs.variances), np.clip(chi, -1.0, 1.0), np.ones(pairs.chi.shape)
     if not known.any():
@@ -140,13 +130,6 @@ def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
     Shares of the mixture are the likeliest (Kiefer and Wolfowitz 1956), by expectation and maximisation. No
     pair is believed to be far from what was released of it, as if it were like most others (limited
     translation, Efron and Morris 1972).
-
-    Parameters
-    ----------
-    beyond, noise
-        Released parities beyond the products of means, and the variances of their noise, shape (k,).
-    middles
-        Of the priors of each pair, shape (k, m).
     """
     variances = (WIDTH * middles) ** 2
     total = np.maximum(variances + noise[:, None], _CERTAIN)

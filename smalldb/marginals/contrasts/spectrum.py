@@ -97,11 +97,6 @@ def spectrum(workload: Workload) -> Spectrum:
     Write the queries of a workload as sums of parities.
 
     Queries with the same table are written together: cost as that of sorting the terms.
-
-    Raises
-    ------
-    ValueError
-        No query, or queries too wide or too many.
     """
     queries = workload.queries
     if not queries:

@@ -61,15 +61,7 @@ class Lift:
 
 
 def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
-    """Prepare the repeating of a table's cells over those of a finer one.
-
-    Parameters
-    ----------
-    coarse, fine
-        The columns and levels of both tables; the finer one has all columns of the other, at levels as fine.
-    groupings
-        Of all columns.
-    """
+    """Prepare the repeating of a table's cells over those of a finer one."""
     levels = dict(fine)
     takes = tuple(
         (axis, groupings[c].parents(level, levels[c]))
@@ -81,15 +73,7 @@ def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
 
 
 def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[Step, ...]:
-    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first.
-
-    Parameters
-    ----------
-    fine, coarse
-        The columns and levels of both tables, as for `lift`.
-    groupings
-        Of all columns.
-    """
+    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first."""
     levels = dict(coarse)
     found: list[Step] = []
     for axis, (c, level) in reversed(list(enumerate(fine))):
@@ -101,17 +85,7 @@ def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[St
 
 
 def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Floats:
-    """Sum a table's cells along prepared steps, or take their maxima.
-
-    Parameters
-    ----------
-    table
-        The cells of the finer table.
-    path
-        What `steps` prepared.
-    how
-        `np.add`, or `np.maximum`.
-    """
+    """Sum a table's cells along prepared steps, or take their maxima."""
     gone = tuple(axis for axis, starts in path if starts is None)
     groups = [(axis, starts) for axis, starts in path if starts is not None]
     for axis, starts in groups:
@@ -120,17 +94,7 @@ def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Float
 
 
 def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0) -> Tree:
-    """Build the tree of some factors, as `junction_tree`; every column must be in one of them.
-
-    Parameters
-    ----------
-    scopes
-        The columns and levels of each factor.
-    groupings
-        Of all columns.
-    last
-        So many columns, the first ones, are nearest to the roots: see `junction_tree`.
-    """
+    """Build the tree of some factors, as `junction_tree`; every column must be in one of them."""
     buckets = junction_tree(scopes, groupings, last)
     positions = homes(scopes, buckets)
     return Tree(
@@ -145,15 +109,7 @@ def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0)
 
 
 def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]:
-    """
-    Return the probabilities of each bucket's table, and the logarithm of the sum of all weights.
-
-    Parameters
-    ----------
-    factors
-        Logarithms of weights, one array for each factor of the tree; minus infinity is a structural zero.
-        Each bucket must have a cell of a weight above 0.
-    """
+    """Return the probabilities of each bucket's table, and the logarithm of the sum of all weights."""
     tables = [np.zeros(tree.shape(position)) for position in range(len(tree.buckets))]
     for position, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
         tables[position] += spread(factor)

@@ -68,17 +68,6 @@ class CellCounts:
         their noise integrated out, and of the sums beside, which are normal around what the counts leave open
         of them. The shape is the likeliest for the expected counts at the start: chosen again, it grows until
         cells are not trusted.
-
-        Parameters
-        ----------
-        total
-            The number of rows, about.
-        codes
-            Of the contrasts that expected counts are made of.
-        theta
-            Their coefficients in a model of the released sums: the start.
-        spread
-            The deviations of their priors.
         """
         logs = self.contrasts.over_cells(codes, theta)
         level = log(total) - float(np.logaddexp.reduce(logs))
@@ -115,18 +104,7 @@ class CellCounts:
     def objective(
         self, codes: Integers, theta: Floats, spread: Floats, shape: float, precision: Floats
     ) -> tuple[float, Floats]:
-        """Return minus the logarithm of the posterior density of coefficients, and its slopes; see `read`.
-
-        Parameters
-        ----------
-        codes, theta, spread
-            The contrasts that expected counts are made of, the empty one among them; their coefficients, and
-            the deviations of their priors.
-        shape
-            Of the negative binomial.
-        precision
-            Of the sums beside: see `precision`.
-        """
+        """Return minus the logarithm of the posterior density of coefficients, and its slopes; see `read`."""
         logs = np.minimum(self.contrasts.over_cells(codes, theta), _MOST)
         likelihood, steps, means, variances = self.posterior(logs, shape)
         apart = self.sums - self.contrasts.sums(means)[self.beside]
@@ -141,13 +119,6 @@ class CellCounts:
 
         The logarithm of their likelihood; of each cell how far a step of the logarithm of its expected count
         arrives at the count; and the mean and the variance of the count.
-
-        Parameters
-        ----------
-        logs
-            Of each cell the logarithm of its expected count, shape (N,).
-        shape
-            Of the negative binomial.
         """
         from smalldb.kernels.posterior import posterior
 
@@ -176,19 +147,6 @@ def read_cells(universe: Universe, measured: NoisyTable, rate: float, total: int
 
     Expected counts are log-linear in the contrasts of one and two columns: see `CellCounts.read` and
     `prior_spread`.
-
-    Parameters
-    ----------
-    universe
-        Of at most `MOST_CELLS` cells.
-    measured
-        All columns with all categories, in their own order: counts of shape `universe.sizes`.
-    rate
-        Of the noise: exp(-rate |z|).
-    total
-        The number of rows.
-    replaced
-        Whether it is public.
     """
     contrasts = Contrasts(universe.sizes, np.flatnonzero(universe.possible()))
     counts = measured.counts.ravel()[contrasts.cells]
@@ -217,15 +175,6 @@ def prior_spread(universe: Universe, means: Floats, noise: float) -> tuple[Integ
     alike there. It is the likeliest for the released means of all tables of so many columns, or of the table
     alone where that is clearly likelier. The mean of a contrast of two columns that do not interact is the
     product of two means; a small coefficient moves it by that times the variances of both contrasts.
-
-    Parameters
-    ----------
-    universe
-        The columns, and which of them are ordered.
-    means
-        The released means of all contrasts, by their codes.
-    noise
-        The deviation of each.
     """
     sizes, found = universe.sizes, list[tuple[Integers, Floats]]()
     alone = [_moments(means[codes]) for codes in (_codes(sizes, (c,)) for c in range(len(sizes)))]

@@ -86,19 +86,6 @@ def minimised(
 
     SciPy's calls LAPACK for matrices of up to 100 columns at each step, whose threads take several times as
     long as all the rest.
-
-    Parameters
-    ----------
-    function
-        Its value and its slopes.
-    start
-        The point from which the search starts.
-    scale
-        Of each coordinate: 1 / sqrt(curvature), about.
-    enough
-        Slopes times scales that are left.
-    most
-        How often the function may be looked at.
     """
     point, (value, slopes) = start, function(start)
     slopes = slopes * scale
@@ -143,19 +130,6 @@ def maximum_entropy(
 
     They are where ``log Z(theta) - theta means + ridge theta^2 / 2`` is least; what is left of each mean is
     then ridge theta. See `minimised`.
-
-    Parameters
-    ----------
-    contrasts
-        Of the N cells that can exist.
-    codes
-        The contrasts of the model, shape (K,).
-    means
-        What the mean of each is to be, shape (K,).
-    ridge
-        Shape (K,), at least 0: how far each mean may be missed, for a coefficient of 1.
-    enough, most
-        As in `minimised`; its coordinates have the scale 1 / sqrt(1 + ridge).
     """
 
     def probabilities(theta: Floats) -> tuple[float, Floats]:

@@ -28,19 +28,7 @@ _FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
 
 
 def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
-    """
-    Average independent measurements, by their precisions.
-
-    Parameters
-    ----------
-    values, variances
-        One after another along the first axis. An infinite variance: not measured.
-
-    Returns
-    -------
-    tuple of arrays
-        The means and their variances; 0 and infinite where nothing was measured.
-    """
+    """Average independent measurements, by their precisions."""
     weights = 1 / np.maximum(np.asarray(variances, dtype=np.float64), _LEAST)
     precision = weights.sum(axis=0)
     divisor = np.where(precision > 0, precision, 1.0)
@@ -49,14 +37,7 @@ def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def read_margins(tables: Sequence[NoisyTable], column: int) -> NoisyTable:
-    """
-    Return the counts of a column's categories that released tables tell: means by their precisions, rounded.
-
-    Parameters
-    ----------
-    tables
-        At all categories; some of them have the column.
-    """
+    """Return the counts of a column's categories that released tables tell: means by their precisions, rounded."""
     sums, variances = list[Floats](), list[float]()
     having = [table for table in tables if any(c == column for c, _ in table.scope)]
     for table in having:
@@ -98,17 +79,6 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
     Ordered columns are smoothed by the normal kernel of the width that has the least estimated risk (Stein);
     categories that stand out by more than three deviations stay as they were seen. Then all are shifted alike
     and cut at 0 (the nearest point of the simplex), which removes noise where categories are rare.
-
-    Parameters
-    ----------
-    counts
-        As they were released, shape (k,).
-    variance
-        Of the noise of a count.
-    total
-        The number of rows, public or released.
-    ordered
-        Whether categories beside each other are alike.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -147,16 +117,7 @@ def on_simplex(values: Floats, total: float) -> Floats:
 
 
 def shifts_to(slices: Floats, sums: Floats) -> Floats:
-    """
-    Return for each row of numbers what all are lowered by, so that those that stay above 0 have its sum.
-
-    Parameters
-    ----------
-    slices
-        Shape (r, k).
-    sums
-        At least 0, shape (r,).
-    """
+    """Return for each row of numbers what all are lowered by, so that those that stay above 0 have its sum."""
     ranked = np.sort(slices, axis=1)[:, ::-1]
     shifts = (np.cumsum(ranked, axis=1) - sums[:, None]) / np.arange(1, slices.shape[1] + 1)
     # the first is above its shift, but for a sum of 0, or for rounding where values are huge
@@ -179,21 +140,6 @@ def reconciled(
     A category that was read as r, with noise of variance v, is taken to have the variance v r^2 / (r^2 + v):
     a count of at least 0 that is small in what was read is hardly off by more than noise, nor by more than
     itself.
-
-    Parameters
-    ----------
-    read
-        Of all columns the expected counts of their categories, by themselves: see `read_column`.
-    columns
-        What was released of each: its noise is looked at.
-    groupings
-        Of all columns.
-    tables
-        Released tables of two or more columns.
-    total
-        The number of rows, public or released.
-    among
-        The columns that are wanted; None: all.
     """
     found, having = {}, dict[int, list[NoisyTable]]()
     for table in tables:
@@ -233,19 +179,6 @@ def least_variance(
     Groups are nested. So on the way up, from categories to coarser and coarser groups, what a level says is
     averaged with the sums of what stands below. On the way down, what a group holds beyond the sum of its
     parts is shared by these in proportion to their variances (as in Hay, Rastogi, Miklau and Suciu 2010).
-
-    Parameters
-    ----------
-    values, variances
-        Of the categories, in the order of the grouping; variances above 0.
-    grouping
-        Of the column.
-    sums
-        NoisyTable of all groups of some level: the level, the values, and their variance.
-    total
-        What all values add up to.
-    exactly
-        Whether the parts of a group keep its sum where some are cut at 0; else they add up to more.
     """
     means, spreads = [values], [variances]  # from the finest level to coarser ones
     for level in range(grouping.finest, 0, -1):
@@ -301,15 +234,6 @@ def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
 
     It is c expected^p: p is the likeliest of `POWERS`, c is estimated by moments. Cells that stand out by
     more than three deviations of the noise stand on their own.
-
-    Parameters
-    ----------
-    beyond
-        What was released beyond the expected counts; its mean along each axis is 0: see `without_margins`.
-    expected
-        Above 0, of the same shape.
-    noise
-        The variance of the released counts.
     """
     freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
     told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)

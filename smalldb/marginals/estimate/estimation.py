@@ -78,17 +78,7 @@ class Estimator:
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
     def of(plan: TableBudget, columns: tuple[NoisyTable, ...], known: Known | None = None) -> "Estimator":
-        """Read the released columns.
-
-        Parameters
-        ----------
-        plan
-            The strategy: its universe, its memory and its public rows.
-        columns
-            What was released of each column, with all its categories.
-        known
-            What is known of the first columns, and of how many rows; None: nothing.
-        """
+        """Read the released columns."""
         if known is not None:
             total = known.total
         else:
@@ -149,22 +139,7 @@ class Estimator:
         among: Sequence[int] | None = None,
         near: float = 0.0,
     ) -> Model:
-        """
-        Fit the model to all that was released; the last one of a release to the end.
-
-        Parameters
-        ----------
-        tables
-            Those of two and more columns that the model is to have, in the order of measuring.
-        start
-            Coefficients of an earlier model: of its columns, then of the first of the tables; may be empty.
-        last
-            Whether this is the last model of a release, which is fitted to the end.
-        among
-            Columns that the model is of, which have all these tables; None: all columns.
-        near
-            Of the noise of the surest table: sweeps end when they change counts by less.
-        """
+        """Fit the model to all that was released; the last one of a release to the end."""
         told = [table for table in tables if table not in self.read_from]
         masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
@@ -175,16 +150,7 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:
-        """Return what a model expects of every candidate table at its finest levels, from rows of it.
-
-        Parameters
-        ----------
-        model
-            The present one.
-        number
-            How many tables it was fitted to: seeds follow from it, so that the same release predicts the
-            same.
-        """
+        """Return what a model expects of every candidate table at its finest levels, from rows of it."""
         walks = None if self.known is None else self.known.walks
         rows = CountedRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
@@ -198,15 +164,7 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[NoisyTable]) -> list[Floats]:
-        """Return the same, moved towards the tables that the model has no room for.
-
-        Parameters
-        ----------
-        predicted
-            What the model expects of every candidate table.
-        beside
-            Released tables of two columns that the model has no room for.
-        """
+        """Return the same, moved towards the tables that the model has no room for."""
         if not beside:
             return predicted
         found = [tables.copy() for tables in predicted]
@@ -237,24 +195,7 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 9.
     def rows(self, model: Model, beside: list[NoisyTable], count: int, seed: int) -> Codes:
-        """Return rows of the model, moved to the tables of two columns that it expects or has no room for.
-
-        Parameters
-        ----------
-        model
-            The last one.
-        beside
-            Released tables that the model has no room for.
-        count
-            How many rows are made.
-        seed
-            64 bits. Rows are no part of what privacy rests on.
-
-        Returns
-        -------
-        array of int32
-            Codes, shape (C, count).
-        """
+        """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
         own = None if self.known is None else self.known.rows
         found = model.rows(count, seed, own)

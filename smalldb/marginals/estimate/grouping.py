@@ -62,18 +62,7 @@ class Grouping:
 
 
 def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
-    """
-    Halve the categories again and again by their mass.
-
-    Parameters
-    ----------
-    mass
-        At least 0, with a sum above 0, shape (k,), k at least 2: released numbers.
-    ordered
-        Whether groups are ranges of categories; else heavy categories come first, and rare ones are together.
-    levels
-        How often groups are split before the last level, at most.
-    """
+    """Halve the categories again and again by their mass."""
     order = np.arange(len(mass)) if ordered else np.argsort(-mass, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(mass[order])])
     starts = [np.array([0])]

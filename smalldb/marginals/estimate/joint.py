@@ -23,22 +23,6 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
     bucket's cells. What is known of all columns below a bucket, given what it passes on, goes to its parent.
 
     Cost: for each bucket, its cells times the pairs of groups that first meet there.
-
-    Parameters
-    ----------
-    tree
-        The junction tree of a model.
-    tables
-        The probabilities of the buckets, from `belief_propagation.beliefs`.
-    levels
-        Of each column of the groupings, at which it is looked at.
-
-    Returns
-    -------
-    columns
-        Those of the tree, in the order of the blocks.
-    matrix
-        The block of a column with itself is diagonal.
     """
     groupings, children = tree.groupings, _children(tree)
     order = _from_leaves(tree, children)
@@ -73,20 +57,7 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
 def _meet(
     mass: Floats, parts: Sequence[tuple[Integers, Floats]], to: Integers, both: Floats, met: Floats
 ) -> None:
-    """
-    Sum over the cells of a bucket: tables of columns of different parts, and of all with what is passed on.
-
-    Parameters
-    ----------
-    mass
-        The probabilities of the cells.
-    parts
-        Of each, the row of each cell in a matrix: the probabilities of groups given the cell.
-    to
-        Of each cell, the row of `both` that it is summed to.
-    both, met
-        Written: what is passed on with the groups of all parts; these with one another, above the diagonal.
-    """
+    """Sum over the cells of a bucket: tables of columns of different parts, and of all with what is passed on."""
     pieces = 1 + len(mass) * both.shape[1] // AT_ONCE
     for some in np.array_split(np.argsort(to, kind="stable"), pieces):
         known = np.concatenate([part[at[some]] for at, part in parts], axis=1)

@@ -59,21 +59,6 @@ def junction_tree(
     A column at its finest level is taken with all tables that have it there; their union is a bucket. What is
     passed on has the column at the next coarser level at which another table has it, so that groups of a
     level are never looked at where only coarser ones matter. Greedy: the smallest bucket is next.
-
-    Parameters
-    ----------
-    scopes
-        The tables of the model; each column is in one of them.
-    groupings
-        Of all columns.
-    last
-        The first so many columns are taken after all others: from the roots down, the others are refined
-        given these.
-
-    Returns
-    -------
-    tuple of Bucket
-        Children before parents; each scope lies within the first bucket that refines one of its columns.
     """
     # Tables (a, b) and (b, c): a goes with the bucket (a, b), and passes on what it says of b; then b goes.
     holding: dict[int, dict[Scope, int]] = {}  # of each column, the tables that have it, and at which level

@@ -55,22 +55,7 @@ class Known:
 def known_columns(
     parents: Integers, times: Integers, unit: Integers, sizes: Sequence[int], walks: int
 ) -> Known:
-    """
-    Return what released parents tell of the walks from a parent to one of its children.
-
-    Parameters
-    ----------
-    parents
-        Codes of the released parents, shape (n, K).
-    times
-        How many children each has, shape (n,); one at least has some.
-    unit
-        What each of these children weighs.
-    sizes
-        Of the columns.
-    walks
-        How many walks are made for predictions: systematically, by weight.
-    """
+    """Return what released parents tell of the walks from a parent to one of its children."""
     weights = times * unit
     total = int(weights.sum())
     ends = np.cumsum(weights)

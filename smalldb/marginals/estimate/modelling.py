@@ -42,17 +42,7 @@ class Model:
     coefficients: tuple[Floats, ...]
 
     def rows(self, count: int, seed: int, known: Codes | None = None) -> Codes:
-        """Return so many rows of the model as codes, shape (C, count); see `model_rows`.
-
-        Parameters
-        ----------
-        count
-            How many.
-        seed
-            64 bits.
-        known
-            Codes of the first columns, shape (K, count), which rows are given; None: of none.
-        """
+        """Return so many rows of the model as codes, shape (C, count); see `model_rows`."""
         return model_rows(self.tree, self.tables, count, seed, known)
 
 
@@ -76,19 +66,7 @@ def cells_of_rules(universe: Universe) -> int:
 def cells_of(
     tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed], last: int = 0
 ) -> int:
-    """Return how many cells the tables of a model of such tables have; `last` as in `junction_tree`.
-
-    Parameters
-    ----------
-    tables
-        The columns and levels of the measured tables.
-    groupings
-        Of all columns, which are in the model, too.
-    fixed
-        The factors of rules.
-    last
-        As in `junction_tree`.
-    """
+    """Return how many cells the tables of a model of such tables have; `last` as in `junction_tree`."""
     tree = junction_tree(scopes_of(range(len(groupings)), groupings, tables, fixed), groupings, last)
     return sum(cells(bucket.scope, groupings) for bucket in tree)
 
@@ -96,19 +74,7 @@ def cells_of(
 def scopes_of(
     columns: Iterable[int], groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]
 ) -> list[Scope]:
-    """Return the scopes of a model's factors: columns, measured tables, what is fixed.
-
-    Parameters
-    ----------
-    columns
-        Those of the model.
-    groupings
-        Of all columns.
-    tables
-        The columns and levels of the measured tables.
-    fixed
-        The factors of rules.
-    """
+    """Return the scopes of a model's factors: columns, measured tables, what is fixed."""
     alone: list[Scope] = [((c, groupings[c].finest),) for c in columns]
     return [*alone, *tables, *(scope for scope, _ in fixed)]
 
@@ -125,28 +91,7 @@ def fitted(
     close: float = CLOSE,
     last: int = 0,
 ) -> Model:
-    """
-    Fit the model to expected counts of columns and released counts of tables.
-
-    Parameters
-    ----------
-    groupings
-        Of all columns.
-    columns
-        Those of the model, with expected counts of their categories, above 0, `total` in all.
-    tables
-        Released tables of two and more columns.
-    fixed
-        Logarithms of weights that are kept as they are: structural zeros.
-    total
-        The number of rows, public or released.
-    start
-        Coefficients of an earlier model of the same columns and the first of the tables.
-    sweeps, close
-        See `proportional_fitting.fit`.
-    last
-        See `junction_tree`.
-    """
+    """Fit the model to expected counts of columns and released counts of tables."""
     tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings, last)
     ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
     factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
@@ -158,22 +103,7 @@ def fitted(
 def fitted_to(
     tree: Tree, factors: Sequence[Factor], total: int, start: Sequence[Floats], sweeps: int, close: float
 ) -> Model:
-    """
-    Fit a model to factors, those that are kept as they are last.
-
-    Parameters
-    ----------
-    tree
-        The junction tree of these factors.
-    factors
-        Those with counts first.
-    total
-        The number of rows, public or released.
-    start
-        Coefficients of an earlier model, of the first of the factors.
-    sweeps, close
-        See `proportional_fitting.fit`.
-    """
+    """Fit a model to factors, those that are kept as they are last."""
     held = sum(factor.held is not None for factor in factors)
     known = [*start, *[None] * (held - len(start))]
     found = fit(tree, factors, total, known, sweeps, close)
@@ -193,17 +123,6 @@ def factor_of(
     The counts mu of independent columns move by about mu times a coefficient. With noise of variance v, and a
     prior variance s of what is there beyond mu, the mean of that is the share s / (s + v) of what was seen;
     with a ridge it is mu / (mu + ridge). So the ridge is mu v / s.
-
-    Parameters
-    ----------
-    table
-        A released table of two or more columns.
-    columns
-        Expected counts of each column's categories, in the order of its grouping; `total` in all.
-    groupings
-        Of all columns.
-    total
-        The number of rows, public or released.
     """
     sums = [np.add.reduceat(columns[c], groupings[c].starts[level]) for c, level in table.scope]
     independent = total * reduce(np.multiply.outer, [part / total for part in sums])

@@ -62,13 +62,6 @@ def agreeing(
 
     These sums are the means by their precisions; what they change is shared by the cells of a group alike. Of
     two tables that is the estimate of least variance; of more, it is near to it.
-
-    Parameters
-    ----------
-    tables, scopes, variances
-        Of each its cells, its columns and levels, and the variance of a cell.
-    groupings
-        Of all columns.
     """
     found = list(tables)
     for pair in combinations(range(len(found)), 2):

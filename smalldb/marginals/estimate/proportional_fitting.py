@@ -57,21 +57,6 @@ def fit(
     A walk visits every bucket of the tree, and carries on each step what has changed: the table of a bucket
     holds the probabilities of its cells when it is visited (Jirousek and Preucil 1995). There the
     coefficients of each of its factors are moved to where, were all others as they are, this is greatest.
-
-    Parameters
-    ----------
-    tree
-        The junction tree of the factors.
-    factors
-        The tables of the model, with what each is to hold.
-    total
-        What all cells add up to: the number of rows.
-    start
-        Coefficients to start from, for each factor with counts; None: 0.
-    sweeps
-        Over all factors, at most.
-    close
-        Sweeps end early where none of them changes an expected count by more than this share of the total.
     """
     from scipy.special import wrightomega
 

@@ -21,15 +21,6 @@ def moved(
     The released counts of groups are read as in `modelling.factor_of`: what they are beyond the expected ones
     is shrunk by how much of it is noise. Cells of a group change by the same factor; rows and columns keep
     their sums, about.
-
-    Parameters
-    ----------
-    expected
-        Counts of a table of two columns, at least 0.
-    tables
-        Released tables of the same two columns.
-    groups
-        Of each of them, the group of each row and each column of `expected`.
     """
     for table, (first, second) in zip(tables, groups, strict=True):
         shape = table.counts.shape
@@ -53,17 +44,7 @@ def moved(
 
 
 def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
-    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting).
-
-    Parameters
-    ----------
-    table
-        Cells of at least 0.
-    rows, columns
-        The sums that its rows and its columns are to have, with one total.
-    passes
-        How often both are scaled; the columns come last, and have their sums.
-    """
+    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
     for _ in range(passes):
         table = table * _ratio(rows, table.sum(axis=1))[:, None]
         table = table * _ratio(columns, table.sum(axis=0))

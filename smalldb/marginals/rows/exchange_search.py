@@ -32,22 +32,6 @@ def exchanged(
     Return rows in which pairs of rows have exchanged categories of a column: columns keep their counts.
 
     Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
-
-    Parameters
-    ----------
-    rows
-        Codes, shape (C, rows), in an order that says nothing.
-    sizes
-        How many categories each column has.
-    targets
-        For pairs of columns, ascending: what the cells of their table are to hold.
-    fixed
-        Columns that stay as they are: those of rules.
-    sweeps
-        How often each row is offered an exchange in each column, at most: it ends when few are made. Cost:
-        sweeps times rows times twice the tables.
-    seed
-        64 bits. Rows are no part of what privacy rests on.
     """
     from smalldb.kernels.swapping import swap
 

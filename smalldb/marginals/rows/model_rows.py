@@ -22,19 +22,6 @@ def model_rows(
     agree in what is given are taken in a random order, and get their groups by systematic rounding.
 
     Cost: rows times the columns of all buckets.
-
-    Parameters
-    ----------
-    tree
-        The junction tree of a model.
-    tables
-        The probabilities of its buckets.
-    rows
-        How many are made.
-    seed
-        64 bits. Rows are no part of what privacy rests on: the model was released.
-    known
-        Codes of the first columns, shape (K, rows), which rows are given: the tree must take these last.
     """
     from smalldb.kernels.refining import refine
 

@@ -54,23 +54,7 @@ class AllCells(TableBudget, TableStrategy):
         memory: int,
         certificate: Fraction,
     ) -> Self | None:
-        """Return the strategy; None where there are too many cells, or noise too loud to be read.
-
-        Parameters
-        ----------
-        universe
-            The columns, the rules and the workload.
-        epsilon
-            Of the whole guarantee, exactly.
-        replaced
-            Whether neighbours have a row replaced; else one is added or removed.
-        rows
-            The public n under replace-one, else a public guess of it.
-        memory
-            As in `TableBudget`.
-        certificate
-            The share of epsilon for the certificate; 0: there is none.
-        """
+        """Return the strategy; None where there are too many cells, or noise too loud to be read."""
         law, left = PrivacyMeasure(concentrated=False, replaced=replaced), epsilon * (1 - certificate)
         if universe.cells > MOST_CELLS or universe.cells > READING * law.rate(left):
             return None

@@ -61,13 +61,7 @@ class AllPairs(TableBudget, TableStrategy):
         memory: int,
         certificate: Fraction,
     ) -> Self | None:
-        """Return the strategy; None where not all pairs can be measured at once.
-
-        Parameters
-        ----------
-        universe, epsilon, replaced, rows, memory, certificate
-            As for `AllCells.planned`.
-        """
+        """Return the strategy; None where not all pairs can be measured at once."""
         if not measurable(universe):
             return None
         left = epsilon * (1 - certificate)
@@ -176,17 +170,7 @@ def measurable(universe: Universe) -> bool:
 def variances(
     universe: Universe, cost: Fraction, replaced: bool
 ) -> tuple[list[float], dict[tuple[int, int], float]]:
-    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives.
-
-    Parameters
-    ----------
-    universe
-        The columns, and the tables of the workload.
-    cost
-        The epsilon of all tables together, exactly.
-    replaced
-        Whether neighbours have a row replaced.
-    """
+    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
     noise = noise_at_once(universe, cost, replaced)
     columns, cells = cone.variances(noise.sizes, noise.rate, noise.pairs)
     return columns, dict(zip(noise.pairs, cells, strict=True))
@@ -194,13 +178,7 @@ def variances(
 
 # Proof: docs/proofs/pairs.md, lemma 3.
 def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> ConeDifference:
-    """Return the noise of all these tables.
-
-    Parameters
-    ----------
-    universe, cost, replaced
-        As for `variances`.
-    """
+    """Return the noise of all these tables."""
     rate = PrivacyMeasure(concentrated=False, replaced=replaced).rate(cost)
     return ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
 
@@ -222,23 +200,7 @@ def counts_of(universe: Universe, rows: CountedRows) -> list[Integers]:
 def measure_at_once(
     universe: Universe, counts: Sequence[Integers], replaced: bool, cost: Fraction, source: BitSource
 ) -> Integers:
-    """
-    Release all these tables at once: pure `cost`-differential privacy.
-
-    Parameters
-    ----------
-    universe, replaced, cost
-        As for `variances`.
-    counts
-        As in `counts_of`.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    array of int64
-        The tables with noise, one after another.
-    """
+    """Release all these tables at once: pure `cost`-differential privacy."""
     exact = np.concatenate([table.ravel() for table in counts])
     noise = noise_at_once(universe, cost, replaced).draw(exact.size, source)
     return np.clip(exact + noise, -LIMIT, LIMIT)
@@ -256,15 +218,7 @@ def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...]
 def read_columns(
     universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
 ) -> tuple[NoisyTable, ...]:
-    """Return what was released of each column. It costs nothing by itself.
-
-    Parameters
-    ----------
-    universe, replaced, cost
-        As for `variances`.
-    tables
-        The released counts, by columns: see `tables_at_once`.
-    """
+    """Return what was released of each column. It costs nothing by itself."""
     noise = noise_at_once(universe, cost, replaced)
     return tuple(
         NoisyTable(((c, 0),), tables[c,], Fraction(0), noise, variance)
@@ -282,27 +236,7 @@ def read_pairs(
     groupings: Sequence[Grouping],
     total: int,
 ) -> list[NoisyTable]:
-    """
-    Return the released tables of pairs, with the margins of independent columns.
-
-    Parameters
-    ----------
-    universe
-        The columns, and the tables of the workload.
-    tables, replaced, cost
-        As `measure_at_once` released them.
-    columns
-        Expected counts of each column's categories, `total` in all.
-    groupings
-        Of all columns.
-    total
-        The number of rows, public or released.
-
-    Returns
-    -------
-    list of NoisyTable
-        Of all categories, in the order of the groupings. They cost nothing by themselves.
-    """
+    """Return the released tables of pairs, with the margins of independent columns."""
     found, noise = list[NoisyTable](), noise_at_once(universe, cost, replaced)
     _, spread = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):

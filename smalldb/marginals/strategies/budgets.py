@@ -210,24 +210,6 @@ class RoundsBudget(TableBudget):
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
         dropped one by one as noise gets louder than `MOST_NOISE`, and the columns get what they would have
         cost.
-
-        Parameters
-        ----------
-        universe
-            The columns, the rules and the workload.
-        law
-            How costs are counted: as parts of a rho where there is a delta.
-        epsilon, delta
-            Of the whole guarantee, exactly; delta None: it is pure.
-        rows
-            The public n under replace-one, else a public guess of it; of walks, the most that they weigh
-            together.
-        memory
-            As in `TableBudget`.
-        certificate
-            The share of the budget for the certificate; 0: there is none.
-        known
-            How many columns, the first ones, were released before.
         """
         budget = epsilon if delta is None else rho_of(epsilon, delta)
         left = budget * (1 - certificate)
@@ -294,17 +276,7 @@ class RoundsBudget(TableBudget):
 
 
 def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:
-    """Return a budget in parts for columns, so that the sum of their distances is least.
-
-    Parameters
-    ----------
-    universe, law
-        Of the columns, and how costs are counted.
-    budget
-        What all parts add up to.
-    known
-        How many columns come first that cost nothing.
-    """
+    """Return a budget in parts for columns, so that the sum of their distances is least."""
     parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
     return [budget * part / sum(parts) for part in parts]
 
@@ -318,22 +290,7 @@ def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
 
 
 def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[float]:
-    """Return by how much noise puts each table of such sizes off, at so many times what a round costs.
-
-    Parameters
-    ----------
-    plan
-        What a round costs.
-    sizes
-        The cells of each table.
-    times
-        How many times that is paid.
-
-    Returns
-    -------
-    list of float
-        Half the L1 norm of the noise in the mean, over the rows: a share.
-    """
+    """Return by how much noise puts each table of such sizes off, at so many times what a round costs."""
     noise = {size: plan.law.noise(times * plan.cost_of(size)) for size in set(sizes)}  # few of 10^5 differ
     off = {size: noise[size].mean_size * size / (2 * plan.rows) for size in noise}
     return [off[size] for size in sizes]

@@ -105,14 +105,7 @@ def plan_tables(
 
 
 def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> OfTables:
-    """
-    Return the pure strategy of least expected error.
-
-    Parameters
-    ----------
-    cells, at_once, adaptive
-        All that there are, of the same requests; None: it cannot be done.
-    """
+    """Return the pure strategy of least expected error."""
     # both are 0 where epsilon is huge: cells are then exact, a model is not
     if cells is not None and cells.expected <= adaptive.expected:
         return at_once if at_once is not None and at_once.expected < cells.expected else cells
@@ -137,13 +130,7 @@ def _rounds(
     memory: int,
     certificate: Fraction,
 ) -> tuple[Adaptive, Adaptive]:
-    """Return pure rounds; and those with the delta that is allowed where they pay, else the pure ones again.
-
-    Parameters
-    ----------
-    universe, epsilon, delta, replaced, rows, memory, certificate
-        As for `plan_tables`.
-    """
+    """Return pure rounds; and those with the delta that is allowed where they pay, else the pure ones again."""
     law = PrivacyMeasure(concentrated=False, replaced=replaced)
     pure = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
     if delta is None:

@@ -20,15 +20,6 @@ def column_groups(
     K-norm noise puts each column of a group off by about (categories of all - columns + 1) times (1 - 1 / its
     own categories), over the cost. With costs proportional to the root of a group's error, the sum of all is
     the square of the sum of these roots. Groups are of neighbours in size.
-
-    Parameters
-    ----------
-    sizes
-        Of all columns.
-    among
-        The columns that are measured.
-    concentrated
-        Whether costs are parts of a rho: Gaussian noise of a column does not gain from others.
     """
     if concentrated:
         return tuple((c,) for c in among)
@@ -52,22 +43,7 @@ def column_groups(
 def shares_of_columns(
     sizes: Sequence[int], groups: Sequence[Sequence[int]], concentrated: bool
 ) -> list[Fraction]:
-    """Return the shares of costs of all columns, each an equal part of its group's; 0: in no group.
-
-    Parameters
-    ----------
-    sizes
-        Of all columns.
-    groups
-        The columns that are measured, in groups that one noise serves.
-    concentrated
-        Whether costs are parts of a rho.
-
-    Returns
-    -------
-    list of Fraction
-        Of all columns; they add up to 1, but for no group at all.
-    """
+    """Return the shares of costs of all columns, each an equal part of its group's; 0: in no group."""
     parts = [Fraction(0)] * len(sizes)
     alone = proportions(sizes, concentrated)
     together = any(len(group) > 1 for group in groups)

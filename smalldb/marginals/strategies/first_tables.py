@@ -48,14 +48,7 @@ class FirstTable:
 
 
 def wanted_first(universe: Universe) -> tuple[tuple[int, ...], ...]:
-    """
-    Return named tables, then those of targets with each other column that the workload has; none twice.
-
-    Raises
-    ------
-    ValueError
-        One would have too many cells.
-    """
+    """Return named tables, then those of targets with each other column that the workload has; none twice."""
     stars = [pair for pair in pairs_of(universe) if set(pair) & set(universe.targets)]
     found = tuple(dict.fromkeys([*universe.named, *stars]))
     for columns in found:
@@ -69,15 +62,7 @@ def wanted_first(universe: Universe) -> tuple[tuple[int, ...], ...]:
 
 
 def proportions(sizes: Sequence[int], concentrated: bool) -> list[int]:
-    """Return the proportions of costs at which the sum of distances of tables of such sizes is least.
-
-    Parameters
-    ----------
-    sizes
-        Cells of the tables, or categories of columns.
-    concentrated
-        Whether costs are parts of a rho.
-    """
+    """Return the proportions of costs at which the sum of distances of tables of such sizes is least."""
     return [round(size ** (2 / 3 if concentrated else 1 / 2) * _FINE) for size in sizes]
 
 
@@ -89,15 +74,6 @@ def first_tables(
     Return the tables to measure first, with what they cost: the louder their noise, the larger their share.
 
     Where noise would drown those of targets they are left out.
-
-    Parameters
-    ----------
-    universe, law
-        The columns, the workload and its targets, and how costs are counted.
-    budget
-        Without the certificate.
-    rows
-        The public n, or a guess of it.
     """
     stars = wanted_first(universe)
     for wanted in dict.fromkeys((stars, universe.named)):
@@ -161,14 +137,7 @@ def covers(universe: Universe, tables: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _share(columns_error: float, concentrated: bool) -> Fraction:
-    """
-    Return the share of the budget of tables that cover all columns; fitted to stars of 10 to 36 tables.
-
-    Parameters
-    ----------
-    columns_error
-        By how much noise would put them off in the mean, if they got everything.
-    """
+    """Return the share of the budget of tables that cover all columns; fitted to stars of 10 to 36 tables."""
     if concentrated:
         return CONCENTRATED
     share = min(0.95, max(0.4, 0.7 * (max(columns_error, 1e-12) / 0.024) ** 0.15))
@@ -183,17 +152,6 @@ def groups_of_first(
     Return the groups of smallest expected error; categories of a target are never grouped.
 
     Groups tell less than categories, and cells have noise.
-
-    Parameters
-    ----------
-    first
-        The table, with its cost.
-    universe, law
-        As for `first_tables`.
-    groupings
-        Of all columns; from released numbers.
-    rows
-        The public n, or a guess of it.
     """
     noise = law.noise(first.cost).mean_size
     levels = [

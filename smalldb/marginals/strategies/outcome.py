@@ -158,21 +158,7 @@ class TableStrategy(Protocol):
     def bound(
         self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
-        """Return the bound that follows from the noise alone; 1 where none does.
-
-        Parameters
-        ----------
-        history
-            What was measured.
-        workload
-            The queries.
-        n
-            Rows of the data; None where they are private.
-        finished
-            The synthetic rows.
-        beta
-            The probability with which the bound may fail.
-        """
+        """Return the bound that follows from the noise alone; 1 where none does."""
         return 1.0
 
     def steps(self) -> Steps:
@@ -185,19 +171,7 @@ class TableStrategy(Protocol):
         return Curator(rows, self.law, journal, executor, self.cost).follow(self.steps())
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
-        """Release a synthetic table of so many rows: see `release_tables`.
-
-        Parameters
-        ----------
-        rows
-            The data.
-        journal
-            As for `fit`.
-        count
-            How many synthetic rows; None: as many as there are, or are read from what was released.
-        running
-            How it runs: progress and an executor.
-        """
+        """Release a synthetic table of so many rows: see `release_tables`."""
         private = checked(rows.codes(), rows.counts, rows.domain.sizes)
         with _bar(running.progress) as tick:
             return release_tables(
@@ -259,19 +233,7 @@ def published(
     groupings: Sequence[Grouping] | None,
     selecting: Fraction | None = None,
 ) -> Measurement:
-    """Return what was released of a table as it is published; without groupings, at all categories.
-
-    Parameters
-    ----------
-    law
-        Whether the cost of the table is an epsilon or a rho.
-    table
-        What was released of it.
-    groupings
-        Of all columns; None: the table is of all categories, in their own order.
-    selecting
-        What it cost to select the table; None: it was not selected.
-    """
+    """Return what was released of a table as it is published; without groupings, at all categories."""
     columns, groups = [], []
     for (column, level), size in zip(table.scope, table.counts.shape, strict=True):
         own = range(size) if groupings is None else groupings[column].of_categories(level).tolist()

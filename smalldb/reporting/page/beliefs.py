@@ -57,19 +57,7 @@ def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
 
 
 def right_share(before: float, epsilon: Fraction, delta: Fraction) -> float:
-    """
-    Return what `right_guess` says as a number.
-
-    Parameters
-    ----------
-    before, epsilon, delta
-        As for `right_guess`; `before` as a float.
-
-    Returns
-    -------
-    float
-        From 0.5 to 1, not below the true one but for some units in the last place.
-    """
+    """Return what `right_guess` says as a number."""
     by_rule = (1 - (1 - float(delta)) / (1 + factor(epsilon))) * (1 + 1e-12)
     return max(by_rule, before + (1 - before) * float(delta))
 

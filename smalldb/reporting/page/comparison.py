@@ -42,20 +42,7 @@ BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for 
 
 
 def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None, plan: Plan) -> str:
-    """
-    Show the release beside the data.
-
-    Parameters
-    ----------
-    comparison
-        The data, and the evaluation of the release.
-    synthetic
-        The rows of the release.
-    schema
-        Whether columns have names of their own; None: yes/no attributes stand in one card.
-    plan
-        What the release was: its relation and epsilon go into what simple ways would do.
-    """
+    """Show the release beside the data."""
     real, made = comparison.real, comparison.evaluation
     title, lead = "Beside the data", element("strong", text("CONFIDENTIAL. "))
     if made is None:

@@ -82,21 +82,7 @@ def cards(
     anchored: bool = False,
     meanings: Mapping[str, str] | None = None,
 ) -> str:
-    """
-    Draw the marginals of one or two named tables of the same columns.
-
-    Parameters
-    ----------
-    tables
-        A name, and the marginals of the columns.
-    covered
-        For each column and category, between which shares that of the data lies, None where nothing says it;
-        None: no whiskers.
-    anchored
-        Whether cards can be linked to, under an index where there are many.
-    meanings
-        By the name of a column, what it is.
-    """
+    """Draw the marginals of one or two named tables of the same columns."""
     found, drawn, index = tables[0][1], [], []
     for c, columns in enumerate(zip(*(own for _, own in tables), strict=True)):
         if c == SHOWN_COLUMNS:

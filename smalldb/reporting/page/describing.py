@@ -18,18 +18,7 @@ SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_CATEGORIES, SHOWN_TABLES = 200, 24, 60, 200
 
 
 def what(plan: Plan, record: Record, about: About, title: str) -> str:
-    """
-    Say what was released.
-
-    Parameters
-    ----------
-    plan, record
-        The plan of the release, and its public record.
-    about
-        What the publisher says of the table.
-    title
-        Of the page: it goes into how the table is cited.
-    """
+    """Say what was released."""
     published = {
         "Table": about.table,
         "Publisher": about.publisher,
@@ -129,16 +118,7 @@ def _by_table(tables: Sequence[Mapping[str, Any]], certain: str) -> str:
 
 
 def machine_readable(plan: Plan, record: Record, schema: Schema | None) -> str:
-    """
-    Show the schema, and the record itself.
-
-    Parameters
-    ----------
-    plan, record
-        The plan of the release, and its public record.
-    schema
-        What each column can hold; None: the universe of the plan says it.
-    """
+    """Show the schema, and the record itself."""
     inner = element("pre", text(written_record(record)), id="record", tabindex="0")
     return section(
         "The schema and the record",

@@ -124,18 +124,7 @@ def unknown_pairs(measured: Measurements, columns: int) -> Booleans | None:
 
 
 def measured_shares(measured: Measurements, level: Fraction, columns: int) -> list[tuple[Ends | None, ...]]:
-    """
-    Return the ends of the interval of each share of the first columns, None where it was not measured.
-
-    Parameters
-    ----------
-    measured
-        What was released.
-    level
-        The probability with which an interval covers, exact, in (0, 1).
-    columns
-        The most columns that are looked at: each takes a moment.
-    """
+    """Return the ends of the interval of each share of the first columns, None where it was not measured."""
     return [
         tuple(one and (one.low, one.high) for one in share_intervals(measured, c, level))
         for c in range(min(columns, len(measured.domain.sizes)))

@@ -43,18 +43,7 @@ def paragraph(said: str) -> str:
 
 
 def section(title: str, anchor: str, *inside: str) -> str:
-    """
-    Write a section under a heading that can be linked to.
-
-    Parameters
-    ----------
-    title
-        A text.
-    anchor
-        The id of the heading.
-    inside
-        Markup.
-    """
+    """Write a section under a heading that can be linked to."""
     return element("section", element("h2", text(title), id=anchor), *inside, aria_labelledby=anchor)
 
 

@@ -37,21 +37,7 @@ def bars(
     whiskers: Sequence[tuple[float, float] | None] | None = None,
     anchor: str = "",
 ) -> str:
-    """Draw shares of rows as bars, one for each label and each (one or two) named series.
-
-    Parameters
-    ----------
-    title
-        What the labels are of.
-    labels
-        What each share is of.
-    series
-        Name and shares, from 0 to 1.
-    whiskers
-        Between which shares that of the data lies, None where nothing says it; None: not shown.
-    anchor
-        What links to it name; none if empty.
-    """
+    """Draw shares of rows as bars, one for each label and each (one or two) named series."""
     said, marks = [], []
     *tops, whole = accumulate(heights(labels, whiskers is not None), initial=0)
     for i, label in enumerate(labels):
@@ -137,24 +123,7 @@ def pairs(
     most: int = MAX_HEAT,
     unknown: Booleans | None = None,
 ) -> str:
-    """
-    Show a number for each two attributes or columns as a heat map and as a table.
-
-    Parameters
-    ----------
-    title
-        What the numbers are.
-    names
-        Of the d attributes or columns.
-    shares
-        Shape (d, d): from 0 to 1, or with `signed` from -1 to 1. What is no number stays empty.
-    signed
-        Whether they are differences, which have two colours.
-    most
-        Of more columns nothing is shown but this number.
-    unknown
-        Shape (d, d): pairs that are grey and have no number; None: none are.
-    """
+    """Show a number for each two attributes or columns as a heat map and as a table."""
     if len(names) > most:
         return paragraph(f"Pairs of attributes are shown for at most {most} of them.")
     grey = np.zeros(shares.shape, dtype=bool) if unknown is None else unknown

@@ -34,15 +34,7 @@ class Marginal:
 
 
 def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
-    """Return the marginals of the columns.
-
-    Parameters
-    ----------
-    rows
-        At least one.
-    together
-        Take yes/no columns together: the share of rows with each of them.
-    """
+    """Return the marginals of the columns."""
     domain, (codes, n) = rows.domain, _unpacked(rows)
     counts = [tabulated(domain, codes, rows.counts, (c,)) for c in range(len(domain.sizes))]
     if together and domain.binary:

@@ -204,23 +204,7 @@ def now() -> datetime:
 
 
 def read_date(text: str, form: str | None, timed: bool = False) -> datetime | None:
-    """
-    Read a field, in its own time zone.
-
-    Parameters
-    ----------
-    text
-        The field.
-    form
-        As `datetime.strptime` reads it, before year-month-day is tried; None: year-month-day alone.
-    timed
-        Whether the time behind a date of year-month-day counts; otherwise it is passed over.
-
-    Returns
-    -------
-    datetime or None
-        None: it is no date.
-    """
+    """Read a field, in its own time zone."""
     if form is not None:
         for spelled in (text, without_zeros(text)):  # 19991231.0
             with suppress(ValueError, re.error):  # the second: of a form that has a part twice

@@ -24,21 +24,7 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
 
 
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
-    """
-    Refuse cuts that are too many, do not ascend or leave the range.
-
-    Parameters
-    ----------
-    cuts
-        Values that can be compared, of the measure of the kind.
-    low, high
-        The range: ``low < cuts[0]`` and ``cuts[-1] <= high``.
-
-    Raises
-    ------
-    ValueError
-        Says which of these does not hold.
-    """
+    """Refuse cuts that are too many, do not ascend or leave the range."""
     if not 1 <= len(cuts) < MAX_CATEGORIES:
         raise ValueError(f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins")
     if any(a >= b for a, b in pairwise(cuts)):
@@ -48,18 +34,7 @@ def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
 
 
 def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
-    """
-    Name each bin, or for a thermometer what reaches each cut.
-
-    Parameters
-    ----------
-    column
-        Its name.
-    cuts
-        As texts, ascending.
-    coding
-        A thermometer has a name for each cut, any other coding one for each bin.
-    """
+    """Name each bin, or for a thermometer what reaches each cut."""
     reached = [f"{column}>={cut}" for cut in cuts]
     if coding == "thermometer":
         return reached
@@ -96,17 +71,7 @@ def equal_steps(low: int, high: int, bins: int) -> list[int]:
 
 
 def uniform_between(low: int, high: int, count: int, source: BitSource) -> list[int]:
-    """Draw independent uniform integers of low..high, exactly.
-
-    Parameters
-    ----------
-    low, high
-        The first and the last number.
-    count
-        How many are drawn.
-    source
-        Where random bits come from.
-    """
+    """Draw independent uniform integers of low..high, exactly."""
     span = high + 1 - low
     if span <= 1 << 62:
         return [low + step for step in uniform_integers(span, count, source).tolist()]

@@ -44,18 +44,7 @@ def inner_name(path: str) -> str:
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """Open a file, which may be compressed by its name; what is read of it can be sought.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is not compressed as its name says, a ``.zip`` of other than one file, or of a password; or
-        ``.zst`` without zstandard (the extra ``zstd``).
-    DataError
-        While reading: it is broken further on.
-    """
+    """Open a file, which may be compressed by its name; what is read of it can be sought."""
     packed = parted(path)[1]
     if not packed or not os.path.isfile(path):
         return Path(path).open("rb")
@@ -64,18 +53,7 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def compress(content: bytes, packed: str, name: str = "table") -> bytes:
-    """
-    Compress the content of a file as its suffix says; the same bytes from the same content.
-
-    Parameters
-    ----------
-    content
-        Of the file.
-    packed
-        ".gz", ".zst" or ".zip"; any other: nothing is done.
-    name
-        Of the file inside a ".zip".
-    """
+    """Compress the content of a file as its suffix says; the same bytes from the same content."""
     match packed:
         case ".gz":
             return gzip.compress(content, _LEVEL, mtime=0)

@@ -56,16 +56,7 @@ class CsvFiles(WithoutCodeBook):
 
 
 def heading(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
-    """
-    Read the first record of a CSV file, which may be compressed; errors as `read_heading`.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    file, known
-        As `form` and `known` of `read_heading`.
-    """
+    """Read the first record of a CSV file, which may be compressed; errors as `read_heading`."""
     with open_text(path, file.codec) as text:
         return read_heading(text, path, file, known)
 
@@ -75,11 +66,6 @@ def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
 
     A mark of UTF-16 says the encoding. If the names are one field by commas, and several by one other sign,
     this is the separator.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read_heading`: the first line does not tell.
     """
     if file.encoding is None:
         with open_bytes(path) as raw:

@@ -58,22 +58,6 @@ def json_pieces(
     Yield the wanted columns of a file of JSON lines.
 
     Each record is taken or refused by itself, with its keys in any order.
-
-    Parameters
-    ----------
-    path
-        Of the file, which may be compressed.
-    wanted
-        Names of columns, in the order in which they are handed on: each record has all of them.
-    others
-        Names that a record may have beside them; None: any.
-    signs
-        By column, its decimal sign: a number, not a text, is respelled with it.
-
-    Raises
-    ------
-    DataError
-        A line that is no such record.
     """
     comma = {name for name, sign in (signs or {}).items() if sign != "."}
     needed = {*wanted}

@@ -35,13 +35,7 @@ class Labelled:
 
 
 def described(path: str, columns: Mapping[str, Labelled]) -> dict[str, Described]:
-    """Return what labels say that columns can hold: each label a category, with its code beside it.
-
-    Raises
-    ------
-    ValueError
-        A label that stands for two codes, or is another code: names all such columns.
-    """
+    """Return what labels say that columns can hold: each label a category, with its code beside it."""
     found, wrong = {}, []
     for name, given in columns.items():
         gaps = {as_field(gap): None for gap in given.gaps}

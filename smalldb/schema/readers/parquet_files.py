@@ -137,23 +137,7 @@ def _column(found: Mapping[str, Fields], folders: Mapping[str, str | None], name
 
 
 def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[Piece]:
-    """
-    Yield columns of batches of Arrow.
-
-    Parameters
-    ----------
-    batches
-        Of one file.
-    chosen
-        Names of columns, in the order in which they are handed on.
-    path
-        Of the file, for the error.
-
-    Raises
-    ------
-    DataError
-        The file is broken further on.
-    """
+    """Yield columns of batches of Arrow."""
     from pyarrow import ArrowException
 
     broken = False

@@ -25,23 +25,7 @@ def is_query(text: str) -> bool:
 
 
 def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
-    """
-    Return the name of the table that is meant; None: `file` states a query.
-
-    Parameters
-    ----------
-    file
-        What is stated of the file.
-    tables
-        Tells the names of all tables, where none is stated.
-    path
-        Of the file, for errors.
-
-    Raises
-    ------
-    ValueError
-        No table is stated, and there is not one alone; or there is none of this name.
-    """
+    """Return the name of the table that is meant; None: `file` states a query."""
     stated = file.query
     if stated is not None and is_query(stated):
         return None

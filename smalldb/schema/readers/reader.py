@@ -67,26 +67,7 @@ class Reader(Protocol):
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
     ) -> Mapping[str, object]:
-        """
-        Return the names of the columns, each with its declared dtype or None; no data.
-
-        Parameters
-        ----------
-        path
-            Of the file; or a folder, a pattern or a URL, where the format has them.
-        file
-            What is stated of the file: its signs, its encoding, which of its tables.
-        known
-            Names that columns are known to have: they are not taken for data, or for those of another
-            separator.
-
-        Raises
-        ------
-        OSError
-            The file cannot be read.
-        ValueError
-            It is none of this format, or what reads it is not installed.
-        """
+        """Return the names of the columns, each with its declared dtype or None; no data."""
 
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
         """Return what the file's own code book says of columns: labels and missing codes; no data.
@@ -97,26 +78,7 @@ class Reader(Protocol):
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
-        """
-        Yield the wanted columns, in constant memory.
-
-        Parameters
-        ----------
-        path, file
-            As for `columns`.
-        wanted
-            Which columns, and in which order.
-        progress
-            Whether to show a bar on stderr, where the format can tell how far it is.
-
-        Raises
-        ------
-        OSError, ValueError
-            As `columns`.
-        DataError
-            A row that cannot be read, or a file that is broken further on; nothing of the data is in the
-            message.
-        """
+        """Yield the wanted columns, in constant memory."""
 
 
 class WithoutCodeBook(Reader):
@@ -129,23 +91,7 @@ class WithoutCodeBook(Reader):
 
 @contextmanager
 def of_extra(package: str, extra: str, what: str) -> Iterator[None]:
-    """
-    Import an optional package within.
-
-    Parameters
-    ----------
-    package
-        Its name, as people know it.
-    extra
-        What to install, such as "smalldb-dp[excel]".
-    what
-        What needs it, in the plural: "Excel files".
-
-    Raises
-    ------
-    ValueError
-        It is not installed.
-    """
+    """Import an optional package within."""
     try:
         yield
     except ImportError as error:

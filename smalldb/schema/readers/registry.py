@@ -33,13 +33,6 @@ def reader_of(path: str) -> Reader:
     """Return what reads a file of this name, a folder, or a database at this URL.
 
     CSV, if its suffix says no other; Parquet, if it is a folder.
-
-    Raises
-    ------
-    ValueError
-        A compressed file of a format that has no lines.
-    OSError, ValueError
-        A ``.zip`` that does not hold one file.
     """
     if is_url(path):
         return SQL
