@@ -28,13 +28,13 @@ from unittest import mock
 
 import numpy as np
 from measures import Burt, figures
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 from queries import Column, Domain, Rows
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe
-from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive

@@ -47,10 +47,10 @@ from losses import (
     Wishart,
     holds,
 )
+from smalldb.marginals.contrasts.part_list import LAWS
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.part_list import LAWS
 
 
 class Leak(AssertionError):

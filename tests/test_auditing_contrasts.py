@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.auditing import audit, contrasts_audit
-from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives
 
 ABC = Domain(["a", "b", "c"])
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
+from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells
+from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces, released_total
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
@@ -13,9 +16,6 @@ from smalldb.kernels import posterior as kernel
 from smalldb.kernels.posterior import posterior
 from smalldb.marginals.contrasts import maximum_entropy as parities
 from smalldb.marginals.contrasts import measure
-from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells
-from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces, released_total
-from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
 from smalldb.marginals.estimate.column_estimates import pooled

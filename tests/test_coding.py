@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from smalldb.marginals.contrasts.parity_measurement import counts
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
@@ -12,7 +13,6 @@ from smalldb.inference import Measurements, ask
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import Blocks
 from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
-from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.spectrum import odd_counts
 from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
 from smalldb.mechanisms import Measurement, Parity

@@ -6,13 +6,13 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 from queries import Conjunctions, Domain
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
 from smalldb.marginals.contrasts import part_of_cells as cells
-from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.noise import cube
 from smalldb.noise import gaussian as gaussian_noise
 from smalldb.noise import wishart as wishart_noise

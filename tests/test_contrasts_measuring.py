@@ -14,6 +14,9 @@ from margins import outcomes
 from parity_bounds import planned
 from scipy import stats
 from scipy.linalg import hadamard
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.parts import shares_of
 
 from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Predicates, Rows
 from smalldb.exact import integers as drawing_module
@@ -26,9 +29,6 @@ from smalldb.exact.integers import (
 from smalldb.exact.levels import draw_level
 from smalldb.marginals.contrasts import loss, measure
 from smalldb.marginals.contrasts import parity_measurement as measuring_module
-from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.parts import shares_of
 from smalldb.marginals.contrasts.spectrum import odd_counts, spectrum
 from smalldb.noise.cube import _radius, radii
 from smalldb.noise.distributions import Cube, Geometric

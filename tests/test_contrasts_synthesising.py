@@ -12,19 +12,19 @@ from parity_bounds import bound
 from scipy.linalg import hadamard
 from scipy.optimize import minimize
 from scipy.stats import norm
+from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells, sizes_of
+from smalldb.marginals.contrasts.parity_means import estimates, masks
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.priors import prior
+from smalldb.marginals.rows.query_search import search
+from smalldb.marginals.rows.rounding import rounded
 
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import measure, synthesise
 from smalldb.marginals.contrasts import spectrum as parities_module
-from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells, sizes_of
-from smalldb.marginals.contrasts.parity_means import estimates, masks
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.priors import prior
 from smalldb.marginals.contrasts.shrinkage import uninteracting
 from smalldb.marginals.rows import query_search as searching_module
-from smalldb.marginals.rows.query_search import search
-from smalldb.marginals.rows.rounding import rounded
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import noise_quantile
 

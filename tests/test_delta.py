@@ -10,6 +10,10 @@ import pandas as pd
 import pytest
 from parity_bounds import bound, planned
 from records import check_record
+from smalldb.marginals.contrasts.parity_bound import _parity_intervals
+from smalldb.marginals.contrasts.parity_means import NoisyParities
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
@@ -20,10 +24,6 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
 from smalldb.exact.numbers import as_text
 from smalldb.marginals.contrasts import loss, measure, synthesise
-from smalldb.marginals.contrasts.parity_bound import _parity_intervals
-from smalldb.marginals.contrasts.parity_means import NoisyParities
-from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.spectrum import odd_counts
 from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.tails import gaussian_quantile

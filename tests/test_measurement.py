@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.adaptive.dependence_test import distance
-from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Dependence, Journal, Marginal

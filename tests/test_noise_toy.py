@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 from parity_bounds import bound
 from records import check_record
+from smalldb.marginals.contrasts.parity_means import estimates
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import LAWS
+from smalldb.marginals.contrasts.parts import Counted, each_margin, sets_of
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_plan as shares
-from smalldb.marginals.contrasts.parity_means import estimates
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.part_list import LAWS
-from smalldb.marginals.contrasts.parts import Counted, each_margin, sets_of
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile
 from smalldb.reporting.page import page

@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,6 @@ import smalldb
 from queries import DataError, Domain
 from smalldb.cli import main
 from smalldb.releasing.table_source import file_source
-from types import SimpleNamespace
-
 from smalldb.schema import parse_schema
 
 plain = SimpleNamespace(LEAST=0, BLOCK=0)

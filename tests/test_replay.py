@@ -21,12 +21,12 @@ from calling import called
 from dying import Killed, stop_after
 from losses import Change
 from replay import Player, Recording
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import LAWS
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.part_list import LAWS
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested

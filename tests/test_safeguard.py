@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from parity_bounds import bound, planned
 from scipy.stats import chisquare
-
-from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts import loss, measure, synthesise
-from smalldb.marginals.contrasts import parity_measurement as measuring
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_list import Wishart
+
+from queries import Conjunctions, Domain, Marginals, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts import loss, measure, synthesise
+from smalldb.marginals.contrasts import parity_measurement as measuring
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from queries import Domain, Marginals, Rows
-from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts.maximum_entropy import fit, predicted
 from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import alternatives
+
+from queries import Domain, Marginals, Rows
+from smalldb.exact.bits import SeededBits
 
 
 def released(seed, d=8, n=3000):

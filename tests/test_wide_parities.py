@@ -6,18 +6,18 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from smalldb.marginals.contrasts.parity_means import Estimates
+from smalldb.marginals.wide_parities import rows_with_means
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
 from smalldb.marginals.contrasts import NoisyParities
-from smalldb.marginals.contrasts.parity_means import Estimates
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies import contrasts as parities
 from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
-from smalldb.marginals.wide_parities import rows_with_means
 from smalldb.mechanisms import Journal
 from smalldb.releasing.evaluation import evaluate
 

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity_bounds import planned
 from scipy import stats
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_of_wishart import TILTS
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact import integers as drawing_module
@@ -17,8 +19,6 @@ from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, _below_line, _less, normals
 from smalldb.marginals.contrasts import measure
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.part_of_wishart import TILTS
 from smalldb.noise import wishart as wishart_module
 from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail
 from smalldb.noise.wishart import (

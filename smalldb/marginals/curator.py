@@ -55,7 +55,9 @@ class Curator:
             except StopIteration as end:
                 return end.value
             if self.budget is not None and self.spent + ask.cost > self.budget:
-                raise RuntimeError(f"a strategy asks for more than it has: {float(self.spent)} + {float(ask.cost)} > {float(self.budget)} {type(ask).__name__}")
+                raise RuntimeError(
+                    f"a strategy asks for more than it has: {float(self.spent)} + {float(ask.cost)} > {float(self.budget)} {type(ask).__name__}"
+                )
             told = ask.answer(self)
             self.spent += ask.cost
 

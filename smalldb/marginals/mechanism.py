@@ -19,8 +19,8 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MAX_ENTRIES
-from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
 from smalldb.marginals.strategies.choosing_parities import plan_contrasts
+from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.outcome import TableStrategy

@@ -16,10 +16,10 @@ from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
 from smalldb.exact.rounded_text import rounded_down
-from smalldb.mechanisms.request import read_delta
 from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
+from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan, finer_measure
 from smalldb.schema.finer_bins import FinerCost

@@ -27,8 +27,8 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
-from smalldb.mechanisms.request import read_delta
 from smalldb.mechanisms import Journal, Neighbours
+from smalldb.mechanisms.request import read_delta
 from smalldb.noise.distributions import Geometric
 from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.fields import spelled

@@ -105,7 +105,9 @@ def drawable(kind: Binned, code: int) -> tuple[int, int]:
     return first, last if latest is None or latest < first else min(last, latest)
 
 
-def drawn_steps(kind: Binned, code: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int] | Integers:
+def drawn_steps(
+    kind: Binned, code: int, count: int, shape: BinShape, source: BitSource
+) -> Sequence[int] | Integers:
     """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
     first, last = drawable(kind, code)
     if last - first >= 1 << _DIGITS:

@@ -32,6 +32,7 @@ def _lines(spec: Spec) -> str:
     first = f"#   {f'kind = {toml(spec.name)}':22}{spec.line}"
     return f"{first}\n#{'':25}{spec.more}" if spec.more else first
 
+
 _ID = re.compile(r"(?:.*[\W_])?(?:id|uuid|guid)|.*[a-z](?:Id|ID|UUID)|ID", re.DOTALL)
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
 _SMALL = 40  # whole numbers of a range that are categories each

@@ -208,7 +208,10 @@ class Column:
             raise ValueError(f"column {self.name!r}: it has {len(self._values)} categories, numbered from 0")
         if source is None or not isinstance(self.kind, Binned):
             return self._values.iloc[codes].reset_index(drop=True)
-        shape, wide = BinShape.of(self.kind, codes), max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62
+        shape, wide = (
+            BinShape.of(self.kind, codes),
+            max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62,
+        )
         steps = np.zeros(len(codes), dtype=object if wide else np.int64)
         finer = None if self.finer is None else self.finer.shape(shape)
         codes = np.ascontiguousarray(codes)
@@ -294,7 +297,9 @@ class Column:
         rows = np.full(len(codes), len(distinct))
         rows[there] = inverse
         values = [*map(self.kind.at, distinct.tolist()), *[None] * self.missing]
-        made = self._held(values, np.append(codes[there][first], [self.kind.size] * self.missing).astype(np.int64))
+        made = self._held(
+            values, np.append(codes[there][first], [self.kind.size] * self.missing).astype(np.int64)
+        )
         return made.iloc[rows].reset_index(drop=True)
 
     def _held(self, values: Sequence[Value | None], codes: Codes) -> pd.Series[Any]:

@@ -64,11 +64,12 @@ def smalldb(
     frame: pd.DataFrame, workload: str, epsilon: str, seed: int, delta: str | None = None
 ) -> np.ndarray:
     """Release by this package; with a delta, Gaussian noise whether or not it is expected to err less."""
+    from smalldb.marginals.contrasts.parity_plan import alternatives
+
     from queries import Domain, Rows
     from queries.spec import parse
     from smalldb.exact.bits import SeededBits
     from smalldb.marginals.contrasts import measure, synthesise
-    from smalldb.marginals.contrasts.parity_plan import alternatives
 
     domain = Domain(frame.columns)
     asked = parse(workload).workload(domain)

@@ -57,7 +57,9 @@ PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range
 def masks(plan: Plan, sets: tuple[Positions, ...] | None = None) -> Integers:
     """Return the mask of each set of the spectrum, or of some sets."""
     d = len(plan.domain.attributes)
-    return np.array([mask(some, d) for some in (plan.spectrum.sets if sets is None else sets)], dtype=np.int64)
+    return np.array(
+        [mask(some, d) for some in (plan.spectrum.sets if sets is None else sets)], dtype=np.int64
+    )
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
@@ -65,7 +67,11 @@ def guarded_fit(plan: Plan, parities: Estimates, guard: Estimates, both: Estimat
     """Fit to parities; what a guard measured counts only if all else predicts it badly."""
     fitted = fit(plan, parities)
     surprising = np.abs(guard.chi - fitted.chi[masks(plan)]) > SURPRISE * guard.deviations
-    return fit(plan, both, np.where(surprising, SURPRISING, sizes_of(plan, both))) if surprising.any() else fitted
+    return (
+        fit(plan, both, np.where(surprising, SURPRISING, sizes_of(plan, both)))
+        if surprising.any()
+        else fitted
+    )
 
 
 def sizes_of(plan: Plan, found: Estimates) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from queries import Domain, Query, Rows, Workload
+from queries import Query, Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.packing import pack_codes

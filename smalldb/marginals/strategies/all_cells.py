@@ -6,10 +6,10 @@ from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
+from smalldb.marginals.curator import Steps, Table
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
-from smalldb.marginals.curator import Steps, Table
 from smalldb.marginals.measuring import PrivacyMeasure, released
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
 from smalldb.marginals.noise_bound import bound, margins, sums_of_cells

@@ -27,7 +27,13 @@ NOTICED = 0.5  # mean of a parity that is chosen almost surely, if it is predict
 
 
 def plan_contrasts(
-    workload: Workload, *, n: int, epsilon: Fraction, delta: Fraction | None, neighbours: str, certificate: Fraction
+    workload: Workload,
+    *,
+    n: int,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    neighbours: str,
+    certificate: Fraction,
 ) -> Contrasts:
     """Return the parities with the least expected error; ValueError: they cannot all be measured at once."""
     if (lacking := unlike_coded(workload)) is not None:
@@ -49,9 +55,21 @@ def plan_contrasts(
     plans = []
     for certifying in sorted({Fraction(0), epsilon * certificate}):
         bare = Contrasts(
-            workload, series, n, epsilon - certifying, None, neighbours == "replace-one", (), (), {}, certifying=certifying
+            workload,
+            series,
+            n,
+            epsilon - certifying,
+            None,
+            neighbours == "replace-one",
+            (),
+            (),
+            {},
+            certifying=certifying,
         )
-        designs = [_wishart(bare), *(_gaussian(bare, delta, o) for o in sorted({*series.orders.tolist()}) if delta)]
+        designs = [
+            _wishart(bare),
+            *(_gaussian(bare, delta, o) for o in sorted({*series.orders.tolist()}) if delta),
+        ]
         made = [plan for plan in designs if plan is not None]
         plans += [p for p in made if not certificate or p.measures_all(workload) != bool(certifying)]
     if not plans:
@@ -77,7 +95,9 @@ def _wishart(bare: Contrasts) -> Contrasts | None:
 
     tilt = min(TILTS, key=noise)
     scale = unit / float(plan.measuring)
-    deviations = {o: scale * sqrt(v) for o, v in _variances(len(attributes), tilt).items() if o or not replaced}
+    deviations = {
+        o: scale * sqrt(v) for o, v in _variances(len(attributes), tilt).items() if o or not replaced
+    }
     ranks = {attribute: rank for rank, attribute in enumerate(attributes, start=1)}
     indices = [[0, 0, *(ranks[i] for i in positions)] for positions in plan.sets]
     drawn = WishartDifference(

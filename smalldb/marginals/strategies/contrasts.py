@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations, groupby, pairwise
+from itertools import combinations, pairwise
 from math import ceil, inf, log, pi, sqrt
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.contrasts.coding import Coding, coding
 from smalldb.marginals.contrasts.parity_fit import Estimates, fit, guarded_fit, masks, prior
+from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.contrasts.spectrum import Positions, Spectrum, odd_counts
-from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
 from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.curator import Curator, Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
@@ -100,7 +100,15 @@ class Contrasts:
     def public(self) -> tuple[object, ...]:
         """What decides what is done: numbers, texts and arrays."""
         series = self.spectrum
-        decided = (self.n, self.epsilon, self.replaced, self.delta, self.certifying, self.guarded, self.noises)
+        decided = (
+            self.n,
+            self.epsilon,
+            self.replaced,
+            self.delta,
+            self.certifying,
+            self.guarded,
+            self.noises,
+        )
         numbers = (series.constants, series.starts, series.members, series.coefficients)
         return (*decided, self.sets, series.sets, *numbers)
 
@@ -144,7 +152,11 @@ class Contrasts:
         if self.coding.plain:  # of wider tables than two columns, by their own cells
             widths = np.array([len(query.attributes) for query in self.workload.queries])
             widest = int(widths.max())
-            halves = 2.0 * deviations.mean() if widest < 3 else 2.0 ** (widest - 1) * deviations[widths == widest].mean()
+            halves = (
+                2.0 * deviations.mean()
+                if widest < 3
+                else 2.0 ** (widest - 1) * deviations[widths == widest].mean()
+            )
         else:
             each = np.array([block.size for block in self.workload.cells])
             means = np.add.reduceat(deviations, np.cumsum(each) - each) / each
@@ -172,7 +184,9 @@ class Contrasts:
             released = replace(released, guard=(self.triples[rank], int(value)))
         return released
 
-    def release(self, rows: Rows, journal: Journal, count: int | None, running: Running = _QUIETLY) -> "Outcome":
+    def release(
+        self, rows: Rows, journal: Journal, count: int | None, running: Running = _QUIETLY
+    ) -> "Outcome":
         """Measure the parities, and make rows that are near to them; all but the measuring is post-processing."""
         private = checked(rows.codes(), rows.counts, rows.domain.sizes)
         found = Curator(private, self.law, journal, running.executor).follow(self.steps())
@@ -224,9 +238,11 @@ class WorstParity:
         """Release which it is."""
         exact = Parities(self.coding, self.sets, (), self.cost)
         return curator.journal.step(
-            lambda coins: select(
-                np.abs(exact.counts(curator) - self.foretold), epsilon=self.cost, sensitivity=1, rng=coins
-            ).index
+            lambda coins: (
+                select(
+                    np.abs(exact.counts(curator) - self.foretold), epsilon=self.cost, sensitivity=1, rng=coins
+                ).index
+            )
         )
 
 
@@ -267,7 +283,10 @@ class Released:
             ("guard", self.guards(), of_guard),
         ):
             if of in ("all", name) and sets:
-                members, one = [at[chosen] for chosen in sets], Estimates(some[0].chi.copy(), some[0].deviations.copy())
+                members, one = (
+                    [at[chosen] for chosen in sets],
+                    Estimates(some[0].chi.copy(), some[0].deviations.copy()),
+                )
                 one.chi[members] = np.clip(sums / total, -1.0, 1.0)
                 one.deviations[members] = [deviations[len(chosen)] / total for chosen in sets]
                 some.append(one)
@@ -279,7 +298,10 @@ class Released:
         plan, found = self.plan, self.estimates()
         if seed is None:
             fitted = guarded_fit(plan, self.estimates("parities"), self.estimates("guard"), found)
-            start, near = 1 - 2 * rounded(plan.domain, fitted.q, count).astype(np.int8), fitted.chi[masks(plan)]
+            start, near = (
+                1 - 2 * rounded(plan.domain, fitted.q, count).astype(np.int8),
+                fitted.chi[masks(plan)],
+            )
         else:
             means, near = believed(plan, found)
             start = rows_with_means(means, count, seed, plan.coding.starts)

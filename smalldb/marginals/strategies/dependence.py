@@ -1,11 +1,10 @@
 """Rounds, or all pairs of columns at once, as one released number decides."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
-
-from collections.abc import Mapping
 
 import numpy as np
 
