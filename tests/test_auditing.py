@@ -326,6 +326,7 @@ def test_laws_of_wrong_types(law):
         ({"neighbours": "both"}, "neighbours"),
         ({"candidates": "sets"}, "candidates"),
         ({"mechanism": "gauss"}, "mechanism must be"),
+        ({"mechanism": "contrasts"}, "the loss of contrasts is proved and not computed"),
         ({"mechanism": "select"}, "for the census"),
         ({"mechanism": "select", "rows": None, "epsilon": None}, "epsilon"),
         ({"n": 1000}, "largest n that can be audited is"),

@@ -57,15 +57,13 @@ def audit(
     neighbours
         "replace-one" or "add-remove".
     mechanism
-        "census": the small database that is released, by whatever way it is drawn. "contrasts": the
-        integers that marginals measure by that strategy, from which all else is computed. "select": the
-        query of the workload with the largest count, selected by `method` and `k` as `smalldb.select` does
-        it. Or a function of a database, as counts over the cells, that returns outcome -> probability: a
+        "census": the small database that is released, by whatever way it is drawn. "select": the query of
+        the workload with the largest count, selected by `method` and `k` as `smalldb.select` does it. Or a
+        function of a database, as counts over the cells, that returns outcome -> probability: a
         Fraction or int, a float (taken as the fraction that it is), or a pair (low, high) of Fractions that
         encloses it.
     method, k
-        Of a selection: "exponential" (the default) of one. Of contrasts: "cube" or "cells" instead of what a
-        release would measure.
+        Of a selection: "exponential" (the default) of one.
     executor
         Does the parts of the work: any `concurrent.futures.Executor`. The result is the same.
     checkpoint
@@ -86,19 +84,20 @@ def audit(
     >>> round(found.worst_loss, 12), found.cap
     (0.781994281264, Fraction(1, 1))
     """
-    if mechanism == "answers":
-        raise ValueError("mechanism 'answers' is called 'contrasts' now: write mechanism contrasts")
-    if mechanism not in ("census", "select", "contrasts") and not callable(mechanism):
+    if mechanism == "contrasts":
         raise ValueError(
-            "mechanism must be 'census', 'contrasts', 'select' or a function of a database, "
-            f"not {mechanism!r}"
+            "the loss of contrasts is proved and not computed: audit mechanism 'census' or 'select'"
+        )
+    if mechanism not in ("census", "select") and not callable(mechanism):
+        raise ValueError(
+            f"mechanism must be 'census', 'select' or a function of a database, not {mechanism!r}"
         )
     relation = relation_of(neighbours)
     n = whole(n, "n")
     known = None if epsilon is None else positive(epsilon, "epsilon")
     workload = workload_of(queries, domain)
-    if mechanism != "select" and (k is not None or (method is not None and mechanism != "contrasts")):
-        raise ValueError("method and k are for mechanism 'select' (method also for 'contrasts')")
+    if mechanism != "select" and (k is not None or method is not None):
+        raise ValueError("method and k are for mechanism 'select'")
     if mechanism != "census" and (rows is not None or candidates is not None):
         raise ValueError("rows and candidates are for the census")
     check_running(executor, checkpoint)
@@ -107,7 +106,7 @@ def audit(
             raise ValueError("checkpoint is for the census or a selection")
         return audit_laws(mechanism, domain.size, known, n, relation, progress, executor=executor)
     if known is None:
-        raise ValueError("epsilon must be given for an audit of the census, of contrasts or of a selection")
+        raise ValueError("epsilon must be given for an audit of the census or of a selection")
     if not EPSILONS[0] <= known <= EPSILONS[1]:
         raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
     if mechanism == "census":
@@ -116,8 +115,6 @@ def audit(
         return audit_census(
             workload, known, whole(rows, "rows"), candidates, n, relation, progress, executor, checkpoint
         )
-    if mechanism == "contrasts":
-        raise ValueError("contrasts get noise whose loss is proved and not computed")
     if known * n > MOST_EXPONENT:
         raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
     chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")

@@ -12,7 +12,6 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import float_above, positive
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
-from smalldb.marginals.contrasts.part_list import AUDITED
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting
@@ -38,14 +37,12 @@ def add(commands: Commands) -> None:
         "--mechanism",
         default="census",
         metavar="NAME",
-        help="census (the default); contrasts, as marginals measure them; or select: the query with the "
-        "largest count",
+        help="census (the default), or select: the query with the largest count",
     )
     command.add_argument(
         "--method",
-        choices=("exponential", "permute-and-flip", "noisy-max", "top-k", *AUDITED),
-        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of contrasts: "
-        f"{' or '.join(AUDITED)}, instead of what a release would measure",
+        choices=("exponential", "permute-and-flip", "noisy-max", "top-k"),
+        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
     )
     command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
