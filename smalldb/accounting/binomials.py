@@ -33,12 +33,9 @@ def pure_delta(total: float, eps: float, releases: int) -> float:
 
 
 def range_delta(total: float, eps: float, releases: int) -> float:
-    """
-    Return the optimal delta of eps-BR releases that are fixed in advance (DDR20, Theorem 3).
-
-    The largest over the stationary log ratios t_l = (total + (l + 1) eps) / (T + 1), l = 0..T; those of eps
-    and above lose nothing.
-    """
+    """Return the optimal delta of eps-BR releases that are fixed in advance (DDR20, Theorem 3)."""
+    # the largest over the stationary log ratios t_l = (total + (l + 1) eps) / (T + 1), l = 0..T; those
+    # of eps and above lose nothing
     return float(_stationary(total, eps, releases, np.arange(releases + 1.0)).max(initial=0))
 
 
@@ -49,11 +46,8 @@ def range_within(total: float, eps: float, releases: int, delta: float) -> bool:
 
 
 def range_epsilon(eps: float, releases: int, delta: float) -> float:
-    """
-    Return the least total whose `range_delta`, times `slack`, is at most delta.
-
-    Solved for a few stationary points; those that lose more there join them, until none does.
-    """
+    """Return the least total whose `range_delta`, times `slack`, is at most delta."""
+    # solved for a few stationary points; those that lose more there join them, until none does
     points, every = _coarse(releases), np.arange(releases + 1.0)
     allowed = delta / slack(eps, releases)
     while True:
@@ -97,12 +91,9 @@ def _width(releases: int) -> int:
 def _excess(
     releases: int, heads: Floats, tails: Floats, first: Floats, step: float, last: Floats, total: float
 ) -> Floats:
-    """
-    Bound the sum over i of P(i) (1 - e^(total - loss_i)), loss_i = first - i step above total.
-
-    i tails of T coins have P(i), given by the logarithms of both sides of a coin; `last` is the i of loss
-    `total`. Losses are taken as large as rounding may have left them.
-    """
+    """Bound the sum over i of P(i) (1 - e^(total - loss_i)), loss_i = first - i step above total."""
+    # i tails of T coins have P(i), given by the logarithms of both sides of a coin; `last` is the i of
+    # loss `total`. Losses are taken as large as rounding may have left them.
     width = _width(releases)
     mode = np.floor((releases + 1) * np.exp(tails))
     top = np.clip(np.minimum(np.ceil(last), mode + width), 0, releases)

@@ -46,11 +46,8 @@ def _root(eps: Floats, counts: Floats, factor: float) -> float:
 
 
 def pure_curve(eps: Floats, order: float) -> Floats:
-    """
-    Renyi divergence of order a of randomised response, the largest of any eps-DP pair.
-
-    It is ln(cosh((a - 1/2) eps) / cosh(eps / 2)) / (a - 1).
-    """
+    """Renyi divergence of order a of randomised response, the largest of any eps-DP pair."""
+    # it is ln(cosh((a - 1/2) eps) / cosh(eps / 2)) / (a - 1)
     near = np.where(order * eps < LARGE, eps, 0.0)
     lifted = 2 * np.sinh(order * near / 2) * np.sinh((order - 1) * near / 2) / np.cosh(near / 2)
     far = (order - 1) * eps + np.log1p(np.exp((1 - 2 * order) * eps)) - np.log1p(np.exp(-eps))
@@ -58,13 +55,11 @@ def pure_curve(eps: Floats, order: float) -> Floats:
 
 
 def range_curve(eps: Floats, order: float) -> Floats:
-    """
-    Renyi divergence of order a of the worst eps-BR pair.
-
-    The worst pair has log ratios t and t - eps for the t in [0, eps] that maximises a convex combination, so
-    rounds chosen adaptively lose no more than the sum. With F(x) = ln(sinh(x) / x), the divergence there is
-    (a F(a eps / 2) - (a - 1) F((a - 1) eps / 2) - F(eps / 2)) / (a - 1): two rises of F.
-    """
+    """Renyi divergence of order a of the worst eps-BR pair."""
+    # The worst pair has log ratios t and t - eps for the t in [0, eps] that maximises a convex
+    # combination, so rounds chosen adaptively lose no more than the sum. With F(x) = ln(sinh(x) / x),
+    # the divergence there is (a F(a eps / 2) - (a - 1) F((a - 1) eps / 2) - F(eps / 2)) / (a - 1): two
+    # rises of F.
     half = np.minimum(eps, LARGE) / 2
     above = order - 1
     found = _rise(above * half, half) + _rise(half, above * half) / above
@@ -106,12 +101,9 @@ def implied_delta(curve: Callable[[float], float], total: float, least: float) -
 
 
 def converted(curve: Callable[[float], float], delta: float, least: float) -> float:
-    """
-    Return the least epsilon at delta that a Renyi curve implies (Canonne, Kamath and Steinke 2020, Prop. 12).
-
-    Every order gives a bound; the least is searched for, up to orders of some 100 / `least`, the least eps.
-    One below 0 says (0, delta).
-    """
+    """Return the least epsilon at delta that a Renyi curve implies (Canonne and others 2020, Prop. 12)."""
+    # Every order gives a bound; the least is searched for, up to orders of some 100 / `least`, the
+    # least eps. One below 0 says (0, delta).
 
     def implied(height: float) -> float:
         order = 1 + exp(height)

@@ -12,26 +12,12 @@ MOST_EXPONENT = 600  # of e: beyond, no delta is left
 def group_factor(epsilon: Fraction, rows: int) -> Fraction:
     """Return (e^(K epsilon) - 1) / (e^epsilon - 1), rounded up: what a delta grows by for K rows.
 
-    A mechanism that is (epsilon, delta)-differentially private for one row is so for K rows at K epsilon and
-    delta times this. Between two tables that differ in K rows stand K - 1 others, such that each differs from
-    the next in one row. So P(S) <= e^epsilon P_1(S) + delta <= e^epsilon (e^epsilon P_2(S) + delta) + delta,
-    and so on, and the deltas add up to delta (1 + e^epsilon + ... + e^((K - 1) epsilon)). Without a delta it
-    is theorem 2.2 of Dwork and Roth (2014). The factor is at most 1e-36 (relative) above the true one.
+    Between two tables that differ in K rows stand K - 1 others, each a row from the next. So P(S) <=
+    e^epsilon P_1(S) + delta and so on, and the deltas add up to delta (1 + e^epsilon + ... + e^((K - 1)
+    epsilon)). Without a delta it is theorem 2.2 of Dwork and Roth (2014). The factor is at most 1e-36
+    (relative) above the true one; ValueError where K epsilon is above 600, so that no delta of any use is
+    left.
 
-    Parameters
-    ----------
-    epsilon
-        Of one row, above 0.
-    rows
-        K, at least 1.
-
-    Raises
-    ------
-    ValueError
-        K epsilon is above 600: no delta of any use is left.
-
-    Examples
-    --------
     >>> float(group_factor(Fraction(1, 35), 35)), group_factor(Fraction(1), 1)
     (59.28481417338689, Fraction(1, 1))
     """

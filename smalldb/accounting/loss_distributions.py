@@ -27,24 +27,14 @@ LEAST_TILT, MOST_TILT = 1e-3, 0.1  # the latter of a unit of the grid
 
 @dataclass(frozen=True, slots=True)
 class LossDistribution:
-    """
-    The loss of steps together, no smaller than it is.
+    """The loss of steps together, no smaller than it is."""
 
-    Probabilities are tilted, so that losses about that which a given delta asks for are likely, before they
-    are multiplied as Fourier transforms: what rounding adds is then small beside them.
+    # probabilities are tilted, so that losses about that which a given delta asks for are likely,
+    # before they are multiplied as Fourier transforms: what rounding adds is then small beside them
 
-    Attributes
-    ----------
-    losses
-        On a grid, ascending.
-    law
-        Their tilted probabilities; times e^(log_mass - tilt loss) they are their own.
-    tilt, log_mass
-        As above.
-    """
-
-    losses: Floats
-    law: Floats
+    losses: Floats  # on a grid, ascending
+    law: Floats  # their tilted probabilities; times e^(log_mass - tilt loss) they are their own
+    # tilt, log_mass: as above
     tilt: float
     log_mass: float
 

@@ -27,26 +27,14 @@ Items = Counter[Loss]  # how many releases there are of each loss; all are pure,
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """
-    A row of the table.
-
-    Attributes
-    ----------
-    name, note
-        As in the table.
-    valid
-        Whether it is a bound here.
-    value
-        Returns its epsilon, rounded up.
-    within
-        Returns whether its epsilon is at most a total, so that `value` does not come out above; does not
-        solve for it.
-    """
+    """A row of the table."""
 
     name: str
     note: str
-    valid: bool
-    value: Callable[[], float]
+    valid: bool  # whether it is a bound here
+    value: Callable[[], float]  # returns its epsilon, rounded up
+    # returns whether its epsilon is at most a total, so that `value` does not come out above; does not
+    # solve for it
     within: Callable[[Fraction], bool]
 
 

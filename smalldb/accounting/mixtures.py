@@ -20,25 +20,14 @@ def possible(counts: Floats) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """
-    The loss of randomised responses together: the worst of adaptive pure releases (Murtagh and Vadhan 2016).
+    """Randomised responses together: the worst of adaptive pure releases (Murtagh and Vadhan 2016)."""
 
-    eps-DP is (k u)-DP for the least whole k with k u >= eps, and for releases of whole multiples of a unit
-    u the optimal delta is that of randomised responses: a sum over the grid of losses, exact.
+    # eps-DP is (k u)-DP for the least whole k with k u >= eps, and for releases of whole multiples of a
+    # unit u the optimal delta is that of randomised responses: a sum over the grid of losses, exact
 
-    Attributes
-    ----------
-    unit
-        u.
-    span
-        The sum of all k: losses are (span - 2 i) u, i = 0..span.
-    law
-        The probability of each i under the more likely of the two neighbours.
-    """
-
-    unit: float
-    span: int
-    law: Floats
+    unit: float  # u
+    span: int  # the sum of all k: losses are (span - 2 i) u, i = 0..span
+    law: Floats  # the probability of each i under the more likely of the two neighbours
 
     @classmethod
     def of(cls, eps: Floats, counts: Floats) -> "Mixture":

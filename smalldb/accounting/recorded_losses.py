@@ -15,20 +15,12 @@ from smalldb.noise.privacy_loss import Loss, read_laws
 
 
 class RecordedLoss(NamedTuple):
-    """
-    What a record says of privacy.
+    """What a record says of privacy."""
 
-    Attributes
-    ----------
-    epsilon, delta
-        Of the guarantee; a delta of 0: it is pure.
-    loss
-        What it says besides; its epsilon is None where there is a delta.
-    """
-
+    # epsilon, delta: of the guarantee; a delta of 0: it is pure
     epsilon: Fraction
     delta: Fraction
-    loss: Loss
+    loss: Loss  # what it says besides; its epsilon is None where there is a delta
 
 
 def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:

@@ -12,12 +12,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def sweeping(*names: str) -> Callable[[Function], Function]:
-    """
-    Let arguments of these names be arrays or lists, which are broadcast against each other as numpy does.
-
-    The result is an array of their shape; of a function that returns several numbers a tuple of arrays. With
-    numbers alone the function is what it was. Exact numbers and texts in arrays are kept as they are.
-    """
+    """Let arguments of these names be arrays or lists, which are broadcast as numpy does."""
+    # The result is an array of their shape; of a function that returns several numbers a tuple of
+    # arrays. With numbers alone the function is what it was. Exact numbers and texts in arrays are kept
+    # as they are.
 
     def wide_one(function: Function) -> Function:
         @wraps(function)

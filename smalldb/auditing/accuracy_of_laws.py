@@ -14,12 +14,9 @@ Errors = Mapping[Fraction, Enclosure]
 
 
 def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> dict[Counts, Errors]:
-    """
-    Return the law of the error of each table of n rows.
-
-    An outcome is a small database, as counts over the cells, or the answers to the queries of the reduced
-    workload, as Fractions.
-    """
+    """Return the law of the error of each table of n rows."""
+    # an outcome is a small database, as counts over the cells, or the answers to the queries of the
+    # reduced workload, as Fractions
     cells = workload.domain.size
     check_budget(cells, n, Neighbours.REPLACE_ONE, lambda tables, pairs: tables <= MOST_LAWS)
     error = _error_of(workload, n)

@@ -18,24 +18,13 @@ from smalldb.planning import Neighbours
 
 
 class Found(NamedTuple):
-    """What the pairs of neighbours in a span lose.
+    """What the pairs of neighbours in a span lose."""
 
-    Attributes
-    ----------
-    pairs
-        How many were compared.
-    widest
-        The largest difference of two differences of scores.
-    worst
-        The largest loss, by floats.
-    near
-        (loss, likely, other, outcome) of those near it: positions of the two databases and of the candidate;
-        of those that are exactly equal, the first.
-    """
-
-    pairs: int
-    widest: int
-    worst: float
+    pairs: int  # how many were compared
+    widest: int  # the largest difference of two differences of scores
+    worst: float  # the largest loss, by floats
+    # (loss, likely, other, outcome) of those near it: positions of the two databases and of the
+    # candidate; of those that are exactly equal, the first
     near: list[tuple[float, int, int, int]]
 
 
@@ -50,12 +39,9 @@ def audit_census(
     executor: Executor | None = None,
     checkpoint: Folder | None = None,
 ) -> Audit:
-    """
-    Return the worst loss of the census, from integer scores.
-
-    For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z. So its
-    extremes are those of integers, and only the two ln Z are not rational.
-    """
+    """Return the worst loss of the census, from integer scores."""
+    # For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z.
+    # So its extremes are those of integers, and only the two ln Z are not rational.
     instance = instance_of(workload, epsilon, rows, candidates, n, relation)
     try:
         return _audit(instance, progress, executor, checkpoint)

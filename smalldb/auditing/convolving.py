@@ -8,27 +8,11 @@ Masses: TypeAlias = list[int]
 
 
 def power(low: Sequence[int], high: Sequence[int], times: int) -> tuple[Masses, Masses]:
-    """
-    Return (low, high) of the law of a sum of `times` independent numbers, each of which has the law given.
+    """Return (low, high) of the law of a sum of `times` independent numbers, each of which has the law given.
 
-    Equivalent to `times - 1` convolutions of sum over i of masses[i] x^i, in units of 2^-256, where each is
-    rounded down (low) or up (high). Cost: about 2 log2(`times`) products of large integers.
+    Equivalent to `times - 1` convolutions of sum over i of masses[i] x^i, in units of 2^-256, each
+    rounded down (low) or up (high).
 
-    Parameters
-    ----------
-    low, high
-        Of equal length: bounds on the probability of 0, 1, 2 and so on, in units of 2^-256.
-    times
-        At least 1.
-
-    Returns
-    -------
-    low, high
-        Bounds on the probability of each sum from 0, in the same units; ``times * (len(low) - 1) + 1`` of
-        each.
-
-    Examples
-    --------
     >>> half = 1 << 255
     >>> [mass >> 254 for mass in power([half, half], [half, half], 2)[0]]  # quarters: 1, 2, 1
     [1, 2, 1]

@@ -27,16 +27,10 @@ LARGEST_EPSILON = 10  # beyond, exp(-epsilon) nears the solver's tolerance
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BestMechanism:
-    """
-    A mechanism of a tiny instance, given by its laws: a function of a database, as `smalldb.audit` takes it.
+    """A mechanism of a tiny instance, given by its laws: a function of a database, as `audit` takes it."""
 
-    Attributes
-    ----------
-    outcomes
-        What it can release: small databases, as counts over the cells; or, if outputs are free, the answers
-        to the queries, as shares of n rows.
-    """
-
+    # what it can release: small databases, as counts over the cells; or, if outputs are free, the
+    # answers to the queries, as shares of n rows
     outcomes: tuple[Outcome, ...]
     _position: Mapping[Counts, int]
     _weights: list[list[int]]

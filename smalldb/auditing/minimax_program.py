@@ -71,13 +71,11 @@ def solve(
 def certified(
     costs: Integers, pairs: Integers, epsilon: Fraction, weights: Floats, flows: Floats
 ) -> Fraction:
-    """
-    Return a proved lower bound on the program's t from any `weights` and `flows` that are not below 0.
-
-    With weights w of sum 1, flows u >= 0 and v_x = min over y of w_x cost(x, y) + (sum of u out of x)
-    - exp(epsilon) (sum of u into x): every mechanism has t >= sum of w_x (mean cost at x) >= sum of v_x,
-    since each pair's term u (P(y | x) - exp(epsilon) P(y | x')) is at most 0. exp(epsilon) is rounded up.
-    """
+    """Return a proved lower bound on the program's t from any `weights` and `flows` that are not below 0."""
+    # With weights w of sum 1, flows u >= 0 and v_x = min over y of w_x cost(x, y) + (sum of u out of x)
+    # - exp(epsilon) (sum of u into x): every mechanism has t >= sum of w_x (mean cost at x) >= sum of
+    # v_x, since each pair's term u (P(y | x) - exp(epsilon) P(y | x')) is at most 0. exp(epsilon) is
+    # rounded up.
     whole_weights = [round(w * (1 << BITS)) for w in weights.tolist()]
     low, _ = exp_enclosure(epsilon, BITS)
     growth = Fraction(1 << BITS, low)  # at least exp(epsilon)
@@ -100,11 +98,9 @@ def certified(
 
 
 def made_private(laws: Floats, pairs: Integers, epsilon: Fraction) -> list[list[int]]:
-    """
-    Return laws near to those of the solver that are exactly epsilon-DP, in units of `WHOLE`.
-
-    They are mixed with one law for all tables, by as little as will do, which is looked up in integers.
-    """
+    """Return laws near to those of the solver that are exactly epsilon-DP, in units of `WHOLE`."""
+    # they are mixed with one law for all tables, by as little as will do, which is looked up in
+    # integers
     _, high = exp_enclosure(epsilon, BITS)  # exp(epsilon) is at least 2^BITS / high
     kept = np.maximum(laws, 0) * (laws.max(axis=0) > NEGLIGIBLE)
     kept /= kept.sum(axis=1)[:, None]

@@ -26,7 +26,7 @@ MOST_COMPARED = 1 << 34  # tables x outcomes^2: about ten seconds
 def answers_with_costs(
     workload: Workload, n: int, limit: Fraction | None, relation: Neighbours
 ) -> tuple[Integers, Fraction, tuple[tuple[Fraction, ...], ...]]:
-    """Return the costs of answers, shape (tables, outcomes), in units of 1 / unit, the unit, and the answers."""
+    """Return the costs of answers, (tables, outcomes), in units of 1 / unit; the unit; the answers."""
     number, most = workload.size, n * workload.denominator
     sides = 2 * most + 1 if limit is None else most + 1
 

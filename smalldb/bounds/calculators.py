@@ -128,11 +128,8 @@ def _broadcast(function: Callable[..., Any], given: dict[str, Any]) -> npt.NDArr
 
 
 def each_setting(given: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
-    """
-    Broadcast arguments that are arrays or numbers: return each setting, and the shape that they have.
-
-    Exact numbers, texts and large integers stay what they are, and floats of arrays become Python's.
-    """
+    """Broadcast arguments that are arrays or numbers: return each setting, and the shape that they have."""
+    # exact numbers, texts and large integers stay what they are, and floats of arrays become Python's
     spread = np.broadcast_arrays(*map(_array, given.values()))
     settings = zip(*(array.ravel().tolist() for array in spread), strict=True)
     return [dict(zip(given, setting, strict=True)) for setting in settings], spread[0].shape

@@ -12,11 +12,9 @@ BASES = ("multisets", "tuples")
 def ln_count(
     ln: Log, cells: int, rows: int, candidates: str, less: int = 0, times: Fraction = Fraction(1)
 ) -> Real:
-    """
-    Enclose ln((|R| - less) times), for `less` 0 or 1.
-
-    |R| is C(N + m - 1, m) for multisets and N^m for tuples. One logarithm if |R| is small: nothing cancels.
-    """
+    """Enclose ln((|R| - less) times), for `less` 0 or 1."""
+    # |R| is C(N + m - 1, m) for multisets and N^m for tuples. One logarithm if |R| is small: nothing
+    # cancels.
     tuples = candidates == "tuples"
     if tuples and rows * cells.bit_length() <= 8 * ln.digits:
         return ln((cells**rows - less) * times)

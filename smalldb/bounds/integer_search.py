@@ -21,11 +21,8 @@ def last_where(holds: Callable[[int], bool], last: int | None) -> int:
 
 
 def valley(height: Callable[[int], Height], first: int, last: int | None) -> int:
-    """
-    Return the least m in first..last at the bottom of `height`, which falls and then rises.
-
-    Cost: some 2 log2 of how far the bottom lies from `first`, in evaluations.
-    """
+    """Return the least m in first..last at the bottom of `height`, which falls and then rises."""
+    # cost: some 2 log2 of how far the bottom lies from `first`, in evaluations
     low, step = first, 1
     while (last is None or low + step <= last) and height(low + step) < height(low + step - 1):
         low, step = low + step, 8 * step

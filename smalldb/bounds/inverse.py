@@ -193,12 +193,9 @@ def _least_exponent(
 
 
 def _cheapest_rows(terms: SharpTerms, error: Fraction) -> int:
-    """
-    Return the rows of the least excess / (error - OPT).
-
-    Dinkelbach's (1967) iteration: the rows of the least bound at the exponent that serves the present ones
-    do with a smaller one, until no rows do. It ends after a few steps.
-    """
+    """Return the rows of the least excess / (error - OPT)."""
+    # Dinkelbach's (1967) iteration: the rows of the least bound at the exponent that serves the present
+    # ones do with a smaller one, until no rows do. It ends after a few steps.
     if terms.trivial:
         return 1
     ln = Log()

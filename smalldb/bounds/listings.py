@@ -78,11 +78,9 @@ def as_printed(given: dict[str, Any]) -> dict[str, Any]:
 def needs(
     given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None, rows: int | None = None
 ) -> list[dict[str, Any]]:
-    """
-    Return what an error needs, each with the other numbers as given; a note where that needs one.
-
-    The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing will do.
-    """
+    """Return what an error needs, each with the other numbers as given; a note where that needs one."""
+    # The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing
+    # will do.
     rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
     base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
     n, epsilon, queries = given["n"], given["epsilon"], given["queries"]

@@ -127,26 +127,13 @@ def best_rows(
 
 @dataclass(frozen=True, slots=True)
 class SharpTerms:
-    """
-    What `sharp` depends on besides the rows and the unit 2 / (epsilon n), the price of a nat.
-
-    Attributes
-    ----------
-    cells, queries
-        N and J.
-    beta
-        The probability with which the error may be larger, exact.
-    candidates
-        "multisets" or "tuples": what |R| counts.
-    method
-        How OPT is bounded.
-    """
+    """What `sharp` depends on besides the rows and the unit 2 / (epsilon n), the price of a nat."""
 
     cells: int
     queries: int
-    beta: Fraction
-    candidates: str
-    method: str
+    beta: Fraction  # the probability with which the error may be larger, exact
+    candidates: str  # "multisets" or "tuples": what |R| counts
+    method: str  # how OPT is bounded
 
     @classmethod
     def read(

@@ -152,11 +152,8 @@ def _squared(ln: Any, cells: int, rounds: int, noise: Any) -> Any:
 def _best(
     error: Callable[[int, Any, Any, Any], Any], unit: Fraction, cells: int, queries: int, rounds: int | None
 ) -> float:
-    """
-    Round the error up; by default at its best rounds, which floats find.
-
-    `error` takes T, T units, a logarithm and a root.
-    """
+    """Round the error up; by default at its best rounds, which floats find."""
+    # `error` takes T, T units, a logarithm and a root
     if cells == 1 or not queries:
         return 0.0
     if rounds is None:

@@ -75,7 +75,7 @@ def calibration(
     n: int | None,
     relation: Neighbours,
 ) -> Calibration:
-    """Return the calibration for tables of n rows, of up to n under add-remove, and there of any number if None."""
+    """Return the calibration for tables of n rows; under add-remove, of up to n, or of any number if None."""
     way = calibrating(workload, rows, candidates, n, relation)
     return way(epsilon)
 
@@ -111,12 +111,9 @@ def _for_all_sizes(epsilon: Fraction, steps: int) -> Calibration:
 
 # Proof: docs/proofs/census.md, lemma 10.
 def _of_one_column(epsilon: Fraction, multiple: int) -> Calibration:
-    """
-    Return the calibration by the closed form of one yes/no column, m = k n, k the `multiple`.
-
-    The loss is less than e/2 + ln(1 + h - h q) for all n, where q = exp(-e/2) and h = exp(-e / (2 k)), and
-    tends to it. It rises with e.
-    """
+    """Return the calibration by the closed form of one yes/no column, m = k n, k the `multiple`."""
+    # The loss is less than e/2 + ln(1 + h - h q) for all n, where q = exp(-e/2) and
+    # h = exp(-e / (2 k)), and tends to it. It rises with e.
 
     def loss(internal: Fraction) -> Real:
         moved, step = (Real.of(-internal / (2 * k), DIGITS).exp() for k in (1, multiple))
@@ -169,32 +166,20 @@ def _rounded(value: Fraction) -> Fraction:
 
 
 class _Ends(NamedTuple):
-    """
-    What the worst losses of all pairs of neighbours are made of, whatever the internal epsilon.
+    """What the worst losses of all pairs of neighbours are made of, whatever the internal epsilon."""
 
-    Of a pair (likely, other) only the candidate of the largest rise of the score can lose most.
+    # of a pair (likely, other) only the candidate of the largest rise of the score can lose most
 
-    Attributes
-    ----------
-    scores, orders
-        Shape (laws, candidates): the scores of one database of each law; and what the candidates weigh.
-    likely, other
-        Shape (pairs,): the laws of two neighbours.
-    up
-        Shape (pairs,): that rise, from `likely` to `other`.
-    widest
-        The largest difference of two rises of a pair.
-    positions
-        A database of each law.
-    """
-
+    # scores, orders: shape (laws, candidates): the scores of one database of each law; and what the
+    # candidates weigh
     scores: Integers
     orders: list[int]
+    # likely, other: shape (pairs,): the laws of two neighbours
     likely: Integers
     other: Integers
-    up: Integers
-    widest: int
-    positions: Integers
+    up: Integers  # shape (pairs,): that rise, from `likely` to `other`
+    widest: int  # the largest difference of two rises of a pair
+    positions: Integers  # a database of each law
 
     @classmethod
     def of(cls, instance: Instance, tables: Tables) -> "_Ends":

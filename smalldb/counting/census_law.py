@@ -145,11 +145,9 @@ class Law:
         return np.array(found)
 
     def _position(self, wanted: Fraction) -> int:
-        """Return the first position at which the distribution function is at least `wanted`.
-
-        Below the last level the function is irrational, so some precision decides; but none is needed where
-        all of the probability is wanted.
-        """
+        """Return the first position at which the distribution function is at least `wanted`."""
+        # below the last level the function is irrational, so some precision decides; but none is
+        # needed where all of the probability is wanted
         last, precision = len(self.levels) - 1, _FIRST_PRECISION
         if wanted == 1:
             return last

@@ -43,31 +43,16 @@ N = 30_011  # rows of a made-up table: a prime, so that few scores coincide
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a census will take; public.
-
-    Attributes
-    ----------
-    engine
-        "enumeration" or "dynamic".
-    operations
-        Candidates times queries, or states touched; an estimate from above for the latter.
-    memory
-        Bytes, with what a draw needs.
-    seconds
-        Processor time on this machine, roughly; decides nothing.
-    """
+    """What a census will take; public."""
 
     engine: Literal["enumeration", "dynamic"]
-    operations: int
-    memory: int
-    seconds: float = field(compare=False)
+    operations: int  # candidates times queries, or states touched; an estimate from above for the latter
+    memory: int  # bytes, with what a draw needs
+    seconds: float = field(compare=False)  # processor time on this machine, roughly; decides nothing
 
 
 def work(workload: Workload, rows: int, candidates: Candidates = "multisets") -> Work | None:
-    """Choose the engine for a census of `rows` rows and foretell its cost; None where neither can do it.
-
-    A function of public values, the same on every machine but for the seconds.
-    """
+    """Choose the engine for a census, and foretell its cost, from public values alone; None: neither can."""
     cells, queries = workload.domain.size, max(1, workload.size)
     if workload.size * cells > MAX_MATRIX or rank_count(workload, rows) > MAX_RANKS:
         return None
@@ -99,41 +84,21 @@ def overhead(workload: Workload, rows: int, candidates: Candidates) -> int:
 
 
 class Run(NamedTuple):
-    """The largest figures over the made-up tables, for one number of rows.
+    """The largest figures over the made-up tables, for one number of rows."""
 
-    Attributes
-    ----------
-    operations
-        States touched in merging and settling.
-    peak
-        The most states at a time.
-    states
-        Of all layers together.
-    """
-
-    operations: int
-    peak: int
-    states: int
+    operations: int  # states touched in merging and settling
+    peak: int  # the most states at a time
+    states: int  # of all layers together
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Runs on made-up tables.
-
-    Attributes
-    ----------
-    workload, candidates
-        What was counted.
-    runs
-        One for each step of `LADDER`, from the first.
-    seconds
-        Processor time of an operation: differs between machines and decides nothing.
-    """
+    """Runs on made-up tables."""
 
     workload: Workload
     candidates: Candidates
-    runs: tuple[Run, ...]
-    seconds: float
+    runs: tuple[Run, ...]  # one for each step of `LADDER`, from the first
+    seconds: float  # processor time of an operation: differs between machines and decides nothing
 
     def estimate(self, rows: int) -> Work | None:
         """Foretell a census of `rows` rows; None beyond the budget, or where its keys are too wide."""
@@ -155,10 +120,8 @@ class Rehearsal:
         return Work("dynamic", operations, (peak + states) * state, operations * self.seconds)
 
     def _extended(self, figure: int, rows: int) -> int:
-        """Extend a figure to any number of rows: it grows like a power of the number of multisets.
-
-        The power is that of the last two runs (one run: 1), and falls as the rows grow.
-        """
+        """Extend a figure to any number of rows: it grows like a power of the number of multisets."""
+        # the power is that of the last two runs (one run: 1), and falls as the rows grow
         figures = [run[figure] for run in self.runs]
         known = LADDER[len(figures) - 1]
         if rows <= known:

@@ -19,18 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Dynamic:
-    """How many candidates have each rank, and which they are. Confidential.
+    """How many candidates have each rank, and which they are. Confidential."""
 
-    Attributes
-    ----------
-    counts
-        For each of ``Scores.levels``, how many candidates have that score (zeros included).
-    cost
-        What counting took.
-    """
-
+    # for each of ``Scores.levels``, how many candidates have that score (zeros included)
     counts: tuple[int, ...]
-    cost: Cost
+    cost: Cost  # what counting took
     _recursion: Recursion
     _prefixes: list[Prefix]
     _tallies: list[list[int]]
@@ -41,16 +34,10 @@ class Dynamic:
         return Dynamic, (self.counts, self.cost, self._recursion, self._prefixes, self._tallies)
 
     def candidate(self, rank: int, index: int) -> Integers:
-        """Return the index-th candidate with that rank, as counts (N,) over the domain's cells.
-
-        Multisets: a bijection from ``0 .. counts[rank] - 1`` to the candidates, fixed for a given number
-        of shards. Tuples: each multiset stands at as many indices as it has ordered rows
-        (``m! / prod_i y_i!``), so the multiset at a uniform index with its rows in uniform order is a
-        uniform candidate.
-
-        Cost: a search of the layers of one shard; unless they are kept, that shard is counted again (and
-        its layers stay for the next call). IndexError if there is no such rank or candidate.
-        """
+        """Return the index-th candidate with that rank, as counts (N,) over the domain's cells."""
+        # Multisets: a bijection, fixed for a number of shards. Tuples: each multiset stands at as
+        # many indices as it has ordered rows, so its rows in uniform order are a uniform candidate.
+        # Unless its layers are kept, one shard is counted again.
         if not (0 <= rank < len(self.counts) and 0 <= index < self.counts[rank]):
             raise IndexError("no candidate has that rank and index")
         shard = 0
@@ -76,13 +63,8 @@ def count_scores(
     limit: Limit | None = None,
     progress: bool = False,
 ) -> Dynamic:
-    """Count the candidates at each score, exactly, without looking at each of them.
-
-    Cells are processed one by one. A state is (rows used, running maximum rank, answers of the live
-    queries); states with the same future are joined and their counts added.
-
-    Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
-    """
+    """Count the candidates at each score, exactly, without looking at each of them."""
+    # cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes
     # A maximum needs the order of the scores, not their sizes, so keys hold ranks among all that can occur.
     # With n = 4, m = 2 and b = 1 and 3, the answers 0, 1, 2 score 2, 2, 6 and 6, 2, 2: two levels, hence one
     # bit for the running maximum, and as many for scores a million times as large.
@@ -146,11 +128,9 @@ def count_shard(
 
 
 def prefixes(scores: Scores, shards: int) -> list[Prefix]:
-    """Split all candidates into parts by the rows in the first cells of the processing order.
-
-    Each candidate starts with exactly one of the prefixes, which are in lexicographic order. There are
-    at least ``shards``, or one for each multiset if those are fewer.
-    """
+    """Split all candidates into parts by the rows in the first cells of the processing order."""
+    # Each candidate starts with exactly one of the prefixes, which are in lexicographic order. There
+    # are at least ``shards``, or one for each multiset if those are fewer.
     cells = len(scores.cells)
     parts: list[Prefix] = [()]
     while len(parts) < shards:

@@ -27,14 +27,9 @@ LEAF_COST = 30  # to visit a leaf takes about as long as to fill this many table
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Enumeration:
-    """How many small databases have each rank, and which they are.
+    """How many small databases have each rank, and which they are."""
 
-    Attributes
-    ----------
-    counts
-        For each of ``Scores.levels``, how many candidates have that score (zeros included).
-    """
-
+    # for each of ``Scores.levels``, how many candidates have that score (zeros included)
     counts: tuple[int, ...]
     _walk: "Walk"
     _scores: Scores
@@ -46,11 +41,9 @@ class Enumeration:
         return _restored, (self.counts, self._scores, self._bounds, self._tallies)
 
     def candidate(self, rank: int, index: int) -> Integers:
-        """Return the index-th candidate of a rank, as counts (N,) over the domain's cells.
-
-        The order is that of `smalldb.counting.multisets` over the cells in processing order.
-        Cost: one shard is walked again.
-        """
+        """Return the index-th candidate of a rank, as counts (N,) over the domain's cells."""
+        # the order is that of `multisets` over the cells in processing order; one shard is walked
+        # again
         if not (0 <= rank < len(self.counts) and 0 <= index < self.counts[rank]):
             raise IndexError("rank must be that of a level, and index below the count of that level")
         from smalldb.kernels.enumeration import visit

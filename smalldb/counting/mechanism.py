@@ -24,23 +24,15 @@ from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
 
 @dataclass(frozen=True, slots=True)
 class ByCensus:
-    """SmallDB, drawn from exact counts of all candidates by score; a `mechanisms.Mechanism`.
-
-    Attributes
-    ----------
-    small
-        The candidates.
-    work
-        The engine of the census and what it will take.
-    """
+    """SmallDB, drawn from exact counts of all candidates by score; a `mechanisms.Mechanism`."""
 
     name: ClassVar[str] = "census"
     takes_candidates: ClassVar[bool] = True
     takes_delta: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
 
-    small: SmallDatabases
-    work: Work
+    small: SmallDatabases  # the candidates
+    work: Work  # the engine of the census and what it will take
 
     @classmethod
     def planned(cls, request: Request) -> Self | str:

@@ -7,11 +7,8 @@ from math import comb
 
 
 def count(cells: int, rows: int) -> int:
-    """
-    Count the multisets of `rows` rows over `cells` cells, C(cells + rows - 1, rows).
+    """Count the multisets of `rows` rows over `cells` cells, C(cells + rows - 1, rows).
 
-    Examples
-    --------
     >>> count(16, 40)
     11899700525790
     """
@@ -20,18 +17,8 @@ def count(cells: int, rows: int) -> int:
 
 
 def rank(counts: Sequence[int]) -> int:
-    """
-    Index of a multiset in the order of `itertools.combinations_with_replacement(range(cells), rows)`.
+    """Index of a multiset in the order of `itertools.combinations_with_replacement(range(cells), rows)`.
 
-    Cost: two binomials for each occupied cell.
-
-    Parameters
-    ----------
-    counts : sequence of int, shape (cells,)
-        How many rows stand in each cell.
-
-    Examples
-    --------
     >>> [rank(counts) for counts in iterate(2, 3)]
     [0, 1, 2, 3]
     """
@@ -51,25 +38,8 @@ def rank(counts: Sequence[int]) -> int:
 
 
 def unrank(index: int, cells: int, rows: int) -> tuple[int, ...]:
-    """
-    Counts over the cells of the multiset at an index; the inverse of `rank`.
+    """Counts over the cells of the multiset at an index; the inverse of `rank`.
 
-    Cost: two bisections on binomials for each occupied cell.
-
-    Parameters
-    ----------
-    index
-        From 0 on.
-    cells, rows
-        N and m: there are C(N + m - 1, m) multisets.
-
-    Raises
-    ------
-    IndexError
-        `index` is not in 0..count(cells, rows)-1.
-
-    Examples
-    --------
     >>> unrank(1, 3, 2), rank((1, 1, 0))
     ((1, 1, 0), 1)
     """
@@ -84,11 +54,8 @@ def unrank(index: int, cells: int, rows: int) -> tuple[int, ...]:
 
 
 def iterate(cells: int, rows: int) -> Iterator[tuple[int, ...]]:
-    """
-    Yield every multiset as its counts over the cells, in the order of `rank`.
+    """Yield every multiset as its counts over the cells, in the order of `rank`.
 
-    Examples
-    --------
     >>> list(iterate(3, 1))
     [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
     """

@@ -50,24 +50,13 @@ class BeyondLimit(Exception):
 
 @dataclass(slots=True)
 class Cost:
-    """What counting took. Confidential: it depends on the data.
+    """What counting took. Confidential: it depends on the data."""
 
-    Attributes
-    ----------
-    operations
-        States touched in merging and settling.
-    states
-        States of all settled layers.
-    peak
-        The most bytes in use at a time, of one shard in one thread, without layers kept for later.
-    limit
-        Where to stop; None: nowhere.
-    """
-
-    operations: int = 0
-    states: int = 0
+    operations: int = 0  # states touched in merging and settling
+    states: int = 0  # states of all settled layers
+    # the most bytes in use at a time, of one shard in one thread, without layers kept for later
     peak: int = 0
-    limit: Limit | None = None
+    limit: Limit | None = None  # where to stop; None: nowhere
 
     def check(self, memory: int) -> None:
         """Raise `BeyondLimit` if more was taken, or more bytes are in use, than the limit allows."""
@@ -84,29 +73,14 @@ class Cost:
 # Proof: docs/proofs/census.md, lemma 7.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recursion:
-    """The recursion over the cells for one census.
+    """The recursion over the cells for one census."""
 
-    Attributes
-    ----------
-    scores
-        What is counted.
-    ordered
-        Whether candidates are tuples.
-    limbs
-        uint64 words of a count.
-    program
-        The queries, and their fields of keys.
-    deltas
-        Shape (N, words): what one row in a cell adds to a key.
-    least, most
-        Shape (N, k): the least and the greatest weight of each query, from each cell on.
-    """
-
-    scores: Scores
-    ordered: bool
-    limbs: int
-    program: "Program"
-    deltas: Words
+    scores: Scores  # what is counted
+    ordered: bool  # whether candidates are tuples
+    limbs: int  # uint64 words of a count
+    program: "Program"  # the queries, and their fields of keys
+    deltas: Words  # shape (N, words): what one row in a cell adds to a key
+    # least, most: shape (N, k): the least and the greatest weight of each query, from each cell on
     least: Integers
     most: Integers
 
@@ -198,12 +172,11 @@ class Recursion:
     def advance(
         self, layers: list[Layer], cell: int, cost: Cost, threads: int, pool: ThreadPoolExecutor
     ) -> list[Layer]:
-        """Place any number of rows in a cell and settle each layer as soon as it is complete.
-
-        The layer of one more row is the old one of that size and, with one more copy, the one just made.
-        Multisets settle the copies first, with the cell still open: what they join to now they would
-        join to after it (the reachable answers only narrow), and far fewer states are merged.
-        """
+        """Place any number of rows in a cell and settle each layer as soon as it is complete."""
+        # The layer of one more row is the old one of that size and, with one more copy, the one
+        # just made. Multisets settle the copies first, with the cell still open: what they join to
+        # now they would join to after it (the reachable answers only narrow), and far fewer states
+        # are merged.
         from smalldb.kernels.census_layers import merge
         from smalldb.kernels.dynamic import settle
 
@@ -259,10 +232,8 @@ class Recursion:
         return settle(keys, counts, np.zeros_like(self.deltas[cell]), self.step(cell, used))
 
     def tally(self, layers: list[Layer]) -> list[int]:
-        """Return how many candidates have each rank, from the layers before the last cell.
-
-        It takes the rows that are left; nothing but the rank is left of a key.
-        """
+        """Return how many candidates have each rank, from the layers before the last cell."""
+        # it takes the rows that are left; nothing but the rank is left of a key
         counts = [0] * len(self.scores.levels)
         for used, (keys, numbers) in enumerate(layers):
             for rank, number in zip(keys[:, 0].tolist(), _integers(numbers), strict=True):
@@ -270,11 +241,9 @@ class Recursion:
         return counts
 
     def trace(self, prefix: Prefix, history: History, rank: int, index: int) -> Integers:
-        """Return the candidate at an index: choose the rows of the last cell, then of each one before it.
-
-        A state's count is the sum over its predecessors' counts (times the arrangements of the copies), so
-        the index says which one it came from, and leaves an index for that one.
-        """
+        """Return the candidate at an index: choose the rows of the last cell, then of each one before it."""
+        # A state's count is the sum over its predecessors' counts (times the arrangements of the
+        # copies), so the index says which one it came from, and leaves an index for that one
         from smalldb.kernels.dynamic import predecessors
 
         placed = np.zeros(len(self.deltas), dtype=np.int64)

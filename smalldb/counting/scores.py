@@ -31,39 +31,24 @@ class Scores:
 
     (``docs/decisions/0002-exact-arithmetic.md``), so a running maximum of small integers is all that a
     census carries.
-
-    Attributes
-    ----------
-    rows
-        m, the number of rows of a small database.
-    cells
-        Shape (N,): which cell of the domain stands at each position of the processing order.
-    weights
-        Shape (N, k), int64, >= 0: what one row in the cell at that position adds to each answer.
-    offsets
-        Shape (k + 1,), int64: the ranks of query j are ``ranks[offsets[j]:offsets[j + 1]]``,
-        one for each answer ``0 .. m * max_i weights[i, j]``.
-    ranks
-        uint16 or uint32: the position of ``|m b_j - n (A y)_j|`` among ``levels``.
-    levels
-        Shape (number of levels,), int64, ascending: every value that some query can take, so not
-        each need be the score of a candidate.
     """
 
-    rows: int
-    cells: Integers
+    rows: int  # m, the number of rows of a small database
+    cells: Integers  # shape (N,): which cell of the domain stands at each position of the processing order
+    # shape (N, k), int64, >= 0: what one row in the cell at that position adds to each answer
     weights: Integers
+    # shape (k + 1,), int64: the ranks of query j are ``ranks[offsets[j]:offsets[j + 1]]``, one for each
+    # answer ``0 .. m * max_i weights[i, j]``.
     offsets: Integers
-    ranks: Ranks
+    ranks: Ranks  # uint16 or uint32: the position of ``|m b_j - n (A y)_j|`` among ``levels``
+    # shape (number of levels,), int64, ascending: every value that some query can take, so not each
+    # need be the score of a candidate
     levels: Integers
 
     # Proof: docs/proofs/census.md, lemma 1.
     @classmethod
     def build(cls, matrix: Integers, answers: Integers, n: int, rows: int, most: int = MAX_SCORE) -> "Scores":
-        """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
-
-        Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
-        """
+        """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``."""
         order = settling_order(matrix)
         least = matrix.min(axis=1)
         shifted = (matrix - least[:, None])[:, order]
@@ -88,10 +73,8 @@ class Scores:
 
     # Proof: docs/proofs/head-and-tail.md, lemma 1.
     def cut(self, rank: int) -> "Scores":
-        """Return the scores in which all levels beyond the one of a rank are the next one.
-
-        A census of them counts the candidates up to that level as before, and all others together.
-        """
+        """Return the scores in which all levels beyond the one of a rank are the next one."""
+        # A census of them counts the candidates up to that level as before, and all others together
         return replace(
             self,
             ranks=np.minimum(self.ranks, rank + 1, dtype=self.ranks.dtype),
@@ -110,23 +93,19 @@ def base_measure(name: str) -> Candidates:
 
 # Proof: docs/proofs/census.md, lemma 2.
 def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
-    """Return what a unit of the score costs, epsilon / (2 m D): weights are ``exp(-rate score)``.
-
-    A score is max_j |m b_j - n (A y)_j|, the error times n m D. Between neighbours n times the error moves by
-    at most 1, so a score by at most m D, and a weight, and the sum of all, by a factor of at most
-    exp(epsilon / 2) (`docs/proofs/census.md`).
-    """
+    """Return what a unit of the score costs, epsilon / (2 m D): weights are ``exp(-rate score)``."""
+    # A score is max_j |m b_j - n (A y)_j|, the error times n m D. Between neighbours n times the error
+    # moves by at most 1, so a score by at most m D, and a weight, and the sum of all, by a factor of at
+    # most exp(epsilon / 2) (`docs/proofs/census.md`).
     return epsilon / (2 * rows * denominator)
 
 
 # Proof: docs/proofs/rejection.md, lemma 1.
 def largest_score(n_max: int | None, rows: int, denominator: int) -> int:
-    """Return the public number at which the scores of a mechanism that plans for `n_max` rows are cut off.
-
-    A table of at most n_max rows has no score beyond n_max m D. Of a larger one, min(s, n_max m D) moves by
-    no more than s, and in the same direction: what is proved of s holds (`docs/proofs/rejection.md`). None: n
-    is public, and nothing is cut off.
-    """
+    """Return the public number at which the scores of a mechanism that plans for `n_max` rows are cut off."""
+    # A table of at most n_max rows has no score beyond n_max m D. Of a larger one, min(s, n_max m D)
+    # moves by no more than s, and in the same direction: what is proved of s holds
+    # (`docs/proofs/rejection.md`). None: n is public, and nothing is cut off.
     return MAX_SCORE if n_max is None else n_max * rows * denominator
 
 
@@ -152,12 +131,10 @@ def rank_lengths(weights: Integers, rows: int) -> list[int]:
 
 
 def settling_order(matrix: Integers) -> Integers:
-    """Order the cells so that few queries are live at a time (public values only).
-
-    From the last position to the first, take the cell that leaves the fewest queries with different weights
-    on the cells taken so far, among those the one of least total weight. Equal columns are side by side.
-    Beyond k N^2 = `MAX_ORDERING` simply by descending total weight.
-    """
+    """Order the cells so that few queries are live at a time (public values only)."""
+    # From the last position to the first, take the cell that leaves the fewest queries with different
+    # weights on the cells taken so far, among those the one of least total weight. Equal columns are
+    # side by side. Beyond k N^2 = `MAX_ORDERING` simply by descending total weight.
     if not len(matrix):
         return np.arange(matrix.shape[1])
     if matrix.size * matrix.shape[1] > MAX_ORDERING:

@@ -17,23 +17,12 @@ from smalldb.noise.privacy_loss import Loss
 
 @dataclass(frozen=True, slots=True)
 class SmallDatabases:
-    """All databases of so many rows, one of which SmallDB draws; a `mechanisms.Promise`.
+    """All databases of so many rows, one of which SmallDB draws; a `mechanisms.Promise`."""
 
-    Attributes
-    ----------
-    request
-        What is asked for.
-    rows
-        m, the rows of a small database.
-    base
-        The base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows).
-    calibrated
-        The internal epsilon that it is drawn with; None: the epsilon that is asked for.
-    """
-
-    request: Request
-    rows: int
-    base: Candidates
+    request: Request  # what is asked for
+    rows: int  # m, the rows of a small database
+    base: Candidates  # the base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows)
+    # the internal epsilon that it is drawn with; None: the epsilon that is asked for
     calibrated: Calibration | None = None
 
     @property
@@ -54,13 +43,11 @@ class SmallDatabases:
     # Proof: docs/proofs/census.md, lemmas 4, 5, 9 and 10.
     @property
     def guarantee(self) -> Guarantee:
-        """The exact epsilon, which bounds the range of the loss too: a little less under add-remove.
-
-        Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
-        1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D))
-        (`docs/proofs/census.md`, lemmas 3 and 4). Calibrated, it is the epsilon that is asked for, and the
-        range, by which a rho is known, is larger.
-        """
+        """The exact epsilon, which bounds the range of the loss too: a little less under add-remove."""
+        # Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
+        # 1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D))
+        # (`docs/proofs/census.md`, lemmas 3 and 4). Calibrated, it is the epsilon that is asked
+        # for, and the range, by which a rho is known, is larger.
         epsilon, made = self.request.epsilon, self.calibrated
         if made is not None:
             return Guarantee(epsilon, loss=Loss(epsilon, Loss.ranged(made.range).rho), internal=made.internal)

@@ -9,10 +9,8 @@ MAX_KEY_BITS = 128
 
 
 def key_bits(scores: Scores) -> int:
-    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables.
-
-    Beyond `MAX_KEY_BITS`: at least that many, from the fields that are in use at one time.
-    """
+    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables."""
+    # beyond `MAX_KEY_BITS`: at least that many, from the fields that are in use at one time
     born, settled = lifetimes(scores.weights)
     used = np.flatnonzero(settled >= born)
     widths = np.array([field_bits(scores, j) for j in used.tolist()], dtype=np.int64)
@@ -34,11 +32,9 @@ def limbs(scores: Scores, candidates: Candidates) -> int:
 
 
 def layout(scores: Scores) -> tuple[list[int], int]:
-    """Place the fields of the queries in the key; also return the bits of the key.
-
-    A field is as wide as the query's largest answer, does not cross a word, and is in use from the cell
-    where the query's weights start to differ to the cell after which they no longer do.
-    """
+    """Place the fields of the queries in the key; also return the bits of the key."""
+    # A field is as wide as the query's largest answer, does not cross a word, and is in use from the
+    # cell where the query's weights start to differ to the cell after which they no longer do
     born, settled = lifetimes(scores.weights)
     positions = [0] * len(born)
     bits = least = rank_bits(scores)
@@ -64,10 +60,8 @@ def field_bits(scores: Scores, query: int) -> int:
 
 
 def lifetimes(weights: Integers) -> tuple[Integers, Integers]:
-    """Return the first cell with another weight than cell 0, and the last with another one than cell N - 1.
-
-    N and -1 for a query whose weights are all the same.
-    """
+    """Return the first cell whose weight is not that of cell 0, and the last that is not of cell N - 1."""
+    # N and -1 for a query whose weights are all the same
     cells = len(weights)
     early, late = weights != weights[0], weights != weights[-1]
     born = np.where(early.any(axis=0), early.argmax(axis=0), cells)

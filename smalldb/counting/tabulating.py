@@ -32,26 +32,13 @@ NEAR = 1e-12  # relative, far more than floats are off: what comes so near is co
 @final
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What is audited; hashable and small, so that each process can work out its own tables from it.
+    """What is audited; hashable and small, so that each process can work out its own tables from it."""
 
-    Attributes
-    ----------
-    workload
-        Its queries and its domain.
-    epsilon
-        Of the exponential mechanism, exactly.
-    rows
-        m, of each small database.
-    base
-        Multisets or tuples.
-    n, relation
-        Rows of the data (at most so many under add-remove), and who is a neighbour.
-    """
-
-    workload: Workload
-    epsilon: Fraction
-    rows: int
-    base: Candidates
+    workload: Workload  # its queries and its domain
+    epsilon: Fraction  # of the exponential mechanism, exactly
+    rows: int  # m, of each small database
+    base: Candidates  # multisets or tuples
+    # n, relation: rows of the data (at most so many under add-remove), and who is a neighbour
     n: int
     relation: Neighbours
 
@@ -94,36 +81,20 @@ def instance_of(
 
 
 class Tables(NamedTuple):
-    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory.
+    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
 
-    Attributes
-    ----------
-    databases, position
-        All databases as counts over the cells, and where each stands among them.
-    small
-        Shape (candidates, cells): counts over the cells.
-    scores
-        Shape (databases, candidates).
-    least
-        Shape (databases,): the least score, set apart as an integer; or 0, where all exponents are small.
-    floats
-        Shape (databases,): ln Z less that, but for a constant.
-    near
-        Far more than losses by floats are off.
-    ln_z
-        The same exactly.
-    orders, shares
-        How many ordered tables each candidate stands for, 1 for multisets; and the same over their sum.
-    """
-
+    # databases, position: all databases as counts over the cells, and where each stands among them
     databases: list[Counts]
     position: dict[Counts, int]
-    small: Integers
-    scores: Integers
+    small: Integers  # shape (candidates, cells): counts over the cells
+    scores: Integers  # shape (databases, candidates)
+    # shape (databases,): the least score, set apart as an integer; or 0, where all exponents are small
     least: Integers
-    floats: Floats
-    near: float
-    ln_z: "Partitions"
+    floats: Floats  # shape (databases,): ln Z less that, but for a constant
+    near: float  # far more than losses by floats are off
+    ln_z: "Partitions"  # the same exactly
+    # orders, shares: how many ordered tables each candidate stands for, 1 for multisets; and the same
+    # over their sum
     orders: list[int]
     shares: Floats
 
@@ -178,11 +149,8 @@ def blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Int
 
 
 def float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) -> Floats:
-    """
-    Return ln Z of each database, less that of rate 0, for scores less the least one.
-
-    About 1e-15 off; where all exponents are `small`, at most 1, in terms of the largest of them.
-    """
+    """Return ln Z of each database, less that of rate 0, for scores less the least one."""
+    # about 1e-15 off; where all exponents are `small`, at most 1, in terms of the largest of them
     total = sum(weights)
     if small:
         shares = np.array([weight / total for weight in weights])

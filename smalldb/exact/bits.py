@@ -26,11 +26,9 @@ class OutOfBits(EOFError):
 
 @final
 class SystemBits:
-    """
-    The operating system's entropy, without a buffer: a forked process cannot share unused bits.
+    """The operating system's entropy, without a buffer: a forked process cannot share unused bits."""
 
-    A failure of the operating system propagates; there is no second source to fall back on.
-    """
+    # A failure of the operating system propagates; there is no second source to fall back on
 
     private = True
 
@@ -84,14 +82,7 @@ class SeededBits:
 
 @final
 class ScriptedBits:
-    """
-    Exactly the bits of a script, then `OutOfBits`; for walking through the decisions of a sampler.
-
-    Parameters
-    ----------
-    script : str or sequence of int
-        The bits 0 and 1 in the order in which they are handed out.
-    """
+    """Exactly the bits of a script, then `OutOfBits`; for walking through the decisions of a sampler."""
 
     private = False
 

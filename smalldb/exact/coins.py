@@ -18,17 +18,9 @@ class Lazy(Protocol):
 
 @final
 class Uniform:
-    """A uniform number of (0, 1), of which more bits are drawn whenever they are asked for.
+    """A uniform number of (0, 1), of which more bits are drawn whenever they are asked for."""
 
-    So far it is known to lie in [value, value + 1] 2^-drawn.
-
-    Parameters
-    ----------
-    source
-        Where bits come from.
-    drawn
-        Bits that are drawn at once.
-    """
+    # so far it is known to lie in [value, value + 1] 2^-drawn
 
     __slots__ = ("_source", "drawn", "value")
 
@@ -75,12 +67,9 @@ class Known:
 
 # Proof: docs/proofs/draw.md, lemmas 2 and 9.
 def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Fraction(1)) -> bool:
-    """
-    Return True with probability factor exp(-r), exactly.
-
-    A uniform number is compared with it; bits and precision grow until the comparison is certain
-    (`docs/proofs/draw.md`, lemma 2).
-    """
+    """Return True with probability factor exp(-r), exactly."""
+    # A uniform number is compared with it; bits and precision grow until the comparison is certain
+    # (`docs/proofs/draw.md`, lemma 2)
     if isinstance(r, Fraction) and r < 0:
         raise ValueError("the exponent of a coin must be at least 0")
     exponent = Known(r) if isinstance(r, Fraction) else r

@@ -18,19 +18,12 @@ _DIGITS = 50
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real number in [low, high]; what is computed from it is rounded outwards at `digits` digits.
+    """A real number in [low, high]; what is computed from it is rounded outwards at `digits` digits."""
 
-    Attributes
-    ----------
-    low, high
-        The ends of the interval; infinite where nothing is known.
-    digits
-        To which results are rounded.
-    """
-
+    # low, high: the ends of the interval; infinite where nothing is known
     low: Decimal
     high: Decimal
-    digits: int
+    digits: int  # to which results are rounded
 
     @classmethod
     def of(cls, value: "Operand", digits: int) -> "Real":

@@ -21,11 +21,8 @@ _AT_ONCE = 1 << 14  # integers unpacked at a time: a multiple of 8, so that thei
 
 # Proof: docs/proofs/draw.md, lemma 4.
 def uniform_below(n: int, source: BitSource) -> int:
-    """
-    Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
-
-    What a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average.
-    """
+    """Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916)."""
+    # what a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average
     if n < 1:
         raise ValueError("n must be at least 1")
     # drawn is always uniform below span
@@ -42,12 +39,9 @@ def uniform_below(n: int, source: BitSource) -> int:
 
 # Proof: docs/proofs/draw.md, lemma 4.
 def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
-    """
-    Draw independent uniform integers of 0..bound-1, exactly: int64, shape (count,), for bound <= 2^62.
-
-    As many bits as `bound` has are drawn for each at once, and again for those that are too large: on
-    average less than twice.
-    """
+    """Draw independent uniform integers of 0..bound-1, exactly: int64, shape (count,), for bound <= 2^62."""
+    # as many bits as `bound` has are drawn for each at once, and again for those that are too large: on
+    # average less than twice
     width = (bound - 1).bit_length()
     drawn = np.zeros(count, dtype=np.int64)
     pending = np.arange(count)
@@ -71,14 +65,11 @@ def uniform_permutation(count: int, source: BitSource) -> Integers:
 
 # Proof: docs/proofs/draw.md, lemma 6.
 def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArray[Any]:
-    """
-    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly, not cut off.
-
-    int64, or Python ints where some may need more. The difference of two geometric variables. The binary
-    digits of a geometric variable of ratio q are independent: digit i is 1 with probability
-    q^(2^i) / (1 + q^(2^i)); what stands above the digits is geometric of ratio q^(2^digits), and counts the
-    heads before the first tail.
-    """
+    """Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly, not cut off."""
+    # int64, or Python ints where some may need more. The difference of two geometric variables. The
+    # binary digits of a geometric variable of ratio q are independent: digit i is 1 with probability
+    # q^(2^i) / (1 + q^(2^i)); what stands above the digits is geometric of ratio q^(2^digits), and
+    # counts the heads before the first tail.
     digits = max(0, (1 / rate).__ceil__().bit_length())
     ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)
     for i in range(digits):
@@ -102,12 +93,9 @@ def clipped(values: Sequence[int]) -> Integers:
 
 # Proof: docs/proofs/draw.md, lemma 5.
 def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[np.bool_]:
-    """
-    Throw coins that show heads with a probability below 1 that is irrational, exactly: shape (count,).
-
-    A uniform number is compared with it digit by digit, each as often as its digits are equal
-    (`docs/proofs/draw.md`, lemma 5).
-    """
+    """Throw coins that show heads with a probability below 1 that is irrational, exactly: shape (count,)."""
+    # A uniform number is compared with it digit by digit, each as often as its digits are equal
+    # (`docs/proofs/draw.md`, lemma 5)
     heads, pending, position = np.zeros(count, dtype=bool), np.arange(count), 0
     while len(pending):
         position += 1

@@ -20,26 +20,16 @@ _FIRST_PRECISION = 64
 
 @dataclass(frozen=True, slots=True)
 class LogConcave:
-    """
-    Infinitely many levels first, first + 1, ..., of which level s counts count(s)^power candidates.
+    """Infinitely many levels first, first + 1, ..., of which level s counts count(s)^power candidates."""
 
-    Whoever builds one promises that the weights count(s)^power exp(-rate s) have a finite sum, for the rate
-    it is drawn with, and are log-concave in s among levels that leave the same remainder by `period`: the
-    tails are closed by geometric series on that promise. The power is kept apart so that only the leading
-    bits of count(s)^power are ever computed.
+    # Whoever builds one promises that the weights count(s)^power exp(-rate s) have a finite sum, for
+    # the rate it is drawn with, and are log-concave in s among levels that leave the same remainder by
+    # `period`: the tails are closed by geometric series on that promise. The power is kept apart so
+    # that only the leading bits of count(s)^power are ever computed.
 
-    Attributes
-    ----------
-    count : callable
-        Level to a positive int, exactly.
-    first : int
-        The least level.
-    power, period : int
-        At least 1.
-    """
-
-    count: Callable[[int], int]
-    first: int = 0
+    count: Callable[[int], int]  # level to a positive int, exactly
+    first: int = 0  # the least level
+    # power, period: at least 1
     power: int = 1
     period: int = 1
 
@@ -49,11 +39,8 @@ class LogConcave:
 
 
 def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
-    """
-    Integers with lo / 2^precision <= exp(-r) <= hi / 2^precision and hi - lo at most 2, for r >= 0.
+    """Integers with lo / 2^precision <= exp(-r) <= hi / 2^precision and hi - lo at most 2, for r >= 0.
 
-    Examples
-    --------
     >>> exp_enclosure(Fraction(1), 10)  # 1024 / e = 376.7...
     (376, 377)
     """
@@ -64,18 +51,13 @@ def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
 
 # Proof: docs/proofs/draw.md, lemma 3.
 def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: BitSource) -> int:
-    """
-    Draw level s with probability proportional to count(s) exp(-rate s), exactly.
-
-    The bits of a uniform number U in [0, 1) are revealed one at a time until they leave no doubt between
-    which two cumulative probabilities it lies. These are enclosed by integers, at doubled precision whenever
-    the bits outrun it, without limit. On average a draw takes at most 3 bits more than the entropy of the
-    level. Weights are enclosed relative to the heaviest; a level far below it costs nothing until the bits
-    point at it.
-
-    Cost: a few dozen short multiplications a level of a map; of a family, a level within about 10 standard
-    deviations of the heaviest.
-    """
+    """Draw level s with probability proportional to count(s) exp(-rate s), exactly."""
+    # The bits of a uniform number U in [0, 1) are revealed one at a time until they leave no doubt
+    # between which two cumulative probabilities it lies. These are enclosed by integers, at doubled
+    # precision whenever the bits outrun it, without limit. On average a draw takes at most 3 bits more
+    # than the entropy of the level. Weights are enclosed relative to the heaviest; a level far below it
+    # costs nothing until the bits point at it. Cost: a few dozen short multiplications a level of a
+    # map; of a family, a level within about 10 standard deviations of the heaviest.
     if isinstance(levels, LogConcave):
         if rate <= 0:
             raise ValueError("rate must be above 0 for infinitely many levels")
@@ -100,11 +82,8 @@ def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: B
 def _cumulative(
     levels: Mapping[int, int] | LogConcave, rate: Fraction, precision: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """
-    Levels, and where each begins and ends for certain in the unit interval, in units of 2^-precision.
-
-    Between the end of one level and the start of the next lies what this precision leaves undecided.
-    """
+    """Levels, and where each begins and ends for certain in the unit interval, in units of 2^-precision."""
+    # between the end of one level and the start of the next lies what this precision leaves undecided
     if isinstance(levels, LogConcave):
         return _of_family(levels, rate, precision)
     return _ends(_map_weights(levels, rate, precision), precision)
@@ -201,14 +180,10 @@ def _tail(here: _Enclosure, beyond: _Enclosure, bits: int) -> _Enclosure | None:
 
 # Proof: docs/proofs/draw.md, lemma 1.
 def _exp(r: Fraction, bits: int) -> _Enclosure:
-    """
-    Enclose exp(-r), r >= 0, to `bits` bits of its own size.
-
-    See `docs/proofs/draw.md`, lemma 1.
-    The alternating series at x = r / 2^halvings <= 1, then as many squarings. A computed term is less than 2
-    below the true one, so n of them are less than 2 n off; the rest of the series is below 2, and cutting x
-    costs less than 1.
-    """
+    """Enclose exp(-r), r >= 0, to `bits` bits of its own size."""
+    # See `docs/proofs/draw.md`, lemma 1. The alternating series at x = r / 2^halvings <= 1, then as
+    # many squarings. A computed term is less than 2 below the true one, so n of them are less than 2 n
+    # off; the rest of the series is below 2, and cutting x costs less than 1.
     if not r:
         return _ONE
     # r = 3: two halvings, x = 3/4, and e^-3 is the fourth power of e^-x

@@ -16,15 +16,11 @@ _Ends = tuple[Decimal, Decimal]
 
 # Proof: docs/proofs/draw.md, lemma 10.
 def draw_loudest(levels: Mapping[int, int], rate: Fraction, source: BitSource) -> int:
-    """
-    Draw the level of the candidate with the largest noise minus rate x level, exactly.
-
-    Each candidate has exponential noise of scale 1: report-noisy-max with such noise is permute-and-flip
-    (Ding and others 2021). The largest of N such noises is -ln(1 - U^(1/N)), U uniform. The bits of U are
-    revealed, 64 at a time, for all levels that may still be the loudest, until one is for certain.
-
-    Cost: some tenths of a millisecond a level.
-    """
+    """Draw the level of the candidate with the largest noise minus rate x level, exactly."""
+    # Each candidate has exponential noise of scale 1: report-noisy-max with such noise is permute-and-
+    # flip (Ding and others 2021). The largest of N such noises is -ln(1 - U^(1/N)), U uniform. The bits
+    # of U are revealed, 64 at a time, for all levels that may still be the loudest, until one is for
+    # certain. Cost: some tenths of a millisecond a level.
     if not levels or min(levels.values()) < 1 or rate < 0:
         raise ValueError("levels must hold one, each a count of at least 1; the rate must be at least 0")
     first, left = min(levels), dict.fromkeys(levels, 0)

@@ -33,12 +33,9 @@ class Normal:
 
 # Proof: docs/proofs/draw.md, lemma 8.
 def normals(count: int, source: BitSource) -> list[Normal]:
-    """
-    Draw independent standard normal numbers, exactly.
-
-    k is drawn with weight exp(-k^2 / 2), x is uniform, and both are kept with probability
-    exp(-x (2 k + x) / 2): together k + x has the density exp(-(k + x)^2 / 2).
-    """
+    """Draw independent standard normal numbers, exactly."""
+    # k is drawn with weight exp(-k^2 / 2), x is uniform, and both are kept with probability exp(-x (2 k
+    # + x) / 2): together k + x has the density exp(-(k + x)^2 / 2)
     found: list[Normal] = []
     while len(found) < count:
         for k in _wholes(count - len(found), source):

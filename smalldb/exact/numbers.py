@@ -20,25 +20,11 @@ _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
 
 
 def as_fraction(value: object, name: str) -> Fraction:
-    """
-    Read a number exactly; a float means its shortest decimal text, so that 0.1 is 1/10.
+    """Read a number exactly; a float means its shortest decimal text, so that 0.1 is 1/10.
 
-    Parameters
-    ----------
-    value : int, float, Fraction, Decimal, numpy scalar or str
-        Text is "1/2", "0.1" or "1e-6".
-    name : str
-        The argument that an error names.
+    Text is "1/2", "0.1" or "1e-6". TypeError: another type, bool included. ValueError: not finite, or of
+    more than 10,000 bits above or below the line.
 
-    Raises
-    ------
-    TypeError
-        Another type, bool included.
-    ValueError
-        Not a finite number, or one of more than 10,000 bits above or below the line.
-
-    Examples
-    --------
     >>> as_fraction(0.1, "epsilon"), as_fraction("1/2", "epsilon")
     (Fraction(1, 10), Fraction(1, 2))
     """
@@ -64,13 +50,10 @@ def as_fraction(value: object, name: str) -> Fraction:
 
 
 def as_text(fraction: Fraction) -> str:
-    """
-    Spell a fraction in its canonical text; `as_fraction` reads it back to the same number.
+    """Spell a fraction in its canonical text; `as_fraction` reads it back to the same number.
 
     A terminating decimal of up to 1,000 places is written as such, every other number as "p/q".
 
-    Examples
-    --------
     >>> as_text(Fraction(1, 20)), as_text(Fraction(3)), as_text(Fraction(2, 3))
     ('0.05', '3', '2/3')
     """

@@ -10,11 +10,8 @@ LONG = 20  # characters of a number; beyond, it is written with an exponent
 
 
 def sized(number: int) -> str:
-    """
-    Write a count; where it is long, the nearest power of ten.
+    """Write a count; where it is long, the nearest power of ten.
 
-    Examples
-    --------
     >>> sized(2**20), sized(3 * 10**17), sized(9 * 10**17)
     ('1,048,576', 'about 10^17', 'about 10^18')
     """
@@ -53,11 +50,8 @@ def promised(bound: float) -> str:
 
 
 def brief(number: Fraction) -> str:
-    """
-    Write a number as `as_text` does, or with an exponent where that is long; it is the same number.
+    """Write a number as `as_text` does, or with an exponent where that is long; it is the same number.
 
-    Examples
-    --------
     >>> brief(Fraction(1, 20)), brief(Fraction(1, 10**300)), brief(Fraction(12 * 10**400))
     ('0.05', '1e-300', '1.2e+401')
     """

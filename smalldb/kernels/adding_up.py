@@ -38,11 +38,8 @@ def carry(source: Floats, here: Integers, shared: Floats, target: Floats, there:
 def unmet(
     fine: Floats, inside: Integers, total: float, counts: Floats, ridges: Floats, theta: Floats
 ) -> tuple[Floats, Floats]:
-    """
-    Return how many rows each coarse cell expects, and of what `scipy.special.wrightomega` is to be taken.
-
-    See `met`. Of a cell that expects none, that is minus infinity.
-    """
+    """Return what rows each coarse cell expects, and of what `scipy.special.wrightomega` is to be taken."""
+    # See `met`. Of a cell that expects none, that is minus infinity.
     here, logs = added_up(fine, inside, len(counts)), np.empty(len(counts))
     for cell in range(len(counts)):
         here[cell] *= total
@@ -63,12 +60,9 @@ def met(
     ridges: Floats,
     theta: Floats,
 ) -> float:
-    """
-    Move coefficients to where the coarse cells expect their ridges times `omegas`; return the largest change.
-
-    x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of Wright. One
-    cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
-    """
+    """Move coefficients to where coarse cells expect their ridges times `omegas`; return the most moved."""
+    # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of Wright.
+    # One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
     ratios = np.ones(len(here))
     most, expected = 0.0, 0.0
     for cell in range(len(here)):

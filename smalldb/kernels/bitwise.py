@@ -58,10 +58,8 @@ def unpack(first: np.uint64, second: np.uint64, h: Integers) -> None:
 
 @inlined
 def first_above(sums: npt.NDArray[Any], first: np.uint64, last: np.uint64, position: Any) -> np.uint64:
-    """Return the index of the first running sum above `position`; the caller makes sure that there is one.
-
-    Indices are unsigned: Numba checks a signed one for being negative.
-    """
+    """Return the index of the first running sum above `position`; the caller makes sure that there is one."""
+    # indices are unsigned: Numba checks a signed one for being negative
     left = last - first
     while left > ONE:  # without a branch in it that the processor would have to guess
         half = left >> ONE

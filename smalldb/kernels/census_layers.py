@@ -71,7 +71,7 @@ def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> t
 def add_multiple(
     keys: Words, counts: Words, part_keys: Words, part_counts: Words, delta: Words, factor: Words
 ) -> None:
-    """Add ``factor`` times the counts of a layer, keys raised by ``delta``, to a layer that holds its keys."""
+    """Add ``factor`` times the counts of a layer, keys raised by ``delta``, to a layer of its keys."""
     words, digits = keys.shape[1], 2 * counts.shape[1]
     product = np.empty(digits, np.uint64)
     position = 0

@@ -12,52 +12,27 @@ CONJUNCTION, PARITY, TABLE = range(3)
 
 
 class Queries(NamedTuple):
-    """Answers on columns: ``offset + factor count`` of the rows that a query counts; tables add weights.
+    """Answers on columns: ``offset + factor count`` of the rows that a query counts; tables add weights."""
 
-    Attributes
-    ----------
-    kinds
-        Shape (k,): `CONJUNCTION` counts the rows on which all literals hold, `PARITY` those with an odd
-        number of ones, `TABLE` adds the weight of each row's setting.
-    position_start
-        Shape (k + 1,): where a query's attributes start, in
-    positions
-        shape (literals,), ascending; and
-    flips
-        shape (literals,), all bits set where the literal is negated.
-    weight_start
-        Shape (k + 1,): where its table starts, in
-    weights
-        shape (entries,), product order.
-    offsets, factors
-        Shape (k,).
-    """
-
+    # shape (k,): `CONJUNCTION` counts the rows on which all literals hold, `PARITY` those with an odd
+    # number of ones, `TABLE` adds the weight of each row's setting
     kinds: Integers
-    position_start: Integers
-    positions: Integers
-    flips: Words
-    weight_start: Integers
-    weights: Integers
+    position_start: Integers  # shape (k + 1,): where a query's attributes start, in
+    positions: Integers  # shape (literals,), ascending; and
+    flips: Words  # shape (literals,), all bits set where the literal is negated
+    weight_start: Integers  # shape (k + 1,): where its table starts, in
+    weights: Integers  # shape (entries,), product order
+    # offsets, factors: shape (k,)
     offsets: Integers
     factors: Integers
 
 
 class Checks(NamedTuple):
-    """What is looked up after each column: queries that no clique holds, with the bounds of each layer.
+    """What is looked up after each column: queries that no clique holds, with the bounds of each layer."""
 
-    Attributes
-    ----------
-    start
-        Shape (nodes + 1,): where the queries to check after a node start, in
-    queries
-        shape (checks,).
-    lows, highs
-        Shape (checks,): the bounds on each answer.
-    """
-
-    start: Integers
-    queries: Integers
+    start: Integers  # shape (nodes + 1,): where the queries to check after a node start, in
+    queries: Integers  # shape (checks,)
+    # lows, highs: shape (checks,): the bounds on each answer
     lows: Integers
     highs: Integers
 

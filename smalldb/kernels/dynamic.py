@@ -16,65 +16,38 @@ from smalldb.kernels.compiling import kernel
 
 
 class Program(NamedTuple):
-    """What the settling of keys reads: k queries, N cells in processing order.
+    """What the settling of keys reads: k queries, N cells in processing order."""
 
-    A query has no field while all cells so far give it the same weight (its answer is then known from the
-    rows used) nor once all later cells do (its answer is then final).
+    # A query has no field while all cells so far give it the same weight (its answer is then known from
+    # the rows used) nor once all later cells do (its answer is then final)
 
-    Attributes
-    ----------
-    ranks, offsets
-        As in `smalldb.counting.scores.Scores`.
-    best
-        Shape (k,): the position in ``ranks`` of the least rank of each query.
-    opening
-        Shape (k,): the weight of each query on the first cell.
-    born, settled
-        Shape (k,): the first cell with another weight than the first one, and the cell after which all
-        weights are the same (N and -1 for a constant query).
-    positions, widths
-        Shape (k,): the first bit of the query's field in the key, which lies in one word, and its bits.
-    words
-        uint64 words of a key.
-    rank_bits
-        How many low bits of word 0 hold the running maximum rank.
-    """
-
+    # ranks, offsets: as in `smalldb.counting.scores.Scores`
     ranks: npt.NDArray[np.uint32]
     offsets: Integers
-    best: Integers
-    opening: Integers
+    best: Integers  # shape (k,): the position in ``ranks`` of the least rank of each query
+    opening: Integers  # shape (k,): the weight of each query on the first cell
+    # born, settled: shape (k,): the first cell with another weight than the first one, and the cell
+    # after which all weights are the same (N and -1 for a constant query)
     born: Integers
     settled: Integers
+    # positions, widths: shape (k,): the first bit of the query's field in the key, which lies in one
+    # word, and its bits
     positions: Integers
     widths: Integers
-    words: int
-    rank_bits: int
+    words: int  # uint64 words of a key
+    rank_bits: int  # how many low bits of word 0 hold the running maximum rank
 
 
 class Step(NamedTuple):
-    """How the keys of one layer change.
+    """How the keys of one layer change."""
 
-    Attributes
-    ----------
-    rank_bits
-        Of the program.
-    floor
-        The least rank that the queries without a field must still reach.
-    fields
-        Shape (fields, 5): one row for each query that has a field, see the column names.
-    outlook
-        For each answer of each field, the least rank that it can still lead to in the low half and the
-        largest in the high half.
-    fresh
-        Shape (words,): the answers to write into the fields that open with the next cell.
-    """
-
-    rank_bits: int
-    floor: np.int64
-    fields: Words
+    rank_bits: int  # of the program
+    floor: np.int64  # the least rank that the queries without a field must still reach
+    fields: Words  # shape (fields, 5): one row for each query that has a field, see the column names
+    # for each answer of each field, the least rank that it can still lead to in the low half and the
+    # largest in the high half
     outlook: Words
-    fresh: Words
+    fresh: Words  # shape (words,): the answers to write into the fields that open with the next cell
 
 
 # Columns of `Step.fields`: where the field lies in the key, where its answers start in `Step.outlook`,
@@ -87,12 +60,10 @@ BLOCK = 512  # keys brought to standard form at a time: their scratch stays in t
 def plan_step(
     program: Program, cell: int, done: bool, used: int, left: int, least: Integers, most: Integers
 ) -> Step:
-    """Say how the keys of ``used`` rows change at a cell, with ``left`` rows still to come.
-
-    Fields open and close when a cell is done. The ranks of a query fall to the best one and then rise, so
-    those of an interval of answers lie between the best, if it is inside, or else the smaller end, and the
-    larger end.
-    """
+    """Say how the keys of ``used`` rows change at a cell, with ``left`` rows still to come."""
+    # Fields open and close when a cell is done. The ranks of a query fall to the best one and then
+    # rise, so those of an interval of answers lie between the best, if it is inside, or else the
+    # smaller end, and the larger end.
     ranks, offsets = program.ranks, program.offsets
     fields = np.zeros((len(program.best), 5), np.uint64)
     outlook = np.empty(len(ranks), np.uint64)
@@ -131,11 +102,9 @@ def plan_step(
 
 @kernel
 def standardise(keys: Words, step: Step) -> None:
-    """Bring keys to standard form, in place.
-
-    The running maximum rises to what every query must still reach; the answer of a query that can no
-    longer exceed it, settled or dominated, becomes the standard one.
-    """
+    """Bring keys to standard form, in place."""
+    # the running maximum rises to what every query must still reach; the answer of a query that can no
+    # longer exceed it, settled or dominated, becomes the standard one
     fields, outlook, words = step.fields, step.outlook, keys.shape[1]
     rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE
     # one column a word: the loops over a block are then compiled to vector instructions

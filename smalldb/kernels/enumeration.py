@@ -17,51 +17,31 @@ Ranks = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 class Walk(NamedTuple):
-    """What a walk reads: m rows over N cells, of which D are the head; k queries, of which n are live.
+    """What a walk reads: m rows over N cells, of which D are the head; k queries, of which n are live."""
 
-    Answers are kept as positions in ``ranks``. A query is settled once all cells that follow give it the
-    same weight; it is live if that happens in the tail only.
+    # Answers are kept as positions in ``ranks``. A query is settled once all cells that follow give it
+    # the same weight; it is live if that happens in the tail only.
 
-    Attributes
-    ----------
-    rows
-        m.
-    floor
-        The largest rank of the queries that are settled from the start.
-    origins
-        Shape (k,): the position of answer 0 of each query.
-    touch_starts, touch_queries, touch_weights
-        ``touch_starts[i]:touch_starts[i + 1]`` are the entries of head cell i: the unsettled queries
-        that a row there adds to, and what it adds.
-    settle_starts, settle_queries, settle_weights
-        The same for the queries that settle with head cell i, and their weight on all later cells.
-    ranks
-        The ranks of all answers.
-    live
-        Shape (n,): the live queries.
-    ways
-        Shape (m + 1,): in how many ways a number of rows can be spread over the tail.
-    starts
-        Shape (m + 1, n): with r rows left and live query q at position a, the table row begins at
-        ``starts[r, q] + a * ways[r]``.
-    table
-        The table rows: the rank of one query for each of ``ways[r]`` tails.
-    """
-
-    rows: int
-    floor: int
-    origins: Integers
+    rows: int  # m
+    floor: int  # the largest rank of the queries that are settled from the start
+    origins: Integers  # shape (k,): the position of answer 0 of each query
+    # touch_starts, touch_queries, touch_weights: ``touch_starts[i]:touch_starts[i + 1]`` are the
+    # entries of head cell i: the unsettled queries that a row there adds to, and what it adds
     touch_starts: Integers
     touch_queries: Integers
     touch_weights: Integers
+    # settle_starts, settle_queries, settle_weights: the same for the queries that settle with head cell
+    # i, and their weight on all later cells
     settle_starts: Integers
     settle_queries: Integers
     settle_weights: Integers
-    ranks: Ranks
-    live: Integers
-    ways: Integers
+    ranks: Ranks  # the ranks of all answers
+    live: Integers  # shape (n,): the live queries
+    ways: Integers  # shape (m + 1,): in how many ways a number of rows can be spread over the tail
+    # shape (m + 1, n): with r rows left and live query q at position a, the table row begins at
+    # ``starts[r, q] + a * ways[r]``
     starts: Integers
-    table: Ranks
+    table: Ranks  # the table rows: the rank of one query for each of ``ways[r]`` tails
 
     def __repr__(self) -> str:
         return "<Walk: confidential>"
@@ -169,10 +149,8 @@ def score(walk: Walk, positions: Integers, rows: int, top: int, out: Ranks) -> N
 # Proof: docs/proofs/census.md, lemma 7.
 @kernel
 def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: Integers) -> int:
-    """Walk the leaves of ``goal`` candidates from the leaf with the counts ``head`` on.
-
-    All candidates are counted by rank; or the walk stops at one of a rank that is looked for.
-    """
+    """Walk the leaves of ``goal`` candidates from the leaf with the counts ``head`` on."""
+    # all candidates are counted by rank; or the walk stops at one of a rank that is looked for
     counts = np.zeros(len(head), np.int64)
     positions = walk.origins.copy()
     left = np.full(len(head) + 1, walk.rows)

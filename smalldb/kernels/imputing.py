@@ -13,106 +13,66 @@ ABSOLUTE, SQUARED, LARGEST = 0, 1, 2  # what the log density of a set of deviati
 
 
 class Cliques(NamedTuple):
-    """Conditional distributions of columns given others, by groups of their categories.
+    """Conditional distributions of columns given others, by groups of their categories."""
 
-    Attributes
-    ----------
-    starts
-        Shape (B + 1,): the categories of column b are entries ``starts[b]:starts[b + 1]`` of what follows.
-    groups
-        The group of each category.
-    shares
-        The probability of each category within its group.
-    probabilities
-        Of all cliques, one after another.
-    origins
-        Shape (K,): where those of clique k begin.
-    first_member, members, strides
-        The columns of clique k, and what a group of each adds to the cell, are entries
-        ``first_member[k]:first_member[k + 1]``.
-    first_clique, cliques, own_strides
-        The cliques that have column b, and its stride there, in the same way.
-    """
-
+    # shape (B + 1,): the categories of column b are entries ``starts[b]:starts[b + 1]`` of what follows
     starts: Integers
-    groups: Integers
-    shares: Floats
-    probabilities: Floats
-    origins: Integers
+    groups: Integers  # the group of each category
+    shares: Floats  # the probability of each category within its group
+    probabilities: Floats  # of all cliques, one after another
+    origins: Integers  # shape (K,): where those of clique k begin
+    # first_member, members, strides: the columns of clique k, and what a group of each adds to the
+    # cell, are entries ``first_member[k]:first_member[k + 1]``
     first_member: Integers
     members: Integers
     strides: Integers
+    # first_clique, cliques, own_strides: the cliques that have column b, and its stride there, in the
+    # same way
     first_clique: Integers
     cliques: Integers
     own_strides: Integers
 
 
 class Counted(NamedTuple):
-    """Noisy counts of tables.
+    """Noisy counts of tables."""
 
-    Attributes
-    ----------
-    beyond
-        Of all cells, counts of the rows less what was released.
-    origins
-        Shape (T,): where the cells of table t begin.
-    kinds, rates
-        Shape (T,): of the log density. Of tables of the kind `LARGEST` with one noise in common, it is -rate
-        times the largest of their sums of absolute deviations.
-    away
-        Shape (T,): the sum of absolute deviations of such a table.
-    first_common, end_common
-        Shape (G,): the tables with common noise g are tables ``first_common[g]:end_common[g]``.
-    codes
-        What categories of columns add to cells.
-    first_member, members, member_codes
-        The columns of table t, and where their `codes` begin, are entries
-        ``first_member[t]:first_member[t + 1]``.
-    first_table, tables, own_codes
-        The tables that have column b, and where its codes for them begin, in the same way.
-    """
-
-    beyond: Integers
-    origins: Integers
+    beyond: Integers  # of all cells, counts of the rows less what was released
+    origins: Integers  # shape (T,): where the cells of table t begin
+    # kinds, rates: shape (T,): of the log density. Of tables of the kind `LARGEST` with one noise in
+    # common, it is -rate times the largest of their sums of absolute deviations.
     kinds: Integers
     rates: Floats
-    away: Integers
+    away: Integers  # shape (T,): the sum of absolute deviations of such a table
+    # first_common, end_common: shape (G,): the tables with common noise g are tables
+    # ``first_common[g]:end_common[g]``
     first_common: Integers
     end_common: Integers
-    codes: Integers
+    codes: Integers  # what categories of columns add to cells
+    # first_member, members, member_codes: the columns of table t, and where their `codes` begin, are
+    # entries ``first_member[t]:first_member[t + 1]``
     first_member: Integers
     members: Integers
     member_codes: Integers
+    # first_table, tables, own_codes: the tables that have column b, and where its codes for them begin,
+    # in the same way
     first_table: Integers
     tables: Integers
     own_codes: Integers
 
 
 class Signed(NamedTuple):
-    """Noisy counts of rows that have an odd number of yes among some columns.
+    """Noisy counts of rows that have an odd number of yes among some columns."""
 
-    Attributes
-    ----------
-    beyond
-        Shape (P,): those of the rows, times `scales`, less what was released.
-    scales
-        Shape (P,): 1; or -2, where sums of signs were released.
-    masks
-        Shape (P, W): which bits are looked at.
-    bits
-        Shape (categories, W): the yes/no columns that are yes, of each category of each column.
-    kinds, rates
-        Shape (P,): of the log density. Those of the kind `LARGEST` have one noise in common.
-    first_parity, parities
-        The parities that look at column b are entries ``first_parity[b]:first_parity[b + 1]``.
-    """
-
-    beyond: Integers
-    scales: Integers
-    masks: Words
-    bits: Words
+    beyond: Integers  # shape (P,): those of the rows, times `scales`, less what was released
+    scales: Integers  # shape (P,): 1; or -2, where sums of signs were released
+    masks: Words  # shape (P, W): which bits are looked at
+    bits: Words  # shape (categories, W): the yes/no columns that are yes, of each category of each column
+    # kinds, rates: shape (P,): of the log density. Those of the kind `LARGEST` have one noise in
+    # common.
     kinds: Integers
     rates: Floats
+    # first_parity, parities: the parities that look at column b are entries
+    # ``first_parity[b]:first_parity[b + 1]``
     first_parity: Integers
     parities: Integers
 
@@ -130,12 +90,9 @@ def uniform(state: Words) -> float:
 
 @kernel
 def gammas(shapes: Floats, state: Words) -> Floats:
-    """
-    Draw a gamma number of each shape, at least 1e-300: by rejection from cubes of normal numbers.
-
-    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Shapes below 1 are drawn
-    one higher, times the power 1 / shape of a uniform number.
-    """
+    """Draw a gamma number of each shape, at least 1e-300: by rejection from cubes of normal numbers."""
+    # Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Shapes below 1 are
+    # drawn one higher, times the power 1 / shape of a uniform number.
     found = np.empty(len(shapes))
     for i in range(len(shapes)):
         shape = shapes[i]
@@ -193,13 +150,10 @@ def sweep(
     counted: Counted,
     signed: Signed,
 ) -> int:
-    """
-    Offer each entry a move, and return how many were made.
-
-    A category is drawn from the column's distribution given the others, and is taken with the ratio of the
-    likelihoods of the noise: a Metropolis step of the distribution of the rows given the noisy counts and
-    the model.
-    """
+    """Offer each entry a move, and return how many were made."""
+    # A category is drawn from the column's distribution given the others, and is taken with the ratio
+    # of the likelihoods of the noise: a Metropolis step of the distribution of the rows given the noisy
+    # counts and the model
     columns, words = rows.shape[1], signed.masks.shape[1]
     most_categories = 0
     for b in range(columns):

@@ -28,21 +28,14 @@ POSITIONS, LINES = 8, 16  # of counts of columns, that are added to in a step, a
 
 
 class Columns(NamedTuple):
-    """Columns of one state, counted by the values of the forms of a leaf, all of zeros and ones.
+    """Columns of one state, counted by the values of the forms of a leaf, all of zeros and ones."""
 
-    Attributes
-    ----------
-    size
-        Shape (forms,): only values below are counted.
-    stride
-        Shape (forms + 1,): the positions from one value of a form to the next, and the number of all
-        positions.
-    extent, top, at
-        Shape (forms,): values so far are below; the last position of those looked at, and the present one.
-    """
-
-    size: Integers
+    size: Integers  # shape (forms,): only values below are counted
+    # shape (forms + 1,): the positions from one value of a form to the next, and the number of all
+    # positions
     stride: Integers
+    # extent, top, at: shape (forms,): values so far are below; the last position of those looked at,
+    # and the present one
     extent: Integers
     top: Integers
     at: Integers
@@ -142,11 +135,9 @@ def weigh_leaves(
     begin: int,
     step: int,
 ) -> int:
-    """Write the product of what `weigh_states` writes for each of some leaves, at the first one's states.
-
-    The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted
-    once, by the values of the forms, and each leaf adds up those that its boxes hold.
-    """
+    """Write the product of what `weigh_states` writes for each of some leaves, at the first one's states."""
+    # The leaves have the same parents and forms, all of zeros and ones. The columns of a state are
+    # counted once, by the values of the forms, and each leaf adds up those that its boxes hold.
     own, last = leaves[0], len(thresholds)
     rows = nodes.row_start[own + 1] - nodes.row_start[own]
     space, counts = columns_for(rows), np.empty(0, np.float64)

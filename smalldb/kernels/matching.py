@@ -14,41 +14,29 @@ Rows = npt.NDArray[np.int16]
 
 
 class Cut(NamedTuple):
-    """
-    Columns in two parts, with the patterns of each part that tables and prior look at.
+    """Columns in two parts, with the patterns of each part that tables and prior look at."""
 
-    Attributes
-    ----------
-    columns
-        Of the first part.
-    alone
-        Whether it is one column, whose patterns are its categories: then rows may change theirs.
-    within
-        Of each pattern of the first part: rows change it only for one of the same number.
-    first, second
-        What the categories of all columns add to the pattern of the first part, and of the second.
-    tables, table_first, table_second
-        The tables that look at both parts, or at a column alone, shapes (T,), (T, patterns), (T, patterns):
-        the cell of two patterns is the sum.
-    signs, before, prior_first, prior_second
-        Shapes (Q,), (cells,), (Q, patterns), (Q, patterns). The log prior of a matching adds up ``signs[q]``
-        times the log gamma of each count and its rows beforehand. The cell of two patterns is the sum.
-    parities, odd_first, odd_second
-        The parities that look at both parts, or at a column alone, and whether each pattern is odd in it.
-    """
-
-    columns: Integers
-    alone: bool
-    within: Integers
+    columns: Integers  # of the first part
+    alone: bool  # whether it is one column, whose patterns are its categories: then rows may change theirs
+    within: Integers  # of each pattern of the first part: rows change it only for one of the same number
+    # first, second: what the categories of all columns add to the pattern of the first part, and of the
+    # second
     first: Integers
     second: Integers
+    # tables, table_first, table_second: the tables that look at both parts, or at a column alone,
+    # shapes (T,), (T, patterns), (T, patterns): the cell of two patterns is the sum
     tables: Integers
     table_first: Integers
     table_second: Integers
+    # signs, before, prior_first, prior_second: shapes (Q,), (cells,), (Q, patterns), (Q, patterns). The
+    # log prior of a matching adds up ``signs[q]`` times the log gamma of each count and its rows
+    # beforehand. The cell of two patterns is the sum.
     signs: Floats
     before: Floats
     prior_first: Integers
     prior_second: Integers
+    # parities, odd_first, odd_second: the parities that look at both parts, or at a column alone, and
+    # whether each pattern is odd in it
     parities: Integers
     odd_first: Integers
     odd_second: Integers
@@ -96,12 +84,9 @@ def move(
     counted: Counted,
     signed: Signed,
 ) -> int:
-    """
-    Move rows between pairs of patterns, many at once, and return how many moves were taken.
-
-    A Metropolis step of the distribution of the matching given the noisy counts: k rows of the patterns
-    (a, b) and k of (c, d) exchange their second parts; or k rows of (a, b) become (c, b).
-    """
+    """Move rows between pairs of patterns, many at once, and return how many moves were taken."""
+    # A Metropolis step of the distribution of the matching given the noisy counts: k rows of the
+    # patterns (a, b) and k of (c, d) exchange their second parts; or k rows of (a, b) become (c, b)
     firsts, seconds = sums_of(matched)
     some, others = np.flatnonzero(firsts), np.flatnonzero(seconds)
     if cut.alone:
@@ -206,7 +191,7 @@ def below(count: int, state: Words) -> int:
 # Proof: docs/proofs/imputation.md, lemma 4.
 @kernel
 def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: Integers, cut: Cut) -> None:
-    """Match the parts of rows anew, uniformly among all ways that have so many rows of each pair of patterns."""
+    """Match the parts of rows anew, uniformly among all ways with so many rows of each pair of patterns."""
     left, (_, rest) = matched.copy(), sums_of(matched)
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets
     for i in range(len(rows)):

@@ -26,91 +26,53 @@ WEIGHTS = BINOMIALS.astype(np.float64)
 
 
 class Nodes(NamedTuple):
-    """The nodes of one or several k-trees, one after the other; parents come before their children.
+    """The nodes of one or several k-trees, one after the other; parents come before their children."""
 
-    Attributes
-    ----------
-    attributes
-        Shape (nodes,): the attribute of each node.
-    parents
-        Shape (nodes, `MOST_PARENTS`): the attributes of its parents, -1 where there are fewer. Parent q is
-        bit q of a cell.
-    cells
-        Shape (nodes,): 2^(number of parents).
-    row_start
-        Shape (nodes + 1,): the linear forms in u of node i are the rows ``row_start[i]`` onwards of
-    forms
-        shape (rows, `MOST_CELLS`).
-    box_start
-        Shape (rows + 1,): the bounds on form r are the boxes ``box_start[r]`` onwards, each of which says
-        ``low <= scale (form u) + constant h <= high``.
-    scales, lows, highs
-        Shape (boxes,).
-    constants
-        Shape (boxes, `MOST_CELLS`).
-    child_start
-        Shape (nodes + 1,): the children of node i are those from ``child_start[i]`` on, in
-    children
-        shape (number of children,).
-    bases, steps
-        Shape (children, `MOST_CELLS`, 2): the child's packed state is
-        ``sum_x h_x bases[x] + u_x steps[x]``, word by word, modulo 2^64.
-    centres
-        Shape (boxes,): m b of each box's query.
-    n
-        Rows of the data.
-    shrink
-        2^-floor(m/2): each node's count is multiplied by it, so that no product leaves the doubles.
-    """
-
-    attributes: Integers
+    attributes: Integers  # shape (nodes,): the attribute of each node
+    # shape (nodes, `MOST_PARENTS`): the attributes of its parents, -1 where there are fewer. Parent q
+    # is bit q of a cell.
     parents: Integers
-    cells: Integers
+    cells: Integers  # shape (nodes,): 2^(number of parents)
+    # shape (nodes + 1,): the linear forms in u of node i are the rows ``row_start[i]`` onwards of
     row_start: Integers
-    forms: Integers
+    forms: Integers  # shape (rows, `MOST_CELLS`)
+    # shape (rows + 1,): the bounds on form r are the boxes ``box_start[r]`` onwards, each of which says
+    # ``low <= scale (form u) + constant h <= high``
     box_start: Integers
+    # scales, lows, highs: shape (boxes,)
     scales: Integers
     lows: Integers
     highs: Integers
-    constants: Integers
+    constants: Integers  # shape (boxes, `MOST_CELLS`)
+    # shape (nodes + 1,): the children of node i are those from ``child_start[i]`` on, in
     child_start: Integers
-    children: Integers
+    children: Integers  # shape (number of children,)
+    # bases, steps: shape (children, `MOST_CELLS`, 2): the child's packed state is ``sum_x h_x bases[x]
+    # + u_x steps[x]``, word by word, modulo 2^64
     bases: Words
     steps: Words
-    centres: Integers
-    n: int
+    centres: Integers  # shape (boxes,): m b of each box's query
+    n: int  # rows of the data
+    # 2^-floor(m/2): each node's count is multiplied by it, so that no product leaves the doubles
     shrink: float
 
 
 class Scan(NamedTuple):
-    """Where an enumeration of the ways u of one state stands; cells are fixed from the last to the first.
+    """Where an enumeration of the ways u of one state stands; cells are fixed from the last to the first."""
 
-    Attributes
-    ----------
-    h, u, top
-        Shape (cells,): the state, the present way, the largest value of each cell.
-    lows, highs
-        Shape (rows,): bounds on each form.
-    least, most
-        Shape (rows, cells + 1): what the cells below can add to each form.
-    sums
-        Shape (cells + 1, rows): each form over the cells from x on.
-    weights
-        Shape (cells + 1,): the product of the binomials from cell x on.
-    keys
-        Shape (children, cells + 1, 2): the children's states, so far as they are known.
-    """
-
+    # h, u, top: shape (cells,): the state, the present way, the largest value of each cell
     h: Integers
     u: Integers
     top: Integers
+    # lows, highs: shape (rows,): bounds on each form
     lows: Integers
     highs: Integers
+    # least, most: shape (rows, cells + 1): what the cells below can add to each form
     least: Integers
     most: Integers
-    sums: Integers
-    weights: Floats
-    keys: Words
+    sums: Integers  # shape (cells + 1, rows): each form over the cells from x on
+    weights: Floats  # shape (cells + 1,): the product of the binomials from cell x on
+    keys: Words  # shape (children, cells + 1, 2): the children's states, so far as they are known
 
 
 @kernel
@@ -185,10 +147,8 @@ def begin(nodes: Nodes, i: int, scan: Scan) -> bool:
 
 @kernel
 def advance(nodes: Nodes, i: int, scan: Scan, fresh: bool) -> bool:
-    """Go to the first (`fresh`) or next choice of the cells above 0 and the range that it leaves to cell 0.
-
-    The range is ``scan.u[0] .. scan.top[0]``. False: there is no further choice.
-    """
+    """Go to the first (`fresh`) or next choice of the cells above 0, and the range left to cell 0."""
+    # The range is ``scan.u[0] .. scan.top[0]``. False: there is no further choice.
     cells = nodes.cells[i]
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
     first_child, last_child = nodes.child_start[i], nodes.child_start[i + 1]

@@ -14,12 +14,9 @@ Bytes = npt.NDArray[np.uint8]
 def count_pairs(
     groups: Bytes, counts: Integers, pairs: Integers, origins: Integers, strides: Integers, cells: Integers
 ) -> None:
-    """
-    Add rows to the tables of pairs of columns.
-
-    The cell of group g of the first column and group h of the second is at ``origin + g stride + h``. Cost:
-    rows times pairs.
-    """
+    """Add rows to the tables of pairs of columns."""
+    # The cell of group g of the first column and group h of the second is at ``origin + g stride + h``.
+    # Cost: rows times pairs.
     for t in range(len(pairs)):
         first, second = groups[pairs[t, 0]], groups[pairs[t, 1]]
         origin, stride = origins[t], strides[t]

@@ -28,7 +28,7 @@ def draw_subset(count: int, most: int, state: Words) -> Integers:
 
 @kernel
 def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats:
-    """Draw a point for each pair of radii: `smalldb.noise.column_polytope.draw_point`, by pseudo-random numbers."""
+    """Draw points for pairs of radii, as `noise.column_polytope.draw_point`, by pseudo-random numbers."""
     free = size - 1
     found = np.zeros((len(up), size))
     odds = np.empty(size)

@@ -17,13 +17,11 @@ STEEPEST = 0.75  # of the rate: a logarithm of a decay beyond which sums take to
 def posterior(
     observed: Integers, log_decays: Floats, shape: float, rate: float, means: Floats, variances: Floats
 ) -> float:
-    """Write the mean and variance of each count, and return the logarithm of the sums of weights, added up.
-
-    Count h >= 0 has the weight Gamma(h + shape) / (Gamma(shape) h!) decay^h exp(-rate |observed - h|);
-    infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,). Cost: some
-    80 / rate steps a cell, up to four times that where decay is above 1, and up to `observed` where decay is
-    so small that the noise is as likely to be that large.
-    """
+    """Write the mean and variance of each count; return the logarithms of the sums of weights, added up."""
+    # Count h >= 0 has the weight Gamma(h + shape) / (Gamma(shape) h!) decay^h exp(-rate |observed -
+    # h|); infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,).
+    # Cost: some 80 / rate steps a cell, up to four times that where decay is above 1, and up to
+    # `observed` where decay is so small that the noise is as likely to be that large.
     total = 0.0
     reach = int(REACH / rate) + 1
     rise, fall = np.exp(rate), np.exp(-rate)

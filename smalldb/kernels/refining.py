@@ -11,13 +11,10 @@ from smalldb.kernels.compiling import kernel
 def refine(
     context: Codes, group: Codes, table: Floats, starts: Integers, words: Words, offsets: Floats
 ) -> None:
-    """
-    Replace each row's coarse group by a finer one inside it: counts are met to within one row.
-
-    Of the s rows that agree in context and coarse group, one gets the fine group at each of the shares
-    (i + offset) / s of their weights, i from 0 to s - 1, in an order that the words make uniformly random.
-    Where all weights are 0, every row gets the last.
-    """
+    """Replace each row's coarse group by a finer one inside it: counts are met to within one row."""
+    # Of the s rows that agree in context and coarse group, one gets the fine group at each of the
+    # shares (i + offset) / s of their weights, i from 0 to s - 1, in an order that the words make
+    # uniformly random. Where all weights are 0, every row gets the last.
     coarse = len(starts) - 1
     sizes = np.zeros((len(table), coarse), np.int64)
     for row in range(len(context)):

@@ -25,50 +25,31 @@ OWN, OTHER, FLIP, LEAST, SPAN, MORE, MORE_END = range(7)  # of `Star.conjunction
 
 
 class Star(NamedTuple):
-    """One layer whose tree is a star.
+    """One layer whose tree is a star."""
 
-    Attributes
-    ----------
-    sums
-        Shape (states,): running sums of the states' shares out of 2^63.
-    hubs
-        Shape (hubs,): their attributes.
-    hub_columns
-        Shape (states, hubs): the hubs' columns, words of m bits; rows are sorted by cell.
-    leaves
-        Shape (leaves, 8). Which `ATTRIBUTE`; the `SIZE` of the set that its columns are drawn from, at most
-        2^32, and 2^32 modulo that (`EXCESS`); its rows of `ways` and `way_sums`, from `WAYS` to before
-        `WAYS_END`; its conjunctions with hubs alone, which it must fit, from `FITS` to before `CHECKS`, and
-        with leaves before it, too, from `CHECKS` to before `CHECKS_END`.
-    ways
-        Shape (ways, 3), one for each number of ones in the high half of a column: how many words of the low
-        half it allows (`LOWS`), and where these start in `low_words`, and those of the high half in
-        `high_words`.
-    way_sums
-        Shape (ways,): running sums of their columns, for each leaf.
-    low_words, high_words
-        All words of half as many bits, by their number of ones; those of the high half stand where it does.
-    conjunctions
-        Shape (conjunctions, 7), of two attributes or more. `OWN`: all bits set where the leaf is negated;
-        `OTHER`, `FLIP`: another attribute, and the same for it; `LEAST`, `SPAN`: how many rows it must be
-        true of, and how many more it may be; from `MORE` on, what else it looks at, in
-    literals
-        shape (literals, 2): attributes, and all bits set where they are negated.
-    everyone
-        The m low bits.
-    """
-
-    sums: Words
-    hubs: Words
-    hub_columns: Words
+    sums: Words  # shape (states,): running sums of the states' shares out of 2^63
+    hubs: Words  # shape (hubs,): their attributes
+    hub_columns: Words  # shape (states, hubs): the hubs' columns, words of m bits; rows are sorted by cell
+    # shape (leaves, 8). Which `ATTRIBUTE`; the `SIZE` of the set that its columns are drawn from, at
+    # most 2^32, and 2^32 modulo that (`EXCESS`); its rows of `ways` and `way_sums`, from `WAYS` to
+    # before `WAYS_END`; its conjunctions with hubs alone, which it must fit, from `FITS` to before
+    # `CHECKS`, and with leaves before it, too, from `CHECKS` to before `CHECKS_END`.
     leaves: Words
+    # shape (ways, 3), one for each number of ones in the high half of a column: how many words of the
+    # low half it allows (`LOWS`), and where these start in `low_words`, and those of the high half in
+    # `high_words`
     ways: Words
-    way_sums: Words
+    way_sums: Words  # shape (ways,): running sums of their columns, for each leaf
+    # low_words, high_words: all words of half as many bits, by their number of ones; those of the high
+    # half stand where it does
     low_words: npt.NDArray[np.uint32]
     high_words: Words
+    # shape (conjunctions, 7), of two attributes or more. `OWN`: all bits set where the leaf is negated;
+    # `OTHER`, `FLIP`: another attribute, and the same for it; `LEAST`, `SPAN`: how many rows it must be
+    # true of, and how many more it may be; from `MORE` on, what else it looks at, in
     conjunctions: Words
-    literals: Words
-    everyone: np.uint64
+    literals: Words  # shape (literals, 2): attributes, and all bits set where they are negated
+    everyone: np.uint64  # the m low bits
 
 
 # Proof: docs/proofs/rejection.md, lemma 11.
@@ -112,12 +93,9 @@ def star_trials(
     columns: Words,
     budget: int,
 ) -> tuple[int, int, int, int, np.int64]:
-    """
-    Make trials until a candidate survives all checks.
-
-    A trial reads its words in order: one for the state, and half a word for each column drawn. If its words
-    do not reach, it is given up, and the caller must make it again from its first word.
-    """
+    """Make trials until a candidate survives all checks."""
+    # A trial reads its words in order: one for the state, and half a word for each column drawn. If its
+    # words do not reach, it is given up, and the caller must make it again from its first word.
     steps, state = 0, np.uint64(0)
     while turn < stop and steps <= STEPS * budget:
         if order[turn] >= end:

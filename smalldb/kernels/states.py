@@ -24,28 +24,15 @@ MANY_LEVELS = 16  # thresholds that are counted in the time of a way
 
 
 class States(NamedTuple):
-    """The states of each node that are reached, or that have a value, found again by open addressing.
+    """The states of each node that are reached, or that have a value, found again by open addressing."""
 
-    Attributes
-    ----------
-    start
-        Shape (nodes + 1,): where the states of a node start, in
-    keys
-        shape (states, 2), packed, and
-    values
-        shape (states,): at least the scaled number of ways to complete the subtree, as computed;
-        0: none.
-    slot_start
-        Shape (nodes + 1,): where the table of a node starts (its length is a power of two), in
-    slots
-        shape (slots,): states counted from the node's first, or `EMPTY`.
-    """
-
-    start: Integers
-    keys: Words
+    start: Integers  # shape (nodes + 1,): where the states of a node start, in
+    keys: Words  # shape (states, 2), packed, and
+    # shape (states,): at least the scaled number of ways to complete the subtree, as computed; 0: none
     values: Floats
+    # shape (nodes + 1,): where the table of a node starts (its length is a power of two), in
     slot_start: Integers
-    slots: Integers
+    slots: Integers  # shape (slots,): states counted from the node's first, or `EMPTY`
 
 
 @inlined

@@ -15,13 +15,10 @@ def swap(
     weights: Floats,
     partners: Integers,
 ) -> int:
-    """
-    Offer each row an exchange of its category of a column with another row's; return how many were made.
-
-    An exchange is made where it lowers the sum over the cells of all tables of weight times (count - target)
-    squared. The table of the column, at code p, and another one, at code q, has its cell at
-    ``origin + p stride_p + q stride_q``. Cost: rows times tables of the column.
-    """
+    """Offer each row an exchange of its category with another row's; return how many were made."""
+    # An exchange is made where it lowers the sum over the cells of all tables of weight times (count -
+    # target) squared. The table of the column, at code p, and another one, at code q, has its cell at
+    # ``origin + p stride_p + q stride_q``. Cost: rows times tables of the column.
     count = rows.shape[1]
     mine, made = rows[column], 0
     for i in range(count):

@@ -40,25 +40,15 @@ for _n in range(1, FEW + 1):
 
 
 class Leaves(NamedTuple):
-    """How trials draw columns of broad leaves: all that a narrower leaf has, until the checks hold.
+    """How trials draw columns of broad leaves: all that a narrower leaf has, until the checks hold."""
 
-    Attributes
-    ----------
-    broad
-        Shape (nodes,): whether this is how the node is drawn. What else there is, is read of these alone.
-    nodes, states
-        The same nodes with fewer parents.
-    tables
-        Of their ways; sums are those of columns.
-    checks
-        Queries that the clique of the broad leaf holds and that of the narrow one does not.
-    """
-
+    # shape (nodes,): whether this is how the node is drawn. What else there is, is read of these alone.
     broad: Booleans
+    # nodes, states: the same nodes with fewer parents
     nodes: Nodes
     states: States
-    tables: ShareTables
-    checks: Checks
+    tables: ShareTables  # of their ways; sums are those of columns
+    checks: Checks  # queries that the clique of the broad leaf holds and that of the narrow one does not
 
 
 # Proof: docs/proofs/rejection.md, lemma 7.
@@ -154,14 +144,11 @@ def tree_trials(
     ways: Integers,
     budget: int,
 ) -> tuple[int, int, int, int]:
-    """
-    Make trials until a candidate survives all checks (`docs/proofs/rejection.md`, lemma 7).
-
-    A trial reads its words in order, one for each column. That word says u and which rows, unless more than
-    `ONE_WORD` columns have this u: then one or more further words say which. If its words do not reach, it is
-    given up, and the caller must make it again from its first word: which words a trial has read depends on
-    them.
-    """
+    """Make trials until a candidate survives all checks (`docs/proofs/rejection.md`, lemma 7)."""
+    # A trial reads its words in order, one for each column. That word says u and which rows, unless
+    # more than `ONE_WORD` columns have this u: then one or more further words say which. If its words
+    # do not reach, it is given up, and the caller must make it again from its first word: which words a
+    # trial has read depends on them.
     d = len(columns)
     scan = scan_for(nodes)
     masks, found = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)

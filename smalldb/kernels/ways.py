@@ -15,38 +15,25 @@ ONE_WORD = 1 << 20  # columns of one way, up to which the word that chose the wa
 
 
 class ShareTables(NamedTuple):
-    """The ways of states that were visited, so that a draw is a binary search.
+    """The ways of states that were visited, so that a draw is a binary search."""
 
-    A trial waits for memory more than for anything else: what it reads of a state lies side by side.
+    # A trial waits for memory more than for anything else: what it reads of a state lies side by side
 
-    Attributes
-    ----------
-    slots
-        Shape (slots, 4), a row for each slot of `States`: the packed state (0, 0: no state), its position
-        among all states, and its table: the entry after its last one, shifted by 32, plus the number of
-        entries. 0: no table.
-    sums
-        Shape (capacity,): running sums of the integer shares.
-    ways
-        Shape (capacity, 2): u, packed.
-    used
-        Shape (1,): entries used.
-    """
-
+    # shape (slots, 4), a row for each slot of `States`: the packed state (0, 0: no state), its position
+    # among all states, and its table: the entry after its last one, shifted by 32, plus the number of
+    # entries. 0: no table.
     slots: Words
-    sums: Integers
-    ways: Words
-    used: Integers
+    sums: Integers  # shape (capacity,): running sums of the integer shares
+    ways: Words  # shape (capacity, 2): u, packed
+    used: Integers  # shape (1,): entries used
 
 
 # Proof: docs/proofs/rejection.md, lemma 4.
 @kernel
 def share_of(weight: float, value: float, columns: float) -> np.int64:
-    """Return the integers that a way gets of those divided among the ways of a state: rounded up.
-
-    If a way has few columns, each of them gets the same whole number: the integer that chose the way also
-    says which column it is.
-    """
+    """Return the integers that a way gets of those divided among the ways of a state: rounded up."""
+    # if a way has few columns, each of them gets the same whole number: the integer that chose the way
+    # also says which column it is
     part = weight / value * SHARE  # may underflow
     if columns > ONE_WORD:
         return np.int64(max(1.0, np.ceil(part)))

@@ -40,22 +40,9 @@ Tick: TypeAlias = Callable[[], object]  # called now and then, for a clock
 
 
 class Builder:
-    """The layers of one target, which are made narrower step by step.
+    """The layers of one target, which are made narrower step by step."""
 
-    Parameters
-    ----------
-    target
-        The scores of all candidates.
-    rate
-        A candidate of score s has weight ``exp(-rate s)``; exact.
-
-    Attributes
-    ----------
-    spent
-        Ways visited so far.
-    again
-        The work of trials from which on it pays to refine further.
-    """
+    # `again` is the work of trials from which on it pays to refine further
 
     def __init__(self, target: Target, rate: Fraction) -> None:
         self.spent = self.again = 0
@@ -98,10 +85,9 @@ class Builder:
         self.again = self.spent
 
     def _count(self, positions: list[int], budget: int, end: int) -> bool:
-        """Count some layers; of a star, where that costs too much, the lower ones that hold half of the mass.
-
-        If all that is put off, return False: `again` is then the work from which on the first of it pays.
-        """
+        """Count some layers; of a star, where that costs too much, the lower ones with half of the mass."""
+        # if all that is put off, return False: `again` is then the work from which on the first of
+        # it pays
         later: list[int] = []
         while positions and self.spent < end:
             thresholds = [self._layers[position].threshold for position in positions]
@@ -160,11 +146,10 @@ class Builder:
                 self._lowest = threshold + 1
 
     def _next(self) -> list[int]:
-        """Return the layers of most mass, ascending, of those not yet counted with the present tree.
-
-        What a count costs grows with its last threshold, so layers of little mass come later, if they pay.
-        Of a star, they come later too than another star for the largest layer, once that one is counted.
-        """
+        """Return the layers of most mass, ascending, of those not yet counted with the present tree."""
+        # What a count costs grows with its last threshold, so layers of little mass come later, if
+        # they pay. Of a star, they come later too than another star for the largest layer, once
+        # that one is counted.
         masses = self._masses()
         open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
         most, mode = max((masses[i] for i in open_), default=-inf), self._mode()
@@ -180,11 +165,10 @@ class Builder:
         return [i for i in open_ if i <= last and masses[i] >= whole + FINE_STAR]
 
     def _choose(self, budget: int) -> None:
-        """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider.
-
-        A tree cuts the layers that it was chosen for most, so the mass moves to others. Trees are chosen
-        until one for the largest layer hardly cuts it; then all layers are counted with the last of them.
-        """
+        """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider."""
+        # A tree cuts the layers that it was chosen for most, so the mass moves to others. Trees are
+        # chosen until one for the largest layer hardly cuts it; then all layers are counted with
+        # the last of them.
         mode = self._layers[self._mode()]
         if self._settled:
             self._width += 1

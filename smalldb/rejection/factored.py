@@ -15,24 +15,10 @@ from smalldb.rejection.target import Bits, Target
 
 
 class Factored:
-    """SmallDB over ordered rows where the score is a maximum over single columns.
+    """SmallDB over ordered rows where the score is a maximum over single columns; confidential."""
 
-    N(s), the number of candidates of score at most s, is the product over the columns of how many columns
-    have score at most s.
-    Computed from the data: confidential as a whole.
-
-    Parameters
-    ----------
-    target
-        The scores of all candidates.
-    rate
-        A candidate of score s has weight ``exp(-rate s)``; exact.
-
-    Attributes
-    ----------
-    trials
-        None are needed.
-    """
+    # N(s), the number of candidates of score at most s, is the product over the columns of how many
+    # columns have score at most s. No trials are needed.
 
     trials = 0
 

@@ -8,22 +8,9 @@ from smalldb.rejection.target import Bits, Target, uniform_words
 
 
 class Flat:
-    """SmallDB over ordered rows where ``rate n m D <= 1``: a uniform candidate is kept with at least 1/e.
+    """SmallDB over ordered rows where ``rate n m D <= 1``: a uniform candidate is kept with at least 1/e."""
 
-    Computed from the data: confidential as a whole.
-
-    Parameters
-    ----------
-    target
-        The scores of all candidates.
-    rate
-        A candidate of score s has weight ``exp(-rate s)``; exact.
-
-    Attributes
-    ----------
-    trials
-        Trials made so far.
-    """
+    # confidential as a whole: computed from the data
 
     def __init__(self, target: Target, rate: Fraction) -> None:
         self.trials = 0

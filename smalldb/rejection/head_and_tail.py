@@ -53,40 +53,24 @@ PRECISION = 128
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HeadAndTail:
-    """The exponential mechanism over all multisets of a few rows; confidential as a whole.
+    """The exponential mechanism over all multisets of a few rows; confidential as a whole."""
 
-    Attributes
-    ----------
-    scores
-        The score of every candidate.
-    rate
-        A candidate of score s has probability proportional to ``exp(-rate s)``.
-    head
-        How many candidates stand at each level up to the cut: exact, without zeros.
-    tail
-        The least level beyond the cut; None: no candidate lies beyond it.
-    cost
-        What all the counting took.
-    """
-
-    scores: Scores
-    rate: Fraction
-    head: dict[int, int]
-    tail: int | None
-    cost: Cost = field(default_factory=Cost)
+    scores: Scores  # the score of every candidate
+    rate: Fraction  # a candidate of score s has probability proportional to ``exp(-rate s)``
+    head: dict[int, int]  # how many candidates stand at each level up to the cut: exact, without zeros
+    tail: int | None  # the least level beyond the cut; None: no candidate lies beyond it
+    cost: Cost = field(default_factory=Cost)  # what all the counting took
     _counted: Dynamic | None = None
     _shares: dict[int, tuple[Fraction, Fraction]] = field(default_factory=dict)
 
     # Proof: docs/proofs/head-and-tail.md, lemma 2.
     def draw(self, source: BitSource) -> tuple[Integers, int]:
-        """Draw a candidate, as counts (N,) over the domain's cells, and its score.
-
-        A trial takes the head by its weight, ``sum of N_s exp(-rate s)``, or else proposes a uniform one of
-        all candidates, by the weight ``|R| exp(-rate tail)``. One beyond the cut is kept with probability
-        ``exp(-rate (s - tail))``; if it is not, a new trial starts. So each trial ends with a given
-        candidate of score s with probability proportional to ``exp(-rate s)``, whatever the cut
-        (`docs/proofs/head-and-tail.md`).
-        """
+        """Draw a candidate, as counts (N,) over the domain's cells, and its score."""
+        # A trial takes the head by its weight, ``sum of N_s exp(-rate s)``, or else proposes a
+        # uniform one of all candidates, by the weight ``|R| exp(-rate tail)``. One beyond the cut
+        # is kept with probability ``exp(-rate (s - tail))``; if it is not, a new trial starts. So
+        # each trial ends with a given candidate of score s with probability proportional to
+        # ``exp(-rate s)``, whatever the cut (`docs/proofs/head-and-tail.md`).
         if self.tail is not None and (kept := self._from_tail(self.tail, source)):
             return kept
         if self._counted is None:
@@ -110,10 +94,9 @@ class HeadAndTail:
 
     # Proof: docs/proofs/head-and-tail.md, lemmas 2 and 4.
     def _from_tail(self, tail: int, source: BitSource) -> tuple[Integers, int] | None:
-        """Throw trials until one keeps a candidate of the tail, or takes the head (None).
-
-        So many fair coins decide most trials that what is left of each probability is one coin above 1/2.
-        """
+        """Throw trials until one keeps a candidate of the tail, or takes the head (None)."""
+        # so many fair coins decide most trials that what is left of each probability is one coin
+        # above 1/2
         share = 1 - self.tail_share()[0]
         odds = share.denominator // share.numerator if share else 1 << MAX_COINS
         coins = min(MAX_COINS, odds.bit_length() - 1)
@@ -153,13 +136,11 @@ class HeadAndTail:
 
 # Proof: docs/proofs/head-and-tail.md, lemma 5.
 def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
-    """Say whether draws will end soon, from public numbers alone.
-
-    Either a trial ends with probability e^-`SURE` at least, whatever the data. No score exceeds n m D, so no
-    candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are cut off
-    there. Or the workload and the rows lie within `ROWS`, which was measured, with a margin
-    (`docs/performance.md`).
-    """
+    """Say whether draws will end soon, from public numbers alone."""
+    # Either a trial ends with probability e^-`SURE` at least, whatever the data. No score exceeds n m
+    # D, so no candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and
+    # scores are cut off there. Or the workload and the rows lie within `ROWS`, which was measured, with
+    # a margin (`docs/performance.md`).
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):
         return False
@@ -183,22 +164,11 @@ def possible(workload: Workload, rows: int) -> bool:
 
 
 class Proposals(NamedTuple):
-    """
-    Uniform candidates, one a trial.
+    """Uniform candidates, one a trial."""
 
-    Attributes
-    ----------
-    scores
-        Shape (trials,).
-    candidates
-        Shape (trials, N): counts in the processing order of the cells.
-    words
-        Shape (trials, 2): 64 random bits each, which coins are thrown with.
-    """
-
-    scores: Integers
-    candidates: Integers
-    words: Words
+    scores: Integers  # shape (trials,)
+    candidates: Integers  # shape (trials, N): counts in the processing order of the cells
+    words: Words  # shape (trials, 2): 64 random bits each, which coins are thrown with
 
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
@@ -220,13 +190,10 @@ def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
 
 # Proof: docs/proofs/head-and-tail.md, lemma 3.
 def multisets_of(positions: Integers, cells: int, rows: int) -> Integers:
-    """
-    Map tuples of numbers to multisets of rows, equally many to each.
-
-    A multiset is a choice of the positions of its rows among cells + rows - 1, the others being bars between
-    the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method (Bentley and Floyd
-    1987): a position that is taken is replaced by the largest.
-    """
+    """Map tuples of numbers to multisets of rows, equally many to each."""
+    # A multiset is a choice of the positions of its rows among cells + rows - 1, the others being bars
+    # between the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method
+    # (Bentley and Floyd 1987): a position that is taken is replaced by the largest.
     (chosen, trials), positions_each = positions.shape, cells + rows - 1
     taken = np.zeros(trials * positions_each, dtype=np.bool_)
     starts = np.arange(trials) * positions_each

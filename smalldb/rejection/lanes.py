@@ -19,42 +19,29 @@ WORDS, MOST_WORDS = 1 << 6, 1 << 14  # drawn from the source at a time, for a la
 
 @dataclass(slots=True, eq=False, repr=False)
 class Lane:
-    """Trials of some layers, made one after the other with words of their own.
+    """Trials of some layers, made one after the other with words of their own."""
 
-    Attributes
-    ----------
-    target, mixture, layers
-        What all lanes have: the layer of each trial.
-    order, turn
-        The trials of this lane as they are made, and how many were made.
-    tables, leaves
-        The mixture's, with room that no other lane writes to; slots are those of its layers.
-    ends
-        Where trials of other kinds begin: of other stars, or of trees.
-    columns, shares, ways
-        What the last trial wrote.
-    state
-        The state of the hubs, if it was one of a star.
-    words, start
-        Uniform words, and the first one that was not read.
-    status, work
-        What the last call of the kernel returned, and what it cost.
-    """
-
+    # target, mixture, layers: what all lanes have: the layer of each trial
     target: Target
     mixture: Mixture
     layers: Integers
+    # order, turn: the trials of this lane as they are made, and how many were made
     order: Integers
+    # tables, leaves: the mixture's, with room that no other lane writes to; slots are those of its
+    # layers
     tables: ShareTables
     leaves: Leaves
-    ends: Integers
+    ends: Integers  # where trials of other kinds begin: of other stars, or of trees
+    # columns, shares, ways: what the last trial wrote
     columns: Words
     shares: Words
     ways: Integers
+    # words, start: uniform words, and the first one that was not read
     words: Words
-    state: int = 0
+    state: int = 0  # the state of the hubs, if it was one of a star
     turn: int = 0
     start: int = 0
+    # status, work: what the last call of the kernel returned, and what it cost
     status: int = PAUSED
     work: int = 0
 

@@ -36,24 +36,12 @@ _SLACK = Fraction((1 << 30) - 1, 1 << 30)  # more than all rounding of one trial
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Thresholds, and what is above exp(-rate (s - lowest)) beyond each: dyadic fractions, falling.
+    """Thresholds, and what is above exp(-rate (s - lowest)) beyond each: dyadic fractions, falling."""
 
-    Attributes
-    ----------
-    rate
-        A candidate of score s has weight ``exp(-rate s)``.
-    lowest
-        No score is below it; weights are relative to it.
-    thresholds
-        t_1 < t_2 < ... of all layers but the last.
-    tops
-        Q_1 = 1, Q_2, ... of all layers, the last too.
-    """
-
-    rate: Fraction
-    lowest: int
-    thresholds: tuple[int, ...]
-    tops: tuple[Fraction, ...]
+    rate: Fraction  # a candidate of score s has weight ``exp(-rate s)``
+    lowest: int  # no score is below it; weights are relative to it
+    thresholds: tuple[int, ...]  # t_1 < t_2 < ... of all layers but the last.
+    tops: tuple[Fraction, ...]  # Q_1 = 1, Q_2, ... of all layers, the last too.
 
     # Proof: docs/proofs/rejection.md, lemma 2.
     @classmethod
@@ -77,42 +65,30 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mixture:
-    """A fixed choice of layers, ready for trials.
+    """A fixed choice of layers, ready for trials."""
 
-    A trial proposes by integer shares out of 2^63: of the layer, and at each node of u, or of a star of the
-    state of its hubs. Each share is rounded up from the number that it should be, times 1 - 2^-20, so that
-    the shares of a state never exceed 2^63 (at most 2^22 of them, rounded up by at most 2^20 each; their sum
-    in doubles is off by at most 2^-30); what is left over ends the trial. All products of doubles along a
-    tree together are off by less than 2^-30. So the proposal of layer i has density at least ``unit (Q_i -
-    Q_{i+1})`` at every candidate of R_i, and the coin of `factor` brings it to exactly that, whatever the
-    doubles were (`docs/proofs/rejection.md`, lemmas 3 to 6).
+    # A trial proposes by integer shares out of 2^63: of the layer, and at each node of u, or of a star
+    # of the state of its hubs. Each share is rounded up from the number that it should be, times 1 -
+    # 2^-20, so that the shares of a state never exceed 2^63 (at most 2^22 of them, rounded up by at
+    # most 2^20 each; their sum in doubles is off by at most 2^-30); what is left over ends the trial.
+    # All products of doubles along a tree together are off by less than 2^-30. So the proposal of layer
+    # i has density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i, and the coin of
+    # `factor` brings it to exactly that, whatever the doubles were (`docs/proofs/rejection.md`, lemmas
+    # 3 to 6).
 
-    Attributes
-    ----------
-    envelope
-        Thresholds and envelope.
-    candidates
-        The size of the last layer.
-    factors
-        What each layer's proposals are to be kept at, over the chance of the layer.
-    sums
-        Running sums of the shares of the layers.
-    nodes, states, checks
-        Of all layers but the last, one after the other; those of stars have no states.
-    stars
-        The layers that are stars with trials of their own, by their position.
-    rooms
-        Their tables and leaves, once for each lane: with the same slots, and a part of the room to write to.
-    """
-
-    envelope: Envelope
-    candidates: int
+    envelope: Envelope  # thresholds and envelope
+    candidates: int  # the size of the last layer
+    # what each layer's proposals are to be kept at, over the chance of the layer
     factors: tuple[Fraction, ...]
-    sums: Integers
+    sums: Integers  # running sums of the shares of the layers
+    # nodes, states, checks: of all layers but the last, one after the other; those of stars have no
+    # states
     nodes: Nodes
     states: States
     checks: Checks
-    stars: dict[int, StarRelaxation]
+    stars: dict[int, StarRelaxation]  # the layers that are stars with trials of their own, by their position
+    # their tables and leaves, once for each lane: with the same slots, and a part of the room to write
+    # to
     rooms: tuple[tuple[ShareTables, Leaves], ...]
 
     # Proof: docs/proofs/rejection.md, lemma 5.
@@ -181,7 +157,7 @@ class Mixture:
 
     # Proof: docs/proofs/rejection.md, lemma 6.
     def factor(self, layer: int, score: int, shares: Sequence[int], ways: Sequence[int]) -> Fraction:
-        """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``."""
+        """The coin that decides on a proposal shows heads with ``factor exp(-rate (score - lowest))``."""
         if layer == len(self.factors) - 1:
             part = Fraction(self.candidates)
         else:

@@ -19,20 +19,14 @@ WAIT = "this may take from less than a second to days, depending on the data; yo
 
 @dataclass(frozen=True, slots=True)
 class ByRejection:
-    """SmallDB, drawn by rejection; a `mechanisms.Mechanism`.
-
-    Attributes
-    ----------
-    small
-        The candidates.
-    """
+    """SmallDB, drawn by rejection; a `mechanisms.Mechanism`."""
 
     name: ClassVar[str] = "rejection"
     takes_candidates: ClassVar[bool] = True
     takes_delta: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
 
-    small: SmallDatabases
+    small: SmallDatabases  # the candidates
 
     @classmethod
     def planned(cls, request: Request) -> Self | str:

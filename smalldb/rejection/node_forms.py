@@ -13,37 +13,22 @@ from smalldb.rejection.target import Target
 
 
 class NodeForms(NamedTuple):
-    """
-    The linear forms of one node, and the boxes on each, as `Nodes` has them.
+    """The linear forms of one node, and the boxes on each, as `Nodes` has them."""
 
-    Attributes
-    ----------
-    forms
-        Shape (forms, `MOST_CELLS`): what a one in each cell of the parents adds to the form.
-    boxes
-        Shape (forms,): how many queries have the form; theirs follow one another in what follows.
-    scales
-        Shape (queries,): by how much an answer moves where the form moves by 1.
-    constants
-        Shape (queries, `MOST_CELLS`): what a row in each cell adds to the answer where the node has a zero.
-    queries
-        Shape (queries,): which ones they are.
-    """
-
-    forms: Integers
+    forms: Integers  # shape (forms, `MOST_CELLS`): what a one in each cell of the parents adds to the form
+    # shape (forms,): how many queries have the form; theirs follow one another in what follows
     boxes: Integers
-    scales: Integers
+    scales: Integers  # shape (queries,): by how much an answer moves where the form moves by 1
+    # shape (queries, `MOST_CELLS`): what a row in each cell adds to the answer where the node has a
+    # zero
     constants: Integers
-    queries: Integers
+    queries: Integers  # shape (queries,): which ones they are
 
 
 def forms_of(target: Target, clique: tuple[int, ...]) -> NodeForms:
-    """
-    Return the queries of a node: those whose attributes are its own, the last of its clique, and parents.
-
-    An answer on the rows moves by a form of u, how many rows of each cell of the parents have a one. Queries
-    that have the same form, but for a factor, are bounds on one number.
-    """
+    """Return the queries of a node: of its own attribute, the last of its clique, and parents."""
+    # An answer on the rows moves by a form of u, how many rows of each cell of the parents have a one.
+    # Queries that have the same form, but for a factor, are bounds on one number.
     *parents, own = clique
     settings = np.arange(1 << len(parents))
     forms: dict[tuple[int, ...], list[tuple[int, Integers, int]]] = {}

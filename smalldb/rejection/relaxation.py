@@ -37,25 +37,16 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relaxation:
-    """R_t for one tree and one threshold; `StarRelaxation` serves stars whose trials are quick.
+    """R_t for one tree and one threshold; `StarRelaxation` serves stars whose trials are quick."""
 
-    Attributes
-    ----------
-    tree, threshold
-        What it is the relaxation for.
-    nodes, states
-        For the kernels.
-    log_size
-        The natural logarithm of |R_t|, nearly; -inf where it is empty.
-    narrow
-        That of ``tree.narrow``, of which the columns of broad leaves are drawn; None: they are not.
-    """
-
+    # tree, threshold: what it is the relaxation for
     tree: Tree
     threshold: int
+    # nodes, states: for the kernels
     nodes: Nodes
     states: States
-    log_size: float
+    log_size: float  # the natural logarithm of |R_t|, nearly; -inf where it is empty
+    # that of ``tree.narrow``, of which the columns of broad leaves are drawn; None: they are not
     narrow: "Relaxation | None" = None
 
     @property
@@ -78,40 +69,24 @@ Layer: TypeAlias = Relaxation | StarRelaxation
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Counts:
-    """R_t for one tree and ascending thresholds, counted in one pass.
+    """R_t for one tree and ascending thresholds, counted in one pass."""
 
-    Attributes
-    ----------
-    target, tree, thresholds
-        What they are the relaxations for.
-    queries
-        Shape (boxes,): the query of each.
-    nodes, states
-        With the boxes of the last threshold, and all states that are reached within them; without values.
-    values
-        Shape (states, thresholds).
-    log_sizes
-        Shape (thresholds,): the natural logarithm of each |R_t|, nearly; -inf where it is empty, inf where it
-        is beyond the doubles.
-    cost
-        Ways visited.
-    narrow
-        Of ``tree.narrow``, where there are broad leaves.
-    starred
-        Whether `StarRelaxation` serves the tree.
-    """
-
+    # target, tree, thresholds: what they are the relaxations for
     target: Target
     tree: Tree
     thresholds: tuple[int, ...]
-    queries: Integers
+    queries: Integers  # shape (boxes,): the query of each
+    # nodes, states: with the boxes of the last threshold, and all states that are reached within them;
+    # without values
     nodes: Nodes
     states: States
-    values: Floats
+    values: Floats  # shape (states, thresholds)
+    # shape (thresholds,): the natural logarithm of each |R_t|, nearly; -inf where it is empty, inf
+    # where it is beyond the doubles
     log_sizes: Floats
-    cost: int
-    narrow: "Counts | None"
-    starred: bool
+    cost: int  # ways visited
+    narrow: "Counts | None"  # of ``tree.narrow``, where there are broad leaves
+    starred: bool  # whether `StarRelaxation` serves the tree
 
     # Proof: docs/proofs/rejection.md, lemmas 3 and 11.
     def relaxation(self, position: int) -> Layer:
@@ -145,18 +120,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class TooCostly:
-    """A count that was given up.
+    """A count that was given up."""
 
-    Attributes
-    ----------
-    spent
-        Ways visited.
-    needed
-        Ways that it takes: as foretold from a part of the states, or else twice those visited.
-    """
-
-    spent: int
-    needed: int
+    spent: int  # ways visited
+    needed: int  # ways that it takes: as foretold from a part of the states, or else twice those visited
 
 
 class Relaxer:
@@ -178,12 +145,9 @@ class Relaxer:
     def count_all(
         self, tree: Tree, thresholds: Sequence[int], budget: int, alike: bool = True
     ) -> Counts | TooCostly:
-        """
-        Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways.
-
-        The states and ways are those of the last threshold. A way counts from the first threshold on that
-        none of its gaps exceeds.
-        """
+        """Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways."""
+        # The states and ways are those of the last threshold. A way counts from the first threshold
+        # on that none of its gaps exceeds.
         broad = tree.broad if self.target.rows <= MOST_ROWS_OF_LEAVES else ()
         blocks = [self._block(clique) for clique in tree.cliques]
         together = _alike(tree, blocks, broad) if alike else []

@@ -26,24 +26,9 @@ ALONE = 1 << 12  # up to so many trials are made in one lane
 
 
 class Sampler:
-    """SmallDB over ordered rows, drawn exactly by rejection.
+    """SmallDB over ordered rows, drawn exactly by rejection; confidential."""
 
-    Computed from the data: confidential as a whole.
-
-    Parameters
-    ----------
-    target
-        The scores of all candidates.
-    rate
-        A candidate of score s has weight ``exp(-rate s)``; exact.
-    tick
-        Called now and then, for a clock.
-
-    Attributes
-    ----------
-    trials, work
-        Trials made so far, and what they cost, in ways visited.
-    """
+    # `work` is what the trials cost, in ways visited; `tick` is called now and then, for a clock
 
     def __init__(self, target: Target, rate: Fraction, tick: Tick = bool) -> None:
         self.trials = self.work = 0
@@ -57,11 +42,10 @@ class Sampler:
 
     # Proof: docs/proofs/rejection.md, lemmas 6 and 7.
     def draw(self, source: BitSource) -> tuple[Bits, int]:
-        """Draw m ordered rows, shape (m, d), and their score: probability proportional to exp(-rate score).
-
-        Each trial keeps a candidate with a probability proportional to that, given all trials before it, so
-        the first one kept has that law, whatever was refined between trials (`docs/proofs/rejection.md`).
-        """
+        """Draw m ordered rows, shape (m, d), and their score, of probability as exp(-rate score)."""
+        # each trial keeps a candidate with a probability proportional to that, given all trials
+        # before it, so the first one kept has that law, whatever was refined between trials
+        # (`docs/proofs/rejection.md`)
         kept, made, before = None, 0, self.work
         while kept is None:
             if self.work > self._again and not self._finished:
@@ -76,11 +60,9 @@ class Sampler:
 
     # Proof: docs/proofs/rejection.md, lemma 7.
     def _first_kept(self, trials: int, source: BitSource) -> tuple[Bits, int] | None:
-        """Make so many trials; return the candidate of the first one that is kept.
-
-        They are made layer by layer, so that what they look up is at hand, and if they are many, in threads.
-        Once one is kept, no later one is made.
-        """
+        """Make so many trials; return the candidate of the first one that is kept."""
+        # They are made layer by layer, so that what they look up is at hand, and if they are many,
+        # in threads. Once one is kept, no later one is made.
         layers = self._mixture.choose(uniform_words(source, trials))
         small = np.min_scalar_type(len(self._mixture.sums))  # small integers are sorted several times as fast
         order = np.argsort(layers.astype(small), kind="stable")

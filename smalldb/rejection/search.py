@@ -96,11 +96,8 @@ def richest_star(gains: Floats, width: int, least: float) -> Tree | None:
 
 
 def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: int) -> tuple[Tree, int]:
-    """
-    Improve a tree by local moves while the budget lasts.
-
-    A fixed stream of bits steers the moves, so that the same data give the same tree.
-    """
+    """Improve a tree by local moves while the budget lasts."""
+    # A fixed stream of bits steers the moves, so that the same data give the same tree
     steering = SeededBits(width)
     spent, best = 0, inf
     tried = {tree}

@@ -32,31 +32,17 @@ STRATA = 2  # states that stand for all, each for as much of the weight
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StarRelaxation:
-    """R_t for one star and one threshold.
+    """R_t for one star and one threshold."""
 
-    Attributes
-    ----------
-    tree, threshold
-        What it is the relaxation for.
-    nodes
-        With the boxes of the threshold, to count the columns of a leaf.
-    histograms
-        Shape (states, cells): of the rows over the cells of the hubs, where there is a way to go on.
-    log_size
-        The natural logarithm of |R_t|, nearly.
-    size
-        |R_t| as computed: the number that each draw is made against.
-    star
-        For the kernel.
-    """
-
+    # tree, threshold: what it is the relaxation for
     tree: Tree
     threshold: int
-    nodes: Nodes
+    nodes: Nodes  # with the boxes of the threshold, to count the columns of a leaf
+    # shape (states, cells): of the rows over the cells of the hubs, where there is a way to go on
     histograms: npt.NDArray[np.uint8]
-    log_size: float
-    size: Fraction
-    star: Star
+    log_size: float  # the natural logarithm of |R_t|, nearly
+    size: Fraction  # |R_t| as computed: the number that each draw is made against
+    star: Star  # for the kernel
 
     narrow = None  # no table of narrow leaves is read
 

@@ -22,51 +22,30 @@ ALL_ONES = (1 << 64) - 1
 
 
 class Table(NamedTuple):
-    """A query as a table over the attributes that matter to it.
+    """A query as a table over the attributes that matter to it."""
 
-    Attributes
-    ----------
-    attributes
-        Ascending.
-    weights
-        D times the query on each setting, shape (2,) * width; None: the parity of the attributes (times D).
-    """
-
-    attributes: tuple[int, ...]
+    attributes: tuple[int, ...]  # ascending
+    # D times the query on each setting, shape (2,) * width; None: the parity of the attributes (times
+    # D)
     weights: Integers | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Target:
-    """The scores ``s(y) = max_j |m b_j - n a_j(y)|`` of m ordered rows y over d attributes.
+    """The scores ``s(y) = max_j |m b_j - n a_j(y)|`` of m ordered rows y over d attributes."""
 
-    Attributes
-    ----------
-    attributes, rows, n
-        d, m, and the rows of the data.
-    answers
-        Shape (k,), int64: b, D times the sum of each query over the data.
-    unit
-        D.
-    largest_score
-        Scores are cut off there: n m D, which none exceeds, or `counting.scores.largest_score`. Below 2^62.
-    tables
-        The queries.
-    by_attributes
-        Which queries look at a set of attributes.
-    queries
-        The same, for the kernels.
-    """
-
+    # attributes, rows, n: d, m, and the rows of the data
     attributes: int
     rows: int
     n: int
-    answers: Integers
-    unit: int
+    answers: Integers  # shape (k,), int64: b, D times the sum of each query over the data
+    unit: int  # D
+    # scores are cut off there: n m D, which none exceeds, or `counting.scores.largest_score`. Below
+    # 2^62.
     largest_score: int
-    tables: tuple[Table, ...]
-    by_attributes: dict[tuple[int, ...], list[int]]
-    queries: Queries
+    tables: tuple[Table, ...]  # the queries
+    by_attributes: dict[tuple[int, ...], list[int]]  # which queries look at a set of attributes
+    queries: Queries  # the same, for the kernels
 
     # Proof: docs/proofs/rejection.md, lemma 1.
     @classmethod

@@ -9,24 +9,15 @@ BROAD = 3  # parents
 
 @dataclass(frozen=True)
 class Tree:
-    """
-    A k-tree over the attributes, or a forest of them.
+    """A k-tree over the attributes, or a forest of them."""
 
-    A node is a position in the order. Its clique is itself and its parents; any set of attributes within some
-    clique is within the clique of its own last node.
+    # A node is a position in the order. Its clique is itself and its parents; any set of attributes
+    # within some clique is within the clique of its own last node.
 
-    Attributes
-    ----------
-    order
-        The attribute of each node.
-    parents
-        Earlier nodes, ascending; all within the clique of one earlier node.
-    holders
-        Of each node, the first earlier one whose clique holds its parents; None: it has none.
-    """
-
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # the attribute of each node
+    # earlier nodes, ascending; all within the clique of one earlier node
     parents: tuple[tuple[int, ...], ...]
+    # of each node, the first earlier one whose clique holds its parents; None: it has none
     holders: tuple[int | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:

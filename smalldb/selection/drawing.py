@@ -19,12 +19,9 @@ ABOVE_LOG2_E = Fraction(1442695041, 10**9)
 
 # Proof: docs/proofs/select.md, lemma 2.
 def exponential(scored: Scored, source: BitSource) -> int:
-    """
-    Draw candidate i with probability proportional to weight_i exp(-r_i).
-
-    An octave is drawn by its weight 2^-j, a candidate in it, and that one is kept with probability
-    2^j exp(-r_i), about one half at least; or else all starts anew.
-    """
+    """Draw candidate i with probability proportional to weight_i exp(-r_i)."""
+    # an octave is drawn by its weight 2^-j, a candidate in it, and that one is kept with probability
+    # 2^j exp(-r_i), about one half at least; or else all starts anew
     while True:
         octaves = list(scored.octaves)
         ends = list(accumulate(weight << (OCTAVES - octave) for octave, weight in scored.octaves.items()))
@@ -36,11 +33,8 @@ def exponential(scored: Scored, source: BitSource) -> int:
 
 # Proof: docs/proofs/select.md, lemma 3.
 def permute_and_flip(scored: Scored, source: BitSource) -> int:
-    """
-    Take candidates in uniform order until one's coin shows heads, which it does with probability exp(-r_i).
-
-    The coins may as well be thrown first: the winner is a uniform one of those that show heads.
-    """
+    """Take candidates in uniform order until one's coin shows heads, of probability exp(-r_i)."""
+    # the coins may as well be thrown first: the winner is a uniform one of those that show heads
     index = _uniform_head(scored, None, 0, Known(Fraction(0)), False, source)
     if index is None:
         raise ArithmeticError("the best one's coin always shows heads")
@@ -49,15 +43,12 @@ def permute_and_flip(scored: Scored, source: BitSource) -> int:
 
 # Proof: docs/proofs/select.md, lemma 5.
 def noisy_max(scored: Scored, source: BitSource) -> int:
-    """
-    Draw the candidate for which Laplace noise of scale 1, minus r_i, is the largest.
-
-    Noise is positive or negative by a fair coin, and exponential in size. Go down from 0 to the first level
-    g that holds positive noise; each candidate passed on the way has negative noise, and dies at rate 1. Let
-    m be the depth at which one dies, or else g. Those with positive noise exceed -m with probability
-    exp(-(r_i - m)) each, and then by amounts of one law, so a uniform one of them wins; if none does, the
-    dead one, which is a uniform one of those passed.
-    """
+    """Draw the candidate for which Laplace noise of scale 1, minus r_i, is the largest."""
+    # Noise is positive or negative by a fair coin, and exponential in size. Go down from 0 to the first
+    # level g that holds positive noise; each candidate passed on the way has negative noise, and dies
+    # at rate 1. Let m be the depth at which one dies, or else g. Those with positive noise exceed -m
+    # with probability exp(-(r_i - m)) each, and then by amounts of one law, so a uniform one of them
+    # wins; if none does, the dead one, which is a uniform one of those passed.
     # Two candidates, r = 0 and 1: the second wins with probability 3/4 e^-1 = 0.276. Of that, e^-1/8 falls
     # where the best has positive noise, e^-1/4 where it dies before depth 1 (the second's coin then shows
     # heads with e^-(1 - m) / 2), and 3/8 e^-1 where it lives so far: then the second has positive noise, or
@@ -94,13 +85,10 @@ def _death(start: Fraction, end: Fraction, rate: int, source: BitSource) -> Lazy
 def _uniform_head(
     scored: Scored, below: Fraction | None, sure: int, m: Lazy, signed: bool, source: BitSource
 ) -> int | None:
-    """
-    Draw a uniform one of the heads: `sure` ones, and the candidates whose coin shows heads.
-
-    Each candidate below a score (None: all) throws heads with probability exp(-(r - m)), or half of that
-    if `signed`. Coins are thrown in uniform order until one shows heads, or all at once, where fair coins
-    first thin out each octave; of the two exact ways, the one with fewer coins.
-    """
+    """Draw a uniform one of the heads: `sure` ones, and the candidates whose coin shows heads."""
+    # Each candidate below a score (None: all) throws heads with probability exp(-(r - m)), or half of
+    # that if `signed`. Coins are thrown in uniform order until one shows heads, or all at once, where
+    # fair coins first thin out each octave; of the two exact ways, the one with fewer coins.
     counts = scored.octaves if below is None else scored.below(below)
     shift = ceil(m.enclosure(64)[1] * ABOVE_LOG2_E)
     tosses = {octave: max(0, octave - shift) for octave in counts}

@@ -7,11 +7,8 @@ Namer = Callable[[int], Any]
 
 
 def labelled(scores: object) -> tuple[object, Namer | None]:
-    """
-    Return the scores alone, and what tells the label of each candidate by its number.
-
-    Labels are public, and so is their order: that of the dict, or of the index of the Series.
-    """
+    """Return the scores alone, and what tells the label of each candidate by its number."""
+    # labels are public, and so is their order: that of the dict, or of the index of the Series
     if isinstance(scores, Mapping):
         names = list(scores)
         return list(scores.values()), names.__getitem__

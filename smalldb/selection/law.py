@@ -133,12 +133,9 @@ def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probab
 
 
 def _heads(depths: list[Fraction], most: Fraction) -> dict[Fraction, Real]:
-    """
-    A uniform one of the heads, of probability most exp(-r) each: depth -> the law of one of that depth.
-
-    The mean of 1 / (1 + others that show heads) is the integral, over z from 0 to 1, of the product of
-    1 - z (probability) over the others.
-    """
+    """A uniform one of the heads, of probability most exp(-r) each: depth -> the law of one of that depth."""
+    # the mean of 1 / (1 + others that show heads) is the integral, over z from 0 to 1, of the product
+    # of 1 - z (probability) over the others
     coins = {r: most * _exp(-r) for r in depths}
     product = [Real.of(1, DIGITS)]
     for r in depths:
@@ -148,15 +145,12 @@ def _heads(depths: list[Fraction], most: Fraction) -> dict[Fraction, Real]:
 
 
 def _noisy(depths: list[Fraction]) -> dict[Fraction, Real]:
-    """
-    The integral of a density times the other distribution functions: depth -> the law of one of that depth.
-
-    Up to x = -r a candidate rises: density and distribution function are exp(x + r) / 2. Then it falls:
-    exp(-x - r) / 2, and one minus that. So between two neighbouring bends, `low` and `high`, the product over
-    the `number` that rise is height exp(number (x - high)), and that over those that fall a polynomial in
-    z = exp(low - x), to which each bend adds its factors. Below all bends all rise; above 0 all fall, which
-    is the case of heads of probability exp(-r) / 2.
-    """
+    """The integral of a density times the other distribution functions: depth -> the law of one there."""
+    # Up to x = -r a candidate rises: density and distribution function are exp(x + r) / 2. Then it
+    # falls: exp(-x - r) / 2, and one minus that. So between two neighbouring bends, `low` and `high`,
+    # the product over the `number` that rise is height exp(number (x - high)), and that over those that
+    # fall a polynomial in z = exp(low - x), to which each bend adds its factors. Below all bends all
+    # rise; above 0 all fall, which is the case of heads of probability exp(-r) / 2.
     levels = sorted(Counter(depths).items(), reverse=True)
     number = len(depths)
     height = _exp(sum((r - levels[0][0] for r in depths), Fraction(0))) / 2**number

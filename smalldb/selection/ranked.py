@@ -16,15 +16,13 @@ DEEP = OCTAVES // 2  # once nothing is left above, octaves are counted anew
 
 
 def ranked(scored: Scored, k: int, source: BitSource) -> list[int]:
-    """
-    Draw k candidates without replacement, each by weight exp(-r) among those left.
-
-    That is also the law of the k largest scores with Gumbel noise, in their order (Durfee and Rogers 2019).
-    A draw is that of `drawing.exponential`: an octave by its weight 2^-j, a candidate in it, and a coin of
-    probability 2^j exp(-r), or all anew. Candidates lie in heaps by octave, and one that is drawn leaves its
-    heap, so a draw looks at no other one. Octaves are those below the best one of all, until only deep ones
-    are left: the last octave has no floor, and its coins would seldom show heads.
-    """
+    """Draw k candidates without replacement, each by weight exp(-r) among those left."""
+    # That is also the law of the k largest scores with Gumbel noise, in their order (Durfee and Rogers
+    # 2019). A draw is that of `drawing.exponential`: an octave by its weight 2^-j, a candidate in it,
+    # and a coin of probability 2^j exp(-r), or all anew. Candidates lie in heaps by octave, and one
+    # that is drawn leaves its heap, so a draw looks at no other one. Octaves are those below the best
+    # one of all, until only deep ones are left: the last octave has no floor, and its coins would
+    # seldom show heads.
     drawn: list[int] = []
     while True:
         heaps, before = Heaps(scored), len(drawn)

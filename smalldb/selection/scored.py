@@ -27,31 +27,11 @@ FLOAT_RATES = Fraction(1, 10**290), Fraction(10**290)  # beyond, floats could lo
 
 @final
 class Scored:
-    """
-    Candidates with exact scores, seen from the best one that is left.
+    """Candidates with exact scores, seen from the best one that is left."""
 
-    Candidate i lies ``r_i = rate (best - u_i)`` below, and stands in an octave j with
-    ``j ln 2 <= r_i``: so 2^-j is at least exp(-r_i), and at most about twice that (but for the last octave).
-    Octaves of whole arrays come from floats, rounded down; no law depends on which octave it is.
-
-    Parameters
-    ----------
-    chunks
-        Arrays of finite numbers, all integers, all floats or all Fractions.
-    rate
-        Above 0.
-    weights
-        The base measure as integers, one for each candidate, or None: 1 each.
-
-    Attributes
-    ----------
-    best
-        The best score that is left.
-    octaves
-        The octaves where any is left, ascending, each with the weight that stands there.
-    weights
-        As given.
-    """
+    # Candidate i lies r_i = rate (best - u_i) below, and stands in an octave j with j ln 2 <= r_i: so
+    # 2^-j is at least exp(-r_i), and at most about twice that (but for the last octave). Octaves of
+    # whole arrays come from floats, rounded down; no law depends on which octave it is.
 
     def __init__(self, chunks: list[Chunk], rate: Fraction, weights: list[int] | None = None) -> None:
         if not FLOAT_RATES[0] < rate < FLOAT_RATES[1]:

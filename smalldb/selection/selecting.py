@@ -88,25 +88,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the parameters of a selection come to.
+    """What the parameters of a selection come to."""
 
-    Attributes
-    ----------
-    method, k
-        Checked.
-    epsilon
-        Of the whole selection, without counts.
-    rate
-        A draw goes by exp(rate u), or by noise of scale 1 / rate.
-    convention
-        The same in words.
-    """
-
+    # method, k: checked
     method: str
     k: int
-    epsilon: Fraction
-    rate: Fraction
-    convention: str
+    epsilon: Fraction  # of the whole selection, without counts
+    rate: Fraction  # a draw goes by exp(rate u), or by noise of scale 1 / rate
+    convention: str  # the same in words
 
 
 def terms(
@@ -269,12 +258,10 @@ def select(
 
 
 def _geometric(rate: Fraction, source: BitSource) -> int:
-    """
-    Draw an integer z with probability proportional to exp(-rate |z|), with a few coins whatever the rate.
-
-    Rate p / q: x is drawn with probability proportional to exp(-x / q), as its remainder and its quotient by
-    q, and |z| is x // p; a zero counts once, not once for each sign (Canonne, Kamath, Steinke 2020, Alg. 2).
-    """
+    """Draw an integer z, of probability as exp(-rate |z|), with a few coins whatever the rate."""
+    # Rate p / q: x is drawn with probability proportional to exp(-x / q), as its remainder and its
+    # quotient by q, and |z| is x // p; a zero counts once, not once for each sign (Canonne, Kamath,
+    # Steinke 2020, Alg. 2).
     p, q = rate.as_integer_ratio()
     while True:
         x = uniform_below(q, source)
