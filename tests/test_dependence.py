@@ -21,7 +21,6 @@ from smalldb.marginals.adaptive.dependence_test import (
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
-from smalldb.marginals.strategies.choosing_tables import DELTA_BELOW
 from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
@@ -157,10 +156,25 @@ def test_a_delta_is_used_only_where_less_is_expected_than_of_the_best_pure_strat
     assert pure.delta is None
     if plan.delta is None:
         assert plan.public == pure.public
-        assert rounds.delta is None or rounds.expected >= DELTA_BELOW * pure.expected
+        assert rounds.delta is None or rounds.expected >= pure.expected
     else:
         assert plan.public == rounds.public and plan.cost <= rho_of(epsilon, delta)
-        assert plan.expected < DELTA_BELOW * pure.expected
+        assert plan.expected < pure.expected
+
+
+@pytest.mark.parametrize(
+    "sizes, n, epsilon, rounds",
+    [((4,) * 20, 2000, Fraction(3, 10), True), ((5,) * 86, 9822, Fraction(1), False)],
+    ids=["less by 3 %", "more, and pure noise measures columns alone"],
+)
+def test_rounds_with_a_delta_come_before_a_pure_plan_of_more_error_or_without_rounds(
+    sizes, n, epsilon, rounds
+):
+    plan, pure = (
+        plan_tables(universe(sizes), epsilon, delta, True, n) for delta in (Fraction(1, 10**9), None)
+    )
+    assert plan.delta is not None and plan.rounds
+    assert bool(pure.rounds) == rounds == (0.96 * pure.expected < plan.expected < pure.expected)
 
 
 def test_nothing_is_asked_where_the_answer_would_be_noise():

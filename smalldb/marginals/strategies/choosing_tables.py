@@ -15,8 +15,6 @@ from smalldb.marginals.universe import Universe
 
 # of the error of rounds, below which all pairs at once are taken
 PAIRS_BELOW = 0.6
-# of the error of the pure strategy, below which rounds with a delta are taken; spread hides the rest
-DELTA_BELOW = 0.96
 # an error above which it is asked first, if it can be: columns that hardly depend may be near to independent
 ASK_ABOVE = 0.01
 # of the error of rounds, below which it is asked: they are farther off than expected where most pairs depend
@@ -101,7 +99,7 @@ def plan_tables(
     if adaptive.delta is not None and _drowned(pure):
         return _audible(adaptive)
     best = _least(cells, at_once, _audible(pure))
-    return adaptive if adaptive.delta and adaptive.expected < DELTA_BELOW * best.expected else best
+    return adaptive if adaptive.delta and _beats(adaptive, best) else best
 
 
 def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> OfTables:
@@ -130,15 +128,21 @@ def _rounds(
     memory: int,
     certificate: Fraction,
 ) -> tuple[Adaptive, Adaptive]:
-    """Return pure rounds; and those with the delta that is allowed where they pay, else the pure ones again."""
+    """Return pure rounds; and those with the allowed delta where they pay, else the pure ones again."""
     law = PrivacyMeasure(concentrated=False, replaced=replaced)
     pure = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
     if delta is None:
         return pure, pure
     rho = replace(law, concentrated=True)
     rounds = Adaptive.shared(universe, rho, epsilon, delta, rows, memory, certificate)
-    pays = not _drowned(rounds) and (_drowned(pure) or rounds.expected < DELTA_BELOW * pure.expected)
+    pays = not _drowned(rounds) and (_drowned(pure) or _beats(rounds, pure))
     return pure, rounds if pays else pure
+
+
+def _beats(rounds: Adaptive, pure: OfTables) -> bool:
+    """Whether rounds with a delta expect a smaller error, or tell of pairs where a pure plan does not."""
+    columns_alone = isinstance(pure, Adaptive) and not pure.rounds
+    return rounds.expected < pure.expected or (columns_alone and rounds.rounds > 0)
 
 
 def _drowned(plan: Adaptive) -> bool:
