@@ -1,4 +1,4 @@
-"""Margins of answers: entries of few digits, blocks of radii, and failures that add up."""
+"""Margins of contrasts: entries of few digits, failures that add up, and rates of the noise."""
 
 from fractions import Fraction
 from itertools import product
@@ -6,17 +6,16 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from smalldb.marginals.contrasts.parity_plan import alternatives
+from parities import alternatives, estimated, planned
 
-from queries import Conjunctions, Domain
+from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
-from smalldb.marginals.contrasts import part_of_cells as cells
-from smalldb.noise import cube
 from smalldb.noise import gaussian as gaussian_noise
 from smalldb.noise import wishart as wishart_noise
-from smalldb.noise.wishart import Drawn, _enclosed, degrees, rates
+from smalldb.noise.distributions import Geometric
+from smalldb.noise.wishart import Drawn, _enclosed, degrees
 
 ABC = Domain(["a", "b", "c"])
 
@@ -90,30 +89,6 @@ def test_entries_of_few_digits_hold_the_true_ones():
     assert checked > 40
 
 
-@pytest.mark.parametrize("inside", [0, 1, 3])
-def test_a_level_of_a_block_is_kept_as_its_weight_says(monkeypatch, inside):
-    """By exp(-rate inside), and by a coordinate for each side; the block has the count of its last level."""
-    count, rate, width, tossed, sides = 5, Fraction(1, 18), 4, [], []
-
-    def level(blocks, r, source):
-        assert r == rate * width
-        assert blocks.power == count
-        assert [blocks.count(block) for block in range(3)] == [2 * (4 * block + 3) + 1 for block in range(3)]
-        return 1
-
-    def below(n, source):
-        if n == width:
-            return inside
-        sides.append(n)
-        return 2 * (width + inside)
-
-    monkeypatch.setattr(cube, "draw_level", level)
-    monkeypatch.setattr(cube, "uniform_below", below)
-    monkeypatch.setattr(cube, "bernoulli_exp", lambda r, source: tossed.append(r) or True)
-    assert cube._radius(count, rate, SeededBits(1)) == width + inside
-    assert (tossed, sides) == ([rate * inside], [15] * count)
-
-
 def each_asked(monkeypatch, module, name):
     """The failures that quantiles are asked for; the last argument of each."""
     asked = []
@@ -126,36 +101,28 @@ def each_asked(monkeypatch, module, name):
     return asked
 
 
-def plans(relation, delta=None):
-    workload = Conjunctions(2).workload(ABC)
-    return alternatives(workload, n=50, epsilon=1, neighbours=relation, delta=delta)
+ROWS = Rows.from_codes(ABC, np.random.default_rng(1).integers(0, 2, (1500, 3)))
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_what_may_fail_adds_up_to_the_failure(monkeypatch, relation):
-    failure, seen = Fraction(1, 20), set()
-    asked = {
-        "cells": [each_asked(monkeypatch, cells, "noise_quantile")],
-        "wishart": [
-            each_asked(monkeypatch, wishart_noise, name)
-            for name in ("entry_quantile", "laplace_sum_quantile")
-        ],
-        "gaussian": [each_asked(monkeypatch, gaussian_noise, "gaussian_quantile")],
-    }
-    for plan in plans(relation, "1e-6"):
-        for part in plan.parts:
-            if part.law not in asked:
-                continue
-            seen.add(part.law)
-            part.margins(plan.setting, failure)
-            numbers = len(part.sets)
-            if part.law == "cells":
-                part.direct(plan.setting, np.full(8, 5), failure)
-                numbers = plan.workload.size + len(plan.spectrum.sets) + 1
-            for some in asked[part.law]:
-                assert all(each * numbers <= failure for each in some)
-                some.clear()
-    assert seen == set(asked)
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_what_may_fail_adds_up_to_the_failure(monkeypatch, relation, delta):
+    """Over all numbers that were measured, the guard's with them."""
+    failure, workload = Fraction(1, 20), Marginals(3).workload(ABC)
+    noise = wishart_noise if delta is None else gaussian_noise
+    names = ("entry_quantile", "laplace_sum_quantile") if delta is None else ("gaussian_quantile",)
+    given = {"n": 1500, "epsilon": 1, "neighbours": relation, "delta": delta}
+    for plan in alternatives(workload, **given):
+        if (plan.delta is None) != (delta is None):
+            continue
+        estimate = estimated(plan, ROWS, SeededBits(1))
+        assert len(estimate.guard) == plan.guarded == (delta is None)
+        with monkeypatch.context() as patched:
+            of_guard = each_asked(patched, Geometric, "quantile")
+            of_parities = [each for name in names for each in [each_asked(patched, noise, name)]]
+            estimate.sums_within(failure)
+        most = max(each for some in of_parities for each in some)
+        assert most * len(plan.sets) + sum(of_guard) == failure
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -164,44 +131,20 @@ def test_the_diagonal_is_bounded_by_at_least_its_shape(monkeypatch, d):
     counts = []
     monkeypatch.setattr(wishart_noise, "laplace_sum_quantile", lambda count, *_: counts.append(count) or 1)
     workload = Conjunctions(2).workload(Domain([f"x{i}" for i in range(d)]))
-    for plan in alternatives(workload, n=50, epsilon=1, neighbours="add-remove"):
-        if plan.parts[0].law == "wishart":
-            plan.parts[0].margins(plan.setting, Fraction(1, 20))
+    plan = planned(workload, n=50, epsilon=1, neighbours="add-remove")
+    plan.noises[0][0].entry_quantile(0, Fraction(1, 20))
     assert counts
     assert all(0 <= 2 * count - degrees(d)[0] <= 1 for count in counts)
 
 
-def test_a_part_is_drawn_at_its_own_rate(monkeypatch):
-    spent = []
-
-    def noise(distribution, count, source):
-        spent.append(distribution.x + distribution.y)
-        return np.zeros(count, dtype=np.int64)
-
-    monkeypatch.setattr(wishart_noise.WishartDifference, "draw", noise)
-    some = [plan for plan in plans("replace-one") if plan.parts[0].law == "wishart"]
-    for plan in some:
-        part = plan.parts[0]
-        part.draw(plan.setting, np.zeros(len(part.sets), dtype=np.int64), SeededBits(1), lambda: None)
-        assert sum(rates(part.rate(plan.setting), part.tilt)) == plan.epsilon * part.share
-    assert spent == [plan.epsilon * plan.parts[0].share for plan in some]
-    assert min(spent) < 1
-
-
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_the_rates_of_cubes_add_up_to_epsilon(monkeypatch, relation):
-    """Counts of all orders move by at most 1 together, so what the orders spend is added up."""
-    spent = []
-
-    def noise(distribution, count, source):
-        spent.append(distribution.rate)
-        return np.zeros(count, dtype=np.int64)
-
-    monkeypatch.setattr(cube.Cube, "draw", noise)
-    some = [plan for plan in plans(relation) if plan.method == "cube" and len(plan.parts) > 1]
-    assert some
-    for plan in some:
-        spent.clear()
-        for part in plan.parts:
-            part.draw(plan.setting, np.zeros(len(part.sets), dtype=np.int64), SeededBits(1), lambda: None)
-        assert sum(spent) == plan.epsilon
+@pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])
+def test_rates_add_up_to_epsilon(relation, certificate):
+    """Of the Wishart difference, of the guard's choice and noise, and of the certificate."""
+    given = {"n": 1500, "epsilon": 1, "neighbours": relation, "certificate": certificate}
+    plan = planned(Marginals(3).workload(ABC), **given)
+    noise = plan.noises[0][0]
+    assert plan.guarded and plan.guarding == plan.epsilon / 20
+    assert noise.x + noise.y + 2 * plan.guarding + plan.certifying == 1
+    assert plan.certifying == certificate
+    assert plan.loss.epsilon == 1

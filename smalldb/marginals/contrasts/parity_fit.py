@@ -31,7 +31,7 @@ class Plan(Protocol):
         """The attributes."""
 
 
-class Estimates(NamedTuple):
+class Means(NamedTuple):
     """The means of the parities of a spectrum as they were released, and their noise: infinite, if not."""
 
     chi: Floats
@@ -63,7 +63,7 @@ def masks(plan: Plan, sets: tuple[Positions, ...] | None = None) -> Integers:
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
-def guarded_fit(plan: Plan, parities: Estimates, guard: Estimates, both: Estimates) -> Fitted:
+def guarded_fit(plan: Plan, parities: Means, guard: Means, both: Means) -> Fitted:
     """Fit to parities; what a guard measured counts only if all else predicts it badly."""
     fitted = fit(plan, parities)
     surprising = np.abs(guard.chi - fitted.chi[masks(plan)]) > SURPRISE * guard.deviations
@@ -74,7 +74,7 @@ def guarded_fit(plan: Plan, parities: Estimates, guard: Estimates, both: Estimat
     )
 
 
-def sizes_of(plan: Plan, found: Estimates) -> Floats:
+def sizes_of(plan: Plan, found: Means) -> Floats:
     """
     Return how large coefficients seem to be, as standard deviations, shape (K,).
 
@@ -103,7 +103,7 @@ def sizes_of(plan: Plan, found: Estimates) -> Floats:
     return sizes
 
 
-def fit(plan: Plan, found: Estimates, sizes: Floats | None = None) -> Fitted:
+def fit(plan: Plan, found: Means, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 

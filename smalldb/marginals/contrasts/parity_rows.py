@@ -11,7 +11,7 @@ from queries import Domain
 from queries.arrays import Floats
 from queries.domain import Bits
 from queries.mixing import STEP, splitmix64
-from smalldb.marginals.contrasts.parity_fit import Estimates, sizes_of
+from smalldb.marginals.contrasts.parity_fit import Means, sizes_of
 
 Signs: TypeAlias = npt.NDArray[np.int8]
 
@@ -31,7 +31,7 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
     return signs
 
 
-def flipped_towards(plan: Any, found: Estimates, near: Floats, start: Signs) -> Signs:
+def flipped_towards(plan: Any, found: Means, near: Floats, start: Signs) -> Signs:
     """
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.marginals.contrasts.parity_fit import Estimates, Plan, sizes_of
+from smalldb.marginals.contrasts.parity_fit import Means, Plan, sizes_of
 
 # what fits tables of 21 to 156 yes/no columns
 POWERS = (0.0, 0.5, 1.0)  # of the variances of both signs: a dependence of 1 moves a parity by as much
@@ -37,7 +37,7 @@ class _Pairs(NamedTuple):
     variances: Floats
 
 
-def believed(plan: Plan, found: Estimates) -> tuple[Floats, Floats]:
+def believed(plan: Plan, found: Means) -> tuple[Floats, Floats]:
     """
     Return the means of all attributes, shape (d,), and each parity as it is believed, shape (K,).
 

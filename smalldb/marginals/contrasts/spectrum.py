@@ -1,4 +1,4 @@
-"""Which parities the answers of a workload are made of, and how many rows of a table are odd on each.
+"""Which parities the answers of a workload are made of.
 
 With chi_S(x) = (-1)^(ones of x on S), a query f is the sum over subsets S of its attributes of
 c_S chi_S, and c_S = D^-1 2^-w times the Walsh-Hadamard transform of its 2^w integer weights.
@@ -7,19 +7,18 @@ c_S chi_S, and c_S = D^-1 2^-w times the Walsh-Hadamard transform of its 2^w int
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from queries import Query, Rows, Workload
+from queries import Query, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.packing import pack_codes
 from queries.rows import MAX_TOTAL
 
 Positions: TypeAlias = tuple[int, ...]
-Values = TypeVar("Values", Floats, Integers)
 
 MAX_WIDTH = 16  # attributes of one query, parities apart
 MAX_TERMS = 1 << 23  # coefficients of all queries
@@ -81,6 +80,11 @@ class Spectrum:
     members: Integers
     coefficients: Floats
     kinds: Kinds
+
+    @property
+    def ranks(self) -> dict[Positions, int]:
+        """The position of each parity."""
+        return {positions: rank for rank, positions in enumerate(self.sets)}
 
     def over_queries(self, terms: Floats) -> Floats:
         """Add up one number a term for each query, shape (J,)."""
@@ -159,35 +163,9 @@ def spectrum(workload: Workload) -> Spectrum:
     return Spectrum(tuple(sets), of_sets, constants, starts, ranks, coefficients, kinds)
 
 
-def odd_counts(rows: Rows, sets: tuple[Positions, ...]) -> Integers:
-    """
-    Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).
-
-    Columns are packed bit by bit over the distinct rows, and so are the binary digits of the counts.
-    Cost: k (distinct rows / 64) (digits of the largest count) words.
-    """
-    columns = _packed(rows.bits().T)
-    digits = int(rows.counts.max(initial=0)).bit_length()
-    planes = _packed(rows.counts >> np.arange(digits)[:, None] & 1)
-    counts = np.empty(len(sets), dtype=np.int64)
-    for position, chosen in enumerate(sets):
-        odd = np.bitwise_xor.reduce(columns[list(chosen)], axis=0)
-        ones = np.bitwise_count(planes & odd).sum(axis=1, dtype=np.int64)
-        counts[position] = (ones << np.arange(digits)).sum()
-    return counts
-
-
 def mask(positions: Positions, d: int) -> int:
     """Return the set as the number of a cell: the first attribute is the most significant bit."""
     return sum(1 << (d - 1 - i) for i in positions)
-
-
-def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
-    """Pack rows of 0/1, shape (r, n), into words, shape (r, ceil(n / 64)); padded with 0."""
-    rows, length = bits.shape
-    padded = np.zeros((rows, -(-length // 64) * 64), dtype=np.uint8)
-    padded[:, :length] = bits
-    return np.packbits(padded, axis=1).view(np.uint64)
 
 
 def check_parities(count: int) -> None:

@@ -36,6 +36,22 @@ def plan_contrasts(
     certificate: Fraction,
 ) -> Contrasts:
     """Return the parities with the least expected error; ValueError: they cannot all be measured at once."""
+    plans = alternatives(
+        workload, n=n, epsilon=epsilon, delta=delta, neighbours=neighbours, certificate=certificate
+    )
+    return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
+
+
+def alternatives(
+    workload: Workload,
+    *,
+    n: int,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    neighbours: str,
+    certificate: Fraction,
+) -> list[Contrasts]:
+    """Return all designs: with Wishart noise, with Gaussian noise up to each order; ValueError: none."""
     if (lacking := unlike_coded(workload)) is not None:
         raise ValueError(f"contrasts need {lacking}: use strategy cells, pairs or adaptive")
     d = attributes_of(workload.domain)
@@ -46,39 +62,36 @@ def plan_contrasts(
             f"contrasts of more than {MAX_TABLE_ATTRIBUTES} attributes are measured where all rows can "
             "exist: leave out valid, or drop attributes"
         )
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
-        raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20")
+    if epsilon * (1 - certificate) < LEAST_EPSILON or epsilon > MOST_EPSILON:
+        raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20, the certificate left out")
     if n > MOST_ROWS:
         raise ValueError("contrasts are measured of at most 2^60 rows")
     coded = coding(workload.domain)
     series = spectrum(workload) if coded.plain else coded_spectrum(workload, coded)
-    plans = []
+    orders, replaced, plans = (
+        sorted({*series.orders.tolist()}),
+        neighbours == "replace-one",
+        list[Contrasts](),
+    )
     for certifying in sorted({Fraction(0), epsilon * certificate}):
-        bare = Contrasts(
-            workload,
-            series,
-            n,
-            epsilon - certifying,
-            None,
-            neighbours == "replace-one",
-            (),
-            (),
-            {},
-            certifying=certifying,
-        )
-        designs = [
-            _wishart(bare),
-            *(_gaussian(bare, delta, o) for o in sorted({*series.orders.tolist()}) if delta),
+        bare = Contrasts(workload, series, n, epsilon - certifying, replaced, certifying)
+        designs = [_wishart(bare), *(_gaussian(bare, delta, order) for order in orders if delta)]
+        # a certificate is paid where something is not measured
+        plans += [
+            plan
+            for plan in designs
+            if plan is not None and (not certificate or plan.measures_all(workload) != bool(certifying))
         ]
-        made = [plan for plan in designs if plan is not None]
-        plans += [p for p in made if not certificate or p.measures_all(workload) != bool(certifying)]
     if not plans:
-        raise ValueError("contrasts need queries of two columns: use strategy cells or adaptive")
-    return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
+        raise ValueError(
+            "without a delta, contrasts of one and two columns are measured, and no query needs one: "
+            "use strategy cells or adaptive"
+        )
+    return plans
 
 
 def _wishart(bare: Contrasts) -> Contrasts | None:
-    """Return all parities of orders 1 and 2 at once, with a guard where order 3 is asked and would be noticed."""
+    """Return all parities of orders 1 and 2, with a guard where order 3 is asked and would be noticed."""
     series, replaced = bare.spectrum, bare.replaced
     sets, unit = sets_of(series, 1, 2), 2 if replaced else 1
     if not sets or len(sets[-1]) < 2:
@@ -89,21 +102,19 @@ def _wishart(bare: Contrasts) -> Contrasts | None:
     attributes = sorted({i for positions in sets for i in positions})
     constant = 0.0 if replaced else float(np.abs(series.constants).max())
 
-    def noise(tilt: Fraction) -> float:
+    def worst(tilt: Fraction) -> float:
         variances = _variances(len(attributes), tilt)
         return _worst(series, variances) + constant**2 * variances[0]
 
-    tilt = min(TILTS, key=noise)
-    scale = unit / float(plan.measuring)
-    deviations = {
-        o: scale * sqrt(v) for o, v in _variances(len(attributes), tilt).items() if o or not replaced
-    }
+    tilt = min(TILTS, key=worst)
+    scale, variances = unit / float(plan.measuring), _variances(len(attributes), tilt)
+    deviations = {o: scale * sqrt(v) for o, v in variances.items() if o or not replaced}
     ranks = {attribute: rank for rank, attribute in enumerate(attributes, start=1)}
-    indices = [[0, 0, *(ranks[i] for i in positions)] for positions in plan.sets]
-    drawn = WishartDifference(
-        len(ranks), *rates(plan.measuring, tilt), tuple((some[-2], some[-1]) for some in indices)
-    )
-    return replace(plan, noises=((drawn, len(plan.sets)),), deviations=deviations)
+    # a set as a pair of numbers: 0 stands for what a set of less than two lacks
+    indices = [[0, 0, *(ranks[i] for i in positions)][-2:] for positions in plan.sets]
+    entries = tuple((a, b) for a, b in indices)
+    noise = WishartDifference(len(ranks), *rates(plan.measuring, tilt), entries)
+    return replace(plan, noises=((noise, len(plan.sets)),), deviations=deviations)
 
 
 def _gaussian(bare: Contrasts, delta: Fraction, highest: int) -> Contrasts:

@@ -1,11 +1,11 @@
-"""Contrasts: parities of all columns at once, with the one noise that does least harm; and rows near to them."""
+"""Contrasts: parities of all columns at once, with the noise that does least harm, and rows near to them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from math import ceil, inf, log, pi, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,20 +15,20 @@ from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.contrasts.coding import Coding, coding
-from smalldb.marginals.contrasts.parity_fit import Estimates, fit, guarded_fit, masks, prior
+from smalldb.marginals.contrasts.parity_asks import Parities, WorstParity
+from smalldb.marginals.contrasts.parity_fit import Means, fit, guarded_fit, masks, prior
 from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
-from smalldb.marginals.contrasts.spectrum import Positions, Spectrum, odd_counts
+from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.curator import Curator, Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
-from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import Sums, bound
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.mechanisms import Journal, Measurement, Parity, Running
 from smalldb.noise.distributions import Geometric, Noise, WishartDifference
 from smalldb.noise.privacy_loss import Loss
-from smalldb.selection import select
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
 DEPENDENT = 0.15  # about how large parities of order 2 are, beside those of independent columns
@@ -43,18 +43,19 @@ class Contrasts:
 
     name: ClassVar[str] = "contrasts"
     method: ClassVar[str] = "marginals of contrasts"
+    most_tables: ClassVar[int] = 0
 
     workload: Workload
     spectrum: Spectrum
     n: int
-    epsilon: Fraction
-    delta: Fraction | None
+    epsilon: Fraction  # of all but the certificate
     replaced: bool
-    sets: tuple[Positions, ...]
-    noises: tuple[tuple[Noise, int], ...]  # each, and of how many of the sets, in order
-    deviations: Mapping[int, float]  # of the sum of signs over the rows, by order
+    certifying: Fraction
+    delta: Fraction | None = None
+    sets: tuple[Positions, ...] = ()
+    noises: tuple[tuple[Noise, int], ...] = ()  # each, and of how many of the sets, in order
+    deviations: Mapping[int, float] = field(default_factory=dict)  # of sums of signs over the rows, by order
     guarded: bool = False
-    certifying: Fraction = Fraction(0)
 
     @property
     def coding(self) -> Coding:
@@ -91,16 +92,16 @@ class Contrasts:
     def loss(self) -> Loss:
         """That of the parities, of the guard, and of the certificate."""
         rho = None if self.delta is None else rho_of(self.epsilon, self.delta)
-        found = Loss.pure(self.measuring) if rho is None else Loss.concentrated(rho)
+        loss = Loss.pure(self.measuring) if rho is None else Loss.concentrated(rho)
         if self.guarded:
-            found = found.together(Loss.ranged(self.guarding)).together(Loss.geometric(self.guarding, 1))
-        return found.together(self.law.loss_of_certificate(self.certifying))
+            loss = loss.together(Loss.ranged(self.guarding)).together(Loss.geometric(self.guarding, 1))
+        return loss.together(self.law.loss_of_certificate(self.certifying))
 
     @property
     def public(self) -> tuple[object, ...]:
         """What decides what is done: numbers, texts and arrays."""
         series = self.spectrum
-        decided = (
+        numbers = (
             self.n,
             self.epsilon,
             self.replaced,
@@ -109,14 +110,12 @@ class Contrasts:
             self.guarded,
             self.noises,
         )
-        numbers = (series.constants, series.starts, series.members, series.coefficients)
-        return (*decided, self.sets, series.sets, *numbers)
+        arrays = (series.constants, series.starts, series.members, series.coefficients)
+        return (*numbers, self.sets, series.sets, *arrays)
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return {*self.sets}.issuperset(self.spectrum.sets)
-
-    most_tables: ClassVar[int] = 0
 
     @property
     def most_pairs(self) -> int:
@@ -149,240 +148,189 @@ class Contrasts:
         sizes = np.where(series.orders == 2, DEPENDENT, prior(series.orders))
         left = self._left(sizes, series.orders)
         deviations = np.sqrt(series.over_queries(series.coefficients**2 * left[series.members]))
-        if self.coding.plain:  # of wider tables than two columns, by their own cells
-            widths = np.array([len(query.attributes) for query in self.workload.queries])
-            widest = int(widths.max())
-            halves = (
-                2.0 * deviations.mean()
-                if widest < 3
-                else 2.0 ** (widest - 1) * deviations[widths == widest].mean()
-            )
-        else:
+        if not self.coding.plain:
             each = np.array([block.size for block in self.workload.cells])
             means = np.add.reduceat(deviations, np.cumsum(each) - each) / each
-            halves = float((means * np.array([block.cells for block in self.workload.cells])).mean()) / 2
-        return min(1.0, sqrt(2 / pi) * float(halves))
+            sums = (means * np.array([block.cells for block in self.workload.cells])).mean()
+        else:
+            widths = np.array([len(query.attributes) for query in self.workload.queries])
+            widest = max(2, int(widths.max()))
+            # a wider table has more cells, and parities of its own
+            sums = 2.0**widest * (deviations[widths == widest] if widest > 2 else deviations).mean()
+        return min(1.0, sqrt(2 / pi) * float(sums) / 2)
 
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        said = "parities of one and two columns with Wishart noise"
-        said = said if self.delta is None else "parities with Gaussian noise"
-        return f"{said}{', the parity of three columns that was predicted worst' * self.guarded}, all at once"
+        parities = "parities of one and two columns with Wishart noise"
+        if self.delta is not None:
+            parities = "parities with Gaussian noise"
+        guard = ", the parity of three columns that was predicted worst" * self.guarded
+        return f"{parities}{guard}, all at once"
 
     # Proof: docs/proofs/rounds.md, lemma 10.
     def steps(self) -> Steps:
-        """Ask for all parities at once, then perhaps for the one of three columns that was predicted worst."""
+        """Ask for all parities at once, then perhaps for that of three columns that was predicted worst."""
         values = yield Parities(self.coding, self.sets, self.noises, self.measuring)
-        released = Released(self, values)
-        if self.guarded:
-            chi = fit(self, released.estimates()).chi[masks(self, self.triples)]
-            told = np.rint(released.total * ((1 - chi) / 2 if self.replaced else chi)).astype(np.int64)
-            rank = yield WorstParity(self.coding, self.triples, told, self.guarding)
-            noise = ((Geometric(self.guarding), 1),)
-            (value,) = yield Parities(self.coding, (self.triples[rank],), noise, self.guarding)
-            released = replace(released, guard=(self.triples[rank], int(value)))
-        return released
+        ends = np.cumsum([0, *(many for _, many in self.noises)]).tolist()
+        estimate = Estimate(
+            self,
+            tuple(
+                Measured(self.sets[start:end], values[start:end], noise, self.deviations)
+                for (noise, _), (start, end) in zip(self.noises, pairwise(ends), strict=True)
+            ),
+        )
+        if not self.guarded:
+            return estimate
+        chi = fit(self, estimate.means(*estimate.parities)).chi[masks(self, self.triples)]
+        shares = (1 - chi) / 2 if self.replaced else chi
+        predicted = np.rint(estimate.total * shares).astype(np.int64)
+        rank = yield WorstParity(self.coding, self.triples, predicted, self.guarding)
+        guard, noise = (self.triples[rank],), Geometric(self.guarding)
+        values = yield Parities(self.coding, guard, ((noise, 1),), self.guarding)
+        deviations = {3: (2 if self.replaced else 1) * sqrt(noise.variance())}
+        return replace(estimate, guard=(Measured(guard, values, noise, deviations),))
 
     def release(
         self, rows: Rows, journal: Journal, count: int | None, running: Running = _QUIETLY
-    ) -> "Outcome":
-        """Measure the parities, and make rows that are near to them; all but the measuring is post-processing."""
+    ) -> "Estimate":
+        """Measure the parities, and make rows that are near to them, which is post-processing."""
         private = checked(rows.codes(), rows.counts, rows.domain.sizes)
-        found = Curator(private, self.law, journal, running.executor).follow(self.steps())
-        total = self.n if self.replaced else bounded_total(found.total)
+        curator = Curator(private, self.law, journal, running.executor, self.epsilon)
+        estimate: Estimate = curator.follow(self.steps())
         most = MAX_SEARCHED if self.tabled else MAX_ENTRIES
-        wanted = min(total, max(1, most // len(rows.domain.sizes))) if count is None else count
-        made = found.rows(wanted, None if self.tabled else journal.step(lambda coins: coins.bits(64)))
+        wanted = min(estimate.total, max(1, most // len(rows.domain.sizes))) if count is None else count
+        made = estimate.rows(wanted, None if self.tabled else journal.step(lambda coins: coins.bits(64)))
         order = uniform_permutation(wanted, journal.postprocessing_bits())
-        return Outcome(self, found, total, self.coding.codes(made[order]))
+        return replace(estimate, codes=self.coding.codes(made[order]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parities:
-    """Ask: how many rows are odd on each of some sets, or sums of signs under add-remove; the empty set: rows."""
+class Measured(NamedTuple):
+    """Released numbers of parities: odd rows under replace-one, sums of signs under add-remove."""
 
-    coding: Coding
     sets: tuple[Positions, ...]
-    noises: tuple[tuple[Noise, int], ...]
-    cost: Fraction
-
-    def counts(self, curator: Curator) -> Integers:
-        """Return them without noise: private."""
-        codes, counts = curator.rows.codes, curator.rows.counts
-        bits = (codes[:, list(self.coding.columns)] == np.array(self.coding.categories)).astype(np.uint8)
-        odd = odd_counts(Rows.from_codes(self.coding.domain, bits, counts), self.sets)
-        return odd if curator.law.replaced else int(counts.sum()) - 2 * odd
-
-    def answer(self, curator: Curator) -> Integers:
-        """Release them."""
-
-        def draw(coins: Any) -> Integers:
-            noise = np.concatenate([noise.draw(many, coins) for noise, many in self.noises])
-            return np.clip(self.counts(curator) + noise, -LIMIT, LIMIT)
-
-        return curator.journal.step(draw, lambda found: found.tolist(), lambda kept: np.array(kept, np.int64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WorstParity:
-    """Ask: the set whose count is furthest from what was foretold: the exact exponential mechanism."""
-
-    coding: Coding
-    sets: tuple[Positions, ...]
-    foretold: Integers
-    cost: Fraction
-
-    # Proof: docs/proofs/safeguard.md, lemmas 2, 3 and 4.
-    def answer(self, curator: Curator) -> int:
-        """Release which it is."""
-        exact = Parities(self.coding, self.sets, (), self.cost)
-        return curator.journal.step(
-            lambda coins: (
-                select(
-                    np.abs(exact.counts(curator) - self.foretold), epsilon=self.cost, sensitivity=1, rng=coins
-                ).index
-            )
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Released:
-    """What was released of parities, and what follows from it."""
-
-    plan: Contrasts
     values: Integers
-    guard: tuple[Positions, int] | None = None
+    noise: Noise
+    deviations: Mapping[int, float]  # of sums of signs, by order
+
+    def margins(self, failure: Fraction) -> dict[int, float]:
+        """Return what the noise of a parity of each order exceeds with probability at most `failure`."""
+        orders, noise = {*map(len, self.sets)}, self.noise
+        if isinstance(noise, WishartDifference):
+            return {order: noise.entry_quantile(order, failure) for order in orders}
+        return dict.fromkeys(orders, noise.quantile(None, failure))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """What was released of parities, and what follows from it; the synthetic rows, shape (rows, C)."""
+
+    strategy: Contrasts
+    parities: tuple[Measured, ...]
+    guard: tuple[Measured, ...] = ()  # one of these, or none
+    codes: Integers = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
     @property
     def total(self) -> int:
-        """The number of rows."""
-        return self.plan.n if self.plan.replaced else int(self.values[0])
+        """The number of rows: public, or read from what was released."""
+        plan = self.strategy
+        return plan.n if plan.replaced else bounded_total(int(self.parities[0].values[0]))
 
-    def sums(self) -> tuple[tuple[Positions, ...], Integers]:
-        """Return the measured sets and their sums of signs over the rows."""
-        plan = self.plan
-        first = int(not plan.sets[0])
-        return plan.sets[first:], plan.n - 2 * self.values if plan.replaced else self.values[first:]
+    def _sums(self, measured: Measured) -> tuple[tuple[Positions, ...], Integers]:
+        """Return what was measured but the number of rows, and its sums of signs over the rows."""
+        first, plan = int(not measured.sets[0]), self.strategy
+        values = measured.values[first:]
+        return measured.sets[first:], plan.n - 2 * values if plan.replaced else values
 
-    def guards(self) -> tuple[tuple[Positions, ...], Integers]:
-        """Return the same of the guard."""
-        if self.guard is None:
-            return (), np.zeros(0, dtype=np.int64)
-        positions, value = self.guard
-        return (positions,), np.array([self.plan.n - 2 * value if self.plan.replaced else value])
-
-    def estimates(self, of: str = "all") -> Estimates:
-        """Return the means of the parities of the spectrum as they were released; infinitely uncertain: not."""
-        plan, total, unit = self.plan, float(max(1, self.total)), 2 if self.plan.replaced else 1
-        at = {chosen: position for position, chosen in enumerate(plan.spectrum.sets)}
-        of_guard = {3: unit * sqrt(Geometric(plan.guarding).variance())} if self.guard else {}
-        some = [Estimates(np.zeros(len(at)), np.full(len(at), inf))]
-        for name, (sets, sums), deviations in (
-            ("parities", self.sums(), plan.deviations),
-            ("guard", self.guards(), of_guard),
-        ):
-            if of in ("all", name) and sets:
-                members, one = (
-                    [at[chosen] for chosen in sets],
-                    Estimates(some[0].chi.copy(), some[0].deviations.copy()),
-                )
-                one.chi[members] = np.clip(sums / total, -1.0, 1.0)
-                one.deviations[members] = [deviations[len(chosen)] / total for chosen in sets]
-                some.append(one)
-        chi, variances = pooled([one.chi for one in some], [one.deviations**2 for one in some])
-        return Estimates(chi, np.sqrt(variances))
+    def means(self, *some: Measured) -> Means:
+        """Return means of the parities of the spectrum; what none measured is infinitely uncertain."""
+        ranks, total = self.strategy.spectrum.ranks, self.total
+        chi, deviations = [np.zeros(len(ranks))], [np.full(len(ranks), inf)]
+        for measured in some:
+            sets, sums = self._sums(measured)
+            members = [ranks[one] for one in sets]
+            chi.append(chi[0].copy())
+            deviations.append(deviations[0].copy())
+            chi[-1][members] = np.clip(sums / total, -1.0, 1.0)
+            deviations[-1][members] = [measured.deviations[len(one)] / total for one in sets]
+        means, variances = pooled(chi, np.square(deviations))
+        return Means(means, np.sqrt(variances))
 
     def rows(self, count: int, seed: int | None) -> Bits:
-        """Return rows near to the parities: of a distribution of all cells, or of independent columns, turned."""
-        plan, found = self.plan, self.estimates()
+        """Return rows near to the parities, from all cells, or (a seed) from independent columns."""
+        plan, means = self.strategy, self.means(*self.parities, *self.guard)
         if seed is None:
-            fitted = guarded_fit(plan, self.estimates("parities"), self.estimates("guard"), found)
-            start, near = (
-                1 - 2 * rounded(plan.domain, fitted.q, count).astype(np.int8),
-                fitted.chi[masks(plan)],
-            )
+            fitted = guarded_fit(plan, self.means(*self.parities), self.means(*self.guard), means)
+            start = 1 - 2 * rounded(plan.domain, fitted.q, count).astype(np.int8)
+            near = fitted.chi[masks(plan)]
         else:
-            means, near = believed(plan, found)
-            start = rows_with_means(means, count, seed, plan.coding.starts)
-        made: Bits = (flipped_towards(plan, found, near, start) < 0).astype(np.uint8)
-        return made
+            columns, near = believed(plan, means)
+            start = rows_with_means(columns, count, seed, plan.coding.starts)
+        turned = flipped_towards(plan, means, near, start)
+        bits: Bits = (turned < 0).astype(np.uint8)
+        if plan.domain.valid is not None:  # a row that was turned into one that cannot exist is turned back
+            gone = ~plan.domain.contains(bits)
+            bits[gone] = start[gone] < 0
+        return bits
 
     # Proof: docs/proofs/answers.md, lemma 7.
     def sums_within(self, failure: Fraction) -> Sums:
-        """Return between which numbers the sum of each query lies, with probability 1 - failure over the noise."""
-        plan, series = self.plan, self.plan.spectrum
-        each, unit = failure / (1 + plan.guarded), 2 if plan.replaced else 1
-        margins = dict[int, float]()
-        for noise, own in zip([one for one, _ in plan.noises], _by_noise(plan), strict=True):
-            for order in {len(chosen) for chosen in own}:
-                margins[order] = _entry_quantile(noise, order, each / len(plan.sets))
-        reach = ceil(margins.get(0, 0))
-        n = (plan.n, plan.n) if plan.replaced else (self.total - reach, self.total + reach)
-        at = {chosen: position for position, chosen in enumerate(series.sets)}
-        below, above = (np.full(len(at), side * n[1]) for side in (-1.0, 1.0))
-        of_guard = {3: Geometric(plan.guarding).quantile(None, each)} if self.guard else {}
-        for (sets, sums), own in ((self.sums(), margins), (self.guards(), of_guard)):
-            members, margin = [at[some] for some in sets], unit * np.array([own[len(some)] for some in sets])
-            below[members] = np.maximum(below[members], sums - margin)
-            above[members] = np.minimum(above[members], sums + margin)
+        """Return ends of the sum of each query: all hold with probability 1 - failure over the noise."""
+        plan, series, ranks = self.strategy, self.strategy.spectrum, self.strategy.spectrum.ranks
+        unit, share = 2 if plan.replaced else 1, failure / (1 + len(self.guard))
+        margins = [measured.margins(share / len(plan.sets)) for measured in self.parities]
+        margins += [measured.margins(share) for measured in self.guard]
+        n = (plan.n, plan.n)
+        if not plan.replaced:
+            rows, reach = int(self.parities[0].values[0]), ceil(margins[0][0])
+            n = rows - reach, rows + reach
+        below, above = (np.full(len(ranks), side * n[1]) for side in (-1.0, 1.0))
+        for measured, margin in zip((*self.parities, *self.guard), margins, strict=True):
+            sets, sums = self._sums(measured)
+            members = [ranks[one] for one in sets]
+            reaches = unit * np.array([margin[len(one)] for one in sets])
+            below[members] = np.maximum(below[members], sums - reaches)
+            above[members] = np.minimum(above[members], sums + reaches)
         ends = series.coefficients * below[series.members], series.coefficients * above[series.members]
         low = series.over_queries(np.minimum(*ends)) + np.minimum(*(series.constants * end for end in n))
         high = series.over_queries(np.maximum(*ends)) + np.maximum(*(series.constants * end for end in n))
         size = series.over_queries(np.maximum(*np.abs(ends))) + np.abs(series.constants) * n[1]
         return Sums(low, high, n, (np.diff(series.starts) + 16) * _UNIT * (size + n[1]))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What was released of the parities, and the synthetic rows in uniformly random order, shape (rows, C)."""
-
-    strategy: Contrasts
-    released: Released
-    total: int
-    codes: Integers
+    def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
+        """Return the bound on every query that follows from the noise alone, where all were measured."""
+        return bound(workload, finished, self.sums_within(beta))
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """What was released, as it is published."""
-        plan, coded, found = self.strategy, self.strategy.coding, list[Measurement]()
+        """What was released, as it is published; those of several noises were paid with the first."""
+        plan = self.strategy
+        cost, concentrated = plan.measuring, plan.delta is not None
+        if plan.delta is not None:
+            cost = rho_of(plan.epsilon, plan.delta)
+        costs = (cost, *[Fraction(0)] * (len(self.parities) - 1))
+        published = [
+            Measurement(self._parts(one), one.values, one.noise, cost, concentrated)
+            for one, cost in zip(self.parities, costs, strict=True)
+        ]
+        rate = plan.guarding
+        guard = [Measurement(self._parts(o), o.values, o.noise, rate, selecting=rate) for o in self.guard]
+        return (*published, *guard)
 
-        def parity(positions: Positions) -> Parity:
-            categories = None if coded.plain else tuple(coded.categories[a] for a in positions)
-            return Parity(tuple(coded.columns[a] for a in positions), not plan.replaced, categories)
-
-        cost = plan.measuring if plan.delta is None else rho_of(plan.epsilon, plan.delta)
-        ends = np.cumsum([many for _, many in plan.noises])[:-1]
-        for (noise, _), own, values in zip(
-            plan.noises, _by_noise(plan), np.split(self.released.values, ends), strict=True
-        ):
-            found.append(Measurement(tuple(map(parity, own)), values, noise, cost, plan.delta is not None))
-            cost = Fraction(0)
-        if self.released.guard is not None:
-            positions, value = self.released.guard
-            one, noise = (parity(positions),), Geometric(plan.guarding)
-            found.append(Measurement(one, np.array([value]), noise, plan.guarding, selecting=plan.guarding))
-        return tuple(found)
-
-    def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
-        """Return the bound on every query that follows from the noise alone, where all were measured."""
-        return bound(workload, finished, self.released.sums_within(beta))
+    def _parts(self, measured: Measured) -> tuple[Parity, ...]:
+        """Return the parities of a measurement, by columns and categories."""
+        plan, coded = self.strategy, self.strategy.coding
+        return tuple(
+            Parity(
+                tuple(coded.columns[a] for a in positions),
+                not plan.replaced,
+                None if coded.plain else tuple(coded.categories[a] for a in positions),
+            )
+            for positions in measured.sets
+        )
 
 
 def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Positions, ...]:
     """Return the parities of some orders."""
     start, end = np.searchsorted(series.orders, [lowest, highest + 1]).tolist()
     return series.sets[start:end]
-
-
-def _by_noise(plan: Contrasts) -> list[tuple[Positions, ...]]:
-    """Return the sets of each noise."""
-    ends = np.cumsum([0, *(many for _, many in plan.noises)]).tolist()
-    return [plan.sets[start:end] for start, end in pairwise(ends)]
-
-
-def _entry_quantile(noise: Noise, order: int, failure: Fraction) -> float:
-    """Return what the noise of a parity of that order exceeds with probability at most `failure`."""
-    if isinstance(noise, WishartDifference):
-        return noise.entry_quantile(order, failure)
-    return noise.quantile(None, failure)

@@ -1,0 +1,96 @@
+"""Contrasts by hand: what is planned, asked of two tables and released, and what follows from it."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from queries import Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.numbers import as_fraction
+from smalldb.marginals.contrasts.parity_asks import Parities
+from smalldb.marginals.contrasts.parity_fit import fit
+from smalldb.marginals.counted_rows import checked
+from smalldb.marginals.curator import Curator
+from smalldb.marginals.strategies import choosing_parities
+from smalldb.mechanisms import Journal
+from smalldb.mechanisms.request import read_delta
+
+
+def _read(given):
+    given["epsilon"] = as_fraction(given["epsilon"], "epsilon")
+    return {"certificate": Fraction(0)} | given | {"delta": read_delta(given.get("delta"))}
+
+
+def planned(workload, **given):
+    """The contrasts that are measured."""
+    return choosing_parities.plan_contrasts(workload, **_read(given))
+
+
+def alternatives(workload, **given):
+    """All designs that they are chosen from; the pure one is the first."""
+    return choosing_parities.alternatives(workload, **_read(given))
+
+
+def curator(plan, rows, source, kind=Curator):
+    """The curator of a release."""
+    private = checked(rows.codes(), rows.counts, rows.domain.sizes)
+    return kind(private, plan.law, Journal(source), budget=plan.epsilon)
+
+
+def exact(plan, rows, sets=None):
+    """The numbers that noise is added to."""
+    ask = Parities(plan.coding, plan.sets if sets is None else sets, (), Fraction(0))
+    return ask.counts(curator(plan, rows, SeededBits(1)))
+
+
+def estimated(plan, rows, source):
+    """What is released of a table, as an estimate."""
+    return curator(plan, rows, source).follow(plan.steps())
+
+
+def values(estimate):
+    """All numbers of the parities, without the guard."""
+    return np.concatenate([measured.values for measured in estimate.parities])
+
+
+def means(estimate):
+    """The means of all parities as they were released."""
+    return estimate.means(*estimate.parities, *estimate.guard)
+
+
+def fitted(estimate):
+    """The distribution that is fitted to the parities alone."""
+    return fit(estimate.strategy, estimate.means(*estimate.parities))
+
+
+def bound(estimate, bits, beta):
+    """An error that no query's answer on these rows exceeds, but with probability beta."""
+    workload = estimate.strategy.workload
+    return estimate.bound(workload, None, Rows.from_bits(workload.domain, bits), as_fraction(beta, "beta"))
+
+
+def max_error(estimate, rows, bits):
+    """The largest error of a query on these rows."""
+    workload = estimate.strategy.workload
+    finished = Rows.from_bits(workload.domain, bits)
+    apart = workload.answers(rows) / rows.n - workload.answers(finished) / finished.n
+    return np.abs(apart).max() / workload.denominator
+
+
+def asked(plan, rows, other, source):
+    """Follow a plan on a table; yield each ask, and its exact counts on this table and on the other one."""
+    found = []
+
+    class Twin(Curator):
+        def follow(self, steps):
+            told = None
+            while True:
+                try:
+                    ask = steps.send(told)
+                except StopIteration:
+                    return found
+                sets = Parities(ask.coding, ask.sets, (), Fraction(0))
+                found.append((ask, *(sets.counts(curator(plan, one, source)) for one in (rows, other))))
+                told = ask.answer(self)
+
+    return curator(plan, rows, source, Twin).follow(plan.steps())
