@@ -38,7 +38,9 @@ def tables():
     def made(*groups, unmeasured=()):
         pair = KnownPair(("age", "town"), LEARNED, groups)
         spelling = Spelling(schema.domain, schema, like)
-        return Tables(spelling, drawn, (1, 2, 3), Refitted(1, (), {}), unmeasured, [pair] if groups else [])
+        return Tables(
+            spelling, drawn, (1, 2, 3), Refitted(1, 0, (), {}), unmeasured, [pair] if groups else []
+        )
 
     return made
 

@@ -10,13 +10,9 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
-from smalldb.inference.observed import Observed
-from smalldb.inference.tied_columns import Blocks
 from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
 from smalldb.marginals.contrasts.spectrum import odd_counts
 from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
-from smalldb.mechanisms import Measurement, Parity
-from smalldb.noise.distributions import Geometric
 
 DOMAIN = Domain(["a", Column("job", ["none", "part", "full"]), Column("sex", ["F", "M"]), Column("e", 4)])
 
@@ -153,25 +149,6 @@ def test_releases_say_what_was_measured_of_categories(relation):
         true = real[real[:, -1] == job, 3].mean()
         assert asked.known == "measured" and asked.low - 0.02 <= true <= asked.high + 0.02
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.2
-
-
-def test_chains_of_tables_count_categories():
-    """Deviations of parities of categories are those of the definition."""
-    rng = np.random.default_rng(3)
-    domain = Domain(DOMAIN.columns)
-    codes = rng.integers(0, domain.sizes, (40, 4))
-    parts = (Parity((1,), True, (2,)), Parity((0, 1), True, (1, 1)), Parity((1, 3), True, (2, 3)))
-    values = rng.integers(-40, 40, 3)
-    blocks = Blocks.of(domain)
-    observed = Observed.of([Measurement(parts, values, Geometric(Fraction(1)), Fraction(1))], blocks)
-    expected = [
-        np.prod(
-            [np.where(codes[:, c] == k, -1, 1) for c, k in zip(p.columns, p.yes, strict=True)], axis=0
-        ).sum()
-        for p in parts
-    ]
-    walked = observed.beside(blocks.merged(codes))
-    assert walked.signed.beyond.tolist() == (np.array(expected) - values).tolist()
 
 
 @pytest.mark.parametrize("columns", [5, 21])

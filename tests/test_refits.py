@@ -1,7 +1,7 @@
 """Tables drawn from a model that is fitted anew to noisier counts: least squares, coverage, what is kept."""
 
 from fractions import Fraction
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -10,9 +10,10 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import bit_source
 from smalldb.inference import combine
-from smalldb.inference.imputation import Mixing
+from smalldb.marginals.contrasts.coding import coding
 from smalldb.marginals.estimate.grouping import nested
 from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
+from smalldb.marginals.parity_refits import ParityRefits
 from smalldb.marginals.refits import Refits
 from smalldb.mechanisms import Marginal, Measurement, Measurements, Parity
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
@@ -214,29 +215,115 @@ def test_pairs_of_a_wider_table_without_room_are_left_out_but_where_another_tabl
     assert Refits.of(DOMAIN, [every], 300).left_out == ((0, 1), (0, 2), (1, 2))
 
 
-def test_contrasts_and_tables_of_mostly_empty_cells_are_for_chains():
-    parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
-    assert Refits.of(DOMAIN, [parity], 9) is None
+def test_tables_of_mostly_empty_cells_and_groups_that_cross_are_refused():
     codes = people(200, 1)
     for rate, suits in ((Fraction(1), True), (Fraction(1, 20), False)):
         whole = measured(codes, (0, 1, 2), Geometric(rate), 1)
         assert Refits.of(DOMAIN, [whole], len(codes)).suitable == suits
+    with pytest.raises(ValueError, match=r"cells hold fewer rows than noise: .* ask for shares"):
+        streamed(Measurements(DOMAIN, [whole], len(codes)), len(codes), count=2)
     crossed = [
         measured(codes, (0, 2), Geometric(Fraction(1)), 1, ((0, 0, 1, 1), (0, 1))),
         measured(codes, (0, 1), Geometric(Fraction(1)), 2, ((0, 1, 1, 0), (0, 1, 2))),
     ]
     assert Refits.of(DOMAIN, crossed, len(codes)) is None
+    parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
+    for mixed in (crossed, [whole, parity]):
+        with pytest.raises(ValueError, match="nested groups, or from contrasts alone"):
+            streamed(Measurements(DOMAIN, mixed, len(codes)), len(codes), count=2)
 
 
-def test_a_method_can_be_asked_for():
-    frame = DOMAIN.decode(people(300, 1))
-    asked = {"epsilon": 5, "domain": DOMAIN, "mechanism": "marginals", "strategy": "cells", "seed": 1}
-    release = smalldb.release(frame, "marginals:3", **asked)
-    assert isinstance(release.tables(2, rng=1, method="chains").made_by, Mixing)
-    assert release.tables(2, rng=1, method="refits").made_by.model_tables == 1
-    parities = tuple(Parity(columns, False) for columns in ((0,), (1,), (0, 1)))
-    contrasts = Measurement(parities, np.array([9, 20, 12]), Geometric(Fraction(1)), Fraction(1))
-    told, near = Measurements(Domain(["a", "b"]), [contrasts], 40), np.array([[0, 1], [1, 0]])
-    assert isinstance(streamed(told, 40, near, count=2, rng=1).made_by, Mixing)
-    with pytest.raises(ValueError, match="refits need tables of counts"):
-        streamed(told, 40, near, count=2, rng=1, method="refits")
+def contrasts_of(codes, domain, signed, noise, coins, orders=2):
+    """All parities of up to so many attributes, by the definition, with noise."""
+    coded = coding(domain)
+    bits = codes[:, list(coded.columns)] == np.array(coded.categories)
+    parts, values = [], []
+    for order in range(0 if signed else 1, orders + 1):
+        for some in combinations(range(len(coded.columns)), order):
+            columns = tuple(coded.columns[a] for a in some)
+            if len({*columns}) == order:
+                odd = int((bits[:, some].sum(axis=1) % 2).sum())
+                parts.append(Parity(columns, signed, tuple(coded.categories[a] for a in some)))
+                values.append(len(codes) - 2 * odd if signed else odd)
+    drawn = noise.draw(len(values), bit_source(coins))
+    return Measurement(tuple(parts), np.array(values) + drawn, noise, Fraction(1))
+
+
+def parities(table, parts):
+    """Shares of rows that are odd, each part by the definition."""
+    odd = [sum(table[:, c] == yes for c, yes in zip(p.columns, p.yes, strict=True)) % 2 for p in parts]
+    return np.array([each.mean() for each in odd])
+
+
+@pytest.mark.parametrize("most", [20, 0])
+@pytest.mark.parametrize("signed", [False, True])
+def test_parities_of_tables_spread_as_the_noise_around_what_was_released(monkeypatch, signed, most):
+    """By a table of all cells, and by rows whose signs are turned; columns have two to four categories."""
+    monkeypatch.setattr("smalldb.marginals.parity_refits.MAX_TABLE_ATTRIBUTES", most)
+    codes, noise = people(8_000, 1), DiscreteGaussian(Fraction(900))
+    released = contrasts_of(codes, DOMAIN, signed, noise, 2)
+    total = int(released.values[0]) if signed else len(codes)
+    refits = ParityRefits.of(DOMAIN, [released], total)
+    tables = list(islice(refits.draws(5), 120))
+    assert all(table.shape == (total, 3) for table in tables)
+    parts, values = released.of[signed:], released.values[signed:]
+    found = np.array([parities(table, parts) for table in tables])
+    wanted = (1 - values / total) / 2 if signed else values / total
+    deviation = noise.variance() ** 0.5 / total / (2 if signed else 1)
+    # with signs the number of rows is noisy, too: of both together shares have a little more
+    assert found.mean(axis=0) == pytest.approx(wanted, abs=5 * deviation / 120**0.5 + 2 / total)
+    assert found.std(axis=0).mean() == pytest.approx(deviation, rel=0.2 if signed else 0.1)
+
+
+def test_categories_that_the_noise_of_contrasts_drowns_are_named():
+    codes = people(4000, 1)
+    codes = codes[codes[:, 0] != 3]
+    released = contrasts_of(codes, DOMAIN, False, DiscreteGaussian(Fraction(400)), 1)
+    assert ParityRefits.of(DOMAIN, [released], len(codes)).rare() == ((3,), (), ())
+    first = codes[codes[:, 0] != 0]
+    released = contrasts_of(first, DOMAIN, False, DiscreteGaussian(Fraction(400)), 1)
+    assert ParityRefits.of(DOMAIN, [released], len(first)).rare() == ((0, 3), (), ())
+
+
+@pytest.mark.parametrize("columns", [6, 21])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_releases_of_contrasts_have_tables(columns, neighbours):
+    codes = (np.random.default_rng(1).random((1_000, columns)) < 0.4).astype(np.int64)
+    codes[:, 1] = codes[:, 0]
+    known = {} if neighbours == "replace-one" else {"n_max": 1_000}
+    asked = {"mechanism": "marginals", "strategy": "contrasts", "neighbours": neighbours, "seed": 1, **known}
+    release = smalldb.release(Rows.from_codes(Domain(columns), codes), "marginals:2", epsilon=8, **asked)
+    tables, again = release.tables(5, rng=1), release.tables(5, rng=1)
+    assert all((tables.codes(k) == again.codes(k)).all() for k in range(5))
+    assert not tables.unmeasured and f"{columns * (columns + 1) // 2} contrasts" in repr(tables)
+    low, high = combine(
+        [(tables.codes(k)[:, 0] == tables.codes(k)[:, 1]).mean() for k in range(5)]
+    ).interval()
+    assert low - 0.02 < 1 and high > 0.9 and high - low < 0.3
+
+
+def covered_by_contrasts(scale, signed, runs=60, tables=12):
+    """As `covered`, of contrasts."""
+    hits = []
+    for seed in range(runs):
+        codes, noise = people(1500, seed), DiscreteGaussian(Fraction(200))
+        released = contrasts_of(codes, DOMAIN, signed, noise, seed)
+        taken = DiscreteGaussian(noise.scale * scale)
+        released = Measurement(released.of, released.values, taken, released.cost)
+        total = int(released.values[0]) if signed else len(codes)
+        drawn = list(islice(ParityRefits.of(DOMAIN, [released], total).draws(seed), tables))
+        for statistic in (
+            lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
+            lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
+            lambda t: (t[:, 0] == 3).mean(),
+        ):
+            low, high = combine([statistic(table) for table in drawn]).interval()
+            hits.append(low <= statistic(codes) <= high)
+    return np.mean(hits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signed", [False, True])
+def test_intervals_of_contrasts_cover_and_with_half_the_variance_they_do_not(signed):
+    assert covered_by_contrasts(1, signed) > 0.91
+    assert covered_by_contrasts(Fraction(1, 2), signed) < 0.89

@@ -12,17 +12,8 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.output_folder import OutputFolder
-from smalldb.inference.imputation import PSEUDO_ROWS, released_total
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import (
-    CHAINS,
-    REFITS,
-    Refitted,
-    Spelling,
-    check_drawable,
-    streamed,
-    told_how,
-)
+from smalldb.releasing.imputed_tables import Spelling, check_drawable, released_total, streamed, told_how
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 
@@ -78,11 +69,9 @@ class SeveralTables:
             stream = streamed(
                 release.measurements,
                 release.plan.n,
-                release.codes,
                 count=arguments.tables,
                 rows=None if rows is None or rows >= total else rows,
                 rng=bit_source(arguments.seed),
-                progress=shown,
             )
         except ValueError as error:  # of released numbers; what is paid for is released all the same
             self.refused = (
@@ -100,12 +89,9 @@ class SeveralTables:
         made_by = stream.made_by
         self.told = f"tables:    {arguments.tables} in {arguments.output}, {told_how(made_by)}"
         summary = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total)}
-        how = {"method": CHAINS, "pseudo_rows": PSEUDO_ROWS}
-        if isinstance(made_by, Refitted):
-            how = {"method": REFITS}
-            rare = sum(map(len, made_by.rare.values()))
-            self.told += f"; {rare} rare categories, see tables.json" if rare else ""
-        summary |= {**how, **asdict(made_by)}
+        rare = sum(map(len, made_by.rare.values()))
+        self.told += f"; {rare} rare categories, see tables.json" if rare else ""
+        summary |= asdict(made_by)
         self._folder.write("tables.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
     def place(self) -> None:

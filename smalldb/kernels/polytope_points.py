@@ -4,7 +4,17 @@ import numpy as np
 
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels.compiling import kernel
-from smalldb.kernels.imputing import uniform
+
+
+@kernel
+def uniform(state: Words) -> float:
+    """Return the next number of a stream, above 0 and below 1: splitmix64 (Steele, Lea and Flood 2014)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    mixed = state[0]
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (float(mixed >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
 @kernel

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -88,7 +88,7 @@ class _Table:
         return self.scope[axis][1], sums, self.variance * counts.size / len(sums)
 
 
-# Proof: docs/proofs/imputation.md, lemma 5.
+# Proof: docs/proofs/refits.md, lemma 1.
 @dataclass(frozen=True, slots=True, eq=False)
 class Refits:
     """
@@ -156,13 +156,9 @@ class Refits:
 
     @property
     def suitable(self) -> bool:
-        """
-        Whether tables of more than two columns have, in the mean, at least as many rows in a cell as noise.
-
-        Where most cells of such a table are empty, being cut at 0 would hide what it tells of pairs.
-        """
+        """Whether all tables of more than two columns fill their cells."""
         return all(
-            len(table.scope) < 3 or self.total >= prod(table.shape) * table.variance**0.5
+            len(table.scope) < 3 or fills_cells(self.total, prod(table.shape), table.variance)
             for table in self.tables
         )
 
@@ -243,6 +239,15 @@ class Refits:
         margins = [sums / self.total for sums in self._margins(table, columns)]
         independent = self.total * reduce(np.multiply.outer, margins)
         return independent + without_margins(table.counts(values) - independent)
+
+
+def fills_cells(rows: int, cells: int, variance: float) -> bool:
+    """
+    Tell whether a table has, in the mean, at least as many rows in a cell as noise.
+
+    Where most cells of a table of three columns are empty, being cut at 0 would hide what it tells of pairs.
+    """
+    return rows >= cells * sqrt(variance)
 
 
 def _pairs(scopes: Iterable[Scope]) -> dict[tuple[int, int], None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, inf
+from math import comb, prod
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -12,24 +12,23 @@ from queries import Domain
 from queries.frames import as_frame, as_given
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.inference.column_model import ColumnModel
-from smalldb.inference.imputation import PSEUDO_ROWS, Mixing, impute, released_total
 from smalldb.inference.looking_across import shuffled_within
-from smalldb.inference.tied_columns import Blocks
 from smalldb.marginals.mechanism import ByMarginals
-from smalldb.marginals.refits import Refits
-from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.parity_refits import ParityRefits, can_exist
+from smalldb.marginals.refits import Refits, fills_cells
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.mechanisms import Measurements
+from smalldb.mechanisms import Marginal, Measurement, Measurements, Parity
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 
 OTHERWISE = "add --strategy adaptive, or leave out --tables"
-REFITS, CHAINS = METHODS = ("refits", "chains")
+INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
+EMPTY = "three or more columns were measured together, and most of their cells hold fewer rows than noise"
+LOUD = "contrasts have so much noise that hardly any table has them"
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
 
@@ -64,35 +63,27 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refitted:
-    """
-    What several tables follow from where a model is fitted anew for each.
+    """What several tables follow from: a model that was fitted anew for each."""
 
-    Attributes
-    ----------
-    model_tables
-        How many tables of several columns the model has.
-    left_out
-        The pairs of columns for whose tables it has no room, as if they had not been measured together.
-    rare
-        Of columns, the categories whose rows are hardly more than noise: intervals of what looks at these
-        alone are too narrow.
-    """
-
-    model_tables: int
-    left_out: tuple[tuple[str, str], ...]
-    rare: dict[str, tuple[str, ...]]
+    model_tables: int  # of several columns that the model has
+    model_contrasts: int
+    left_out: tuple[
+        tuple[str, str], ...
+    ]  # pairs of tables that it has no room for: as if not measured together
+    rare: dict[str, tuple[str, ...]]  # categories hardly more than noise, whose intervals are too narrow
 
     @classmethod
-    def of(cls, refits: Refits, domain: Domain) -> "Refitted":
+    def of(cls, refits: Refits | ParityRefits, domain: Domain) -> "Refitted":
         """Tell it by the names of columns and categories."""
         names = domain.names
-        left_out = tuple((names[a], names[b]) for a, b in refits.left_out)
         rare = {
             column.name: tuple(column.labels[code] for code in codes)
             for column, codes in zip(domain.columns, refits.rare(), strict=True)
             if codes
         }
-        return cls(len(refits.inside), left_out, rare)
+        if isinstance(refits, ParityRefits):
+            return cls(0, len(refits.spectrum.sets), (), rare)
+        return cls(len(refits.inside), 0, tuple((names[a], names[b]) for a, b in refits.left_out), rare)
 
 
 class Tables(Sequence[Any]):
@@ -116,7 +107,7 @@ class Tables(Sequence[Any]):
     Attributes
     ----------
     made_by
-        A `Refitted`, where a model was fitted anew for each; or the `Mixing` of the chains that drew them.
+        The `Refitted` that tells what they follow from.
     unmeasured
         The pairs of columns that were never measured together: independent in the tables, given others.
     grouped
@@ -130,7 +121,7 @@ class Tables(Sequence[Any]):
         spelling: Spelling,
         drawn: Sequence[npt.NDArray[np.integer]],
         seeds: Sequence[int],
-        made_by: Refitted | Mixing,
+        made_by: Refitted,
         unmeasured: Sequence[tuple[str, str]],
         grouped: Sequence[KnownPair],
     ) -> None:
@@ -175,69 +166,68 @@ class Tables(Sequence[Any]):
 
 
 class Stream(NamedTuple):
-    """Draws of a confidential table, one at a time.
+    """Draws of a confidential table, one at a time."""
 
-    Attributes
-    ----------
-    made_by
-        See `Tables`.
-    draws
-        Of each its categories, shape (rows, C), and a seed for writing it.
-    """
-
-    made_by: Refitted | Mixing
-    draws: Iterator[tuple[npt.NDArray[np.integer], int]]
+    made_by: Refitted
+    draws: Iterator[
+        tuple[npt.NDArray[np.integer], int]
+    ]  # categories, shape (rows, C), and a seed for writing them
 
 
 def streamed(
     measurements: Measurements,
     n: int | None,
-    near: npt.NDArray[np.integer],
     *,
     count: int,
     rows: int | None = None,
     rng: int | BitSource | None = None,
-    pseudo_rows: float = PSEUDO_ROWS,
-    method: str | None = None,
-    progress: bool = False,
 ) -> Stream:
     """Draw tables of n rows, or of fewer of these: see `Release.tables`."""
     for name, value in (("the number of tables", count), ("rows", 1 if rows is None else rows)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1")
-    if not isinstance(pseudo_rows, int | float) or not 0 < pseudo_rows < inf:
-        raise ValueError("pseudo_rows must be a number above 0")
-    if method not in (None, *METHODS):
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, or None: whichever suits")
     if not len(measurements):
         raise ValueError(UNMEASURED)
     total = released_total(measurements) if n is None else n
-    if total < 1 or not len(near):
+    if total < 1:
         raise ValueError("no row was released, so no table can be drawn: release with a larger epsilon")
     if rows is not None and rows > total:
         raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
-    seed = bit_source(rng).bits(64)
-    domain = measurements.domain
-    refits = None if method == CHAINS else Refits.of(domain, measurements, total)
-    made_by: Refitted | Mixing
-    if refits is not None and (refits.suitable or method == REFITS):
-        made_by, tables = Refitted.of(refits, domain), refits.draws(seed)
-    elif method == REFITS:
-        raise ValueError("refits need tables of counts in nested groups: leave out method, or give 'chains'")
-    else:
-        made_by, tables = impute(
-            domain, measurements, total, near, seed, pseudo_rows=pseudo_rows, progress=progress
+    seed, domain = bit_source(rng).bits(64), measurements.domain
+    refits = Refits.of(domain, measurements, total) or ParityRefits.of(domain, measurements, total)
+    if refits is None:
+        raise ValueError(
+            "several tables are drawn from counts of cells in nested groups, or from contrasts alone, and "
+            f"something else was measured; {INSTEAD}"
         )
+    if not refits.suitable:
+        why = EMPTY if isinstance(refits, Refits) else LOUD
+        raise ValueError(f"{why}: intervals from several tables would be too narrow; {INSTEAD}")
     seeds = splitmix64(count, seed ^ 1).tolist()
-    draws = ((_some(table, rows, own), own) for own, table in zip(seeds, tables, strict=False))
-    return Stream(made_by, draws)
+    draws = ((_some(table, rows, own), own) for own, table in zip(seeds, refits.draws(seed), strict=False))
+    return Stream(Refitted.of(refits, domain), draws)
 
 
-def told_how(made_by: Refitted | Mixing) -> str:
+def released_total(measurements: Sequence[Measurement]) -> int:
+    """Return about how many rows the data have: the mean of what was released of it, by inverse variances."""
+    weight = total = 0.0
+    for each in measurements:
+        for part, values in each.tables():
+            count = isinstance(part, Parity) and part.signed and not part.columns
+            if isinstance(part, Marginal) or count:
+                own = 1 / max(each.noise.variance() * part.size, 1e-9)
+                weight, total = weight + own, total + own * float(values.sum())
+    return round(total / weight) if weight else 0
+
+
+def told_how(made_by: Refitted) -> str:
     """Tell in some words how tables were drawn."""
-    if isinstance(made_by, Mixing):
-        return f"from chains that agree (R-hat {made_by.r_hat:.3f} after {made_by.sweeps} sweeps)"
-    return f"from a model of {made_by.model_tables} measured tables, fitted anew for each"
+    of = (
+        f"{made_by.model_contrasts} contrasts"
+        if made_by.model_contrasts
+        else f"{made_by.model_tables} measured tables"
+    )
+    return f"from a model of {of}, fitted anew for each"
 
 
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
@@ -247,7 +237,7 @@ def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> T
     for table, seed in stream.draws:
         drawn.append(table.astype(kind))
         seeds.append(seed)
-    left_out = stream.made_by.left_out if isinstance(stream.made_by, Refitted) else ()
+    left_out = stream.made_by.left_out
     pairs = measurements.pairs()
     unmeasured = [pair.columns for pair in pairs if pair.known == NOT_MEASURED or pair.columns in left_out]
     sizes = dict(zip(measurements.domain.names, measurements.domain.sizes, strict=True))
@@ -283,23 +273,13 @@ def check_drawable(plan: Plan) -> None:
             "--tables: all pairs of columns may be measured at once, and several tables cannot be drawn from "
             f"that: {OTHERWISE}"
         )
-    if isinstance(strategy, Adaptive):
+    n = plan.n
+    if n is None:  # what is released of it decides
         return
-    blocks = Blocks.of(domain)
-    if len(blocks.columns) < len(domain.sizes):
-        return  # columns that rules tie depend less on others than it seems
-    together: list[tuple[int, ...]] = []
-    if isinstance(strategy, AllCells):
-        together = [tuple(range(len(domain.sizes)))]
-    elif isinstance(strategy, Contrasts):
-        columns = strategy.coding.columns
-        sets = strategy.sets
-        together = [*dict.fromkeys(tuple(columns[a] for a in some) for some in sets)]
-    tables = [{c: np.arange(domain.sizes[c]) for c in some} for some in together]
-    shares = [np.full(size, 1 / size) for size in domain.sizes]
-    try:
-        ColumnModel.of(domain.sizes, tables, shares, PSEUDO_ROWS)
-    except ValueError as error:
-        raise ValueError(
-            f"--tables: the strategy {plan.strategy} measures too many columns together: {OTHERWISE}"
-        ) from error
+    cells, wide = prod(domain.sizes), len(domain.sizes) > 2
+    if isinstance(strategy, AllCells) and wide and not fills_cells(n, cells, strategy.noise.variance()):
+        raise ValueError(f"--tables: {EMPTY}: {OTHERWISE}")
+    if isinstance(strategy, Contrasts) and not can_exist(
+        len(strategy.domain.attributes), strategy.deviations.get(2, 0.0) / n
+    ):
+        raise ValueError(f"--tables: {LOUD}: take a larger epsilon, or leave out --tables")

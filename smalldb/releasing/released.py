@@ -189,9 +189,6 @@ class Release:
         *,
         rows: int | None = None,
         rng: int | BitSource | None = None,
-        pseudo_rows: float = 5.0,
-        method: str | None = None,
-        progress: bool = False,
     ) -> Tables:
         """
         Draw several tables from what was released, so that what is computed from them has an interval.
@@ -213,21 +210,12 @@ class Release:
             computed from them is less exact, and their intervals tell it. None: all rows.
         rng
             None, a seed, or a `BitSource`; the same seed gives the same tables.
-        pseudo_rows
-            Of chains, the weight of the prior: so many rows beforehand, distributed as the synthetic table's
-            columns, for each group of a column that others depend on. Try 1 and 10 to see what hangs on it.
-        method
-            "refits": a model is fitted anew for each table, to the released counts with fresh noise added.
-            "chains": rows move by Metropolis steps, which takes longer. None: refits where tables of counts
-            were measured; chains for contrasts, and for tables of many columns most of whose cells are empty.
-        progress
-            Show a bar on stderr, where chains walk.
 
         Raises
         ------
         ValueError
-            No measurements were released, or their noise cannot be used here; or chains draw the tables and
-            do not agree with each other, so none of them may be relied on.
+            No measurements were released; or three and more columns were measured together, and most of
+            their cells are empty: intervals would be too narrow.
 
         Examples
         --------
@@ -245,13 +233,9 @@ class Release:
         stream = streamed(
             self.measurements,
             self.plan.n,
-            self.codes,
             count=count,
             rows=rows,
             rng=rng,
-            pseudo_rows=pseudo_rows,
-            method=method,
-            progress=progress,
         )
         spelling = Spelling(self.plan.workload.domain, self.schema, self.data)
         return imputed(spelling, stream, self.measurements)

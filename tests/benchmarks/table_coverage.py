@@ -4,9 +4,10 @@
 
 Settings: `cells`, three yes/no columns of which all cells are measured; `tree`, five columns of 2 to 5
 categories of which four pairs are measured; `adaptive`, eight columns, of which the release chooses what it
-measures. Each run draws fresh people, releases them by replace-one, draws 20 tables, and pools. Intervals are
-at 95 %: of the table itself, and of the population (Rubin's rule); beside them those of one table that is
-taken as if it were real, and of the data themselves.
+measures; `contrasts`, eight yes/no columns on a tree, or 25 (`wide`), of which all parities of one and two
+columns are measured. Each run draws fresh people, releases them, draws 20 tables, and pools. Intervals are at
+95 %: of the table itself, and of the population (Rubin's rule); beside them those of one table that is taken
+as if it were real, and of the data themselves.
 """
 
 import argparse
@@ -21,8 +22,7 @@ import numpy as np
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.inference import combine
-from smalldb.inference.imputation import NotMixed
-from smalldb.mechanisms import Marginal
+from smalldb.mechanisms import Marginal, Parity
 
 TABLES, POPULATION, NORMAL = 20, 2_000_000, 1.959964
 Statistic = Callable[[np.ndarray], tuple[float, float]]
@@ -156,7 +156,43 @@ def adaptive() -> Setting:
     return Setting(domain, people, {"queries": "marginals:2", "strategy": "adaptive"}, asked)
 
 
-SETTINGS = {"cells": cells, "tree": tree, "adaptive": adaptive}
+def contrasts(d: int = 8) -> Setting:
+    """Yes/no columns, each of which hangs on another one."""
+
+    def people(n: int, coins: np.random.Generator) -> np.ndarray:
+        found = np.zeros((n, d), dtype=np.int64)
+        found[:, 0] = coins.random(n) < 0.4
+        for c in range(1, d):
+            rise = 0.05 * (c % 8)
+            likely = np.where(
+                coins.random(n) < 0.3 + rise, found[:, (c - 1) // 2], coins.random(n) < 0.2 + rise
+            )
+            found[:, c] = likely
+        return found
+
+    def both(one: int, other: int) -> Statistic:
+        return lambda t: difference(
+            share(t[:, other] == 1, t[:, one] == 1), share(t[:, other] == 1, t[:, one] == 0)
+        )
+
+    names = [f"c{i}" for i in range(d)]
+    asked: dict[str, tuple[tuple[str, ...], Statistic]] = {
+        "P(c7)": (("c7",), lambda t: share(t[:, 7] == 1, t[:, 7] >= 0)),
+        "slope of c5 on c2": (("c2", "c5"), lambda t: slope(t[:, 2].astype(float), t[:, 5])),
+    }
+    for one, other in ((0, 1), (3, 7), (3, 4)):
+        a, b = names[one], names[other]
+        asked[f"P({b} | {a}) - P({b} | not {a})"] = ((a, b), both(one, other))
+    return Setting(Domain(names), people, {"queries": "marginals:2", "strategy": "contrasts"}, asked)
+
+
+SETTINGS = {
+    "cells": cells,
+    "tree": tree,
+    "adaptive": adaptive,
+    "contrasts": contrasts,
+    "wide": lambda: contrasts(25),
+}
 
 
 def known(release: smalldb.Release, columns: tuple[str, ...]) -> bool:
@@ -166,7 +202,7 @@ def known(release: smalldb.Release, columns: tuple[str, ...]) -> bool:
     domain = release.measurements.domain
     at = {domain.names.index(name) for name in columns}
     parts = [part for each in release.measurements for part in each.of]
-    return any(
+    return any(isinstance(part, Parity) and {*part.columns} == at for part in parts) or any(
         at <= {*part.columns} and all(part.shape[part.columns.index(c)] == domain.sizes[c] for c in at)
         for part in parts
         if isinstance(part, Marginal)
@@ -174,7 +210,7 @@ def known(release: smalldb.Release, columns: tuple[str, ...]) -> bool:
 
 
 def run(
-    setting: Setting, epsilon: str, n: int, seed: int, real: dict[str, float]
+    setting: Setting, epsilon: str, n: int, seed: int, real: dict[str, float], neighbours: str
 ) -> Iterator[tuple[str, str, bool, float]]:
     """Yield for each quantity and kind of interval whether it covers, and how wide it is."""
     coins = np.random.default_rng(seed)
@@ -184,6 +220,8 @@ def run(
         epsilon=epsilon,
         mechanism="marginals",
         seed=seed,
+        neighbours=neighbours,
+        **({} if neighbours == "replace-one" else {"n_max": n}),
         **setting.release,
     )
     drawn = release.tables(TABLES, rng=seed)
@@ -213,6 +251,7 @@ def main() -> None:
     parser.add_argument("setting", choices=SETTINGS)
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--n", type=int, default=2000)
+    parser.add_argument("--neighbours", default="replace-one")
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="of CPU, after which no run begins"
@@ -223,34 +262,39 @@ def main() -> None:
     everybody = setting.people(POPULATION, np.random.default_rng(1))
     real = {name: statistic(everybody)[0] for name, (_, statistic) in setting.asked.items()}
     found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
-    unmixed, done = 0, 0
+    refused, done = 0, 0
     for seed in range(1, given.runs + 1):
         if process_time() > given.seconds:
             break
         done += 1
         try:
-            for name, kind, covers, width in run(setting, given.epsilon, given.n, seed, real):
+            for name, kind, covers, width in run(
+                setting, given.epsilon, given.n, seed, real, given.neighbours
+            ):
                 found.setdefault((name, kind), []).append((covers, width))
-        except NotMixed:
-            unmixed += 1
+        except ValueError:
+            refused += 1
     seconds = process_time() / max(done, 1)
-    print(f"{given.setting}, epsilon {given.epsilon}, n {given.n}: {done} runs, {seconds:.1f} CPU s each")
-    print(f"refused, for chains did not agree: {unmixed}")
+    print(
+        f"{given.setting}, epsilon {given.epsilon}, n {given.n}, {given.neighbours}: {done} runs, "
+        f"{seconds:.1f} CPU s each"
+    )
+    print(f"refused: {refused}")
     print(
         "| quantity | not told | table | population | widths | one table as if real | width of the data's |"
     )
     print("|---|---|---|---|---|---|---|")
     kinds = ("table", "population", "as if real", "data")
     for name in setting.asked:
-        refused = len(found.get((name, "refused"), []))
+        untold = len(found.get((name, "refused"), []))
         if (name, "table") not in found:
-            print(f"| {name} | {refused} | | | | | |")
+            print(f"| {name} | {untold} | | | | | |")
             continue
         covered, wide = (
             {kind: float(np.mean([pair[i] for pair in found[name, kind]])) for kind in kinds} for i in (0, 1)
         )
         print(
-            f"| {name} | {refused} | {covered['table']:.3f} | {covered['population']:.3f} "
+            f"| {name} | {untold} | {covered['table']:.3f} | {covered['population']:.3f} "
             f"| {wide['table']:.3f}, {wide['population']:.3f} | {covered['as if real']:.3f} "
             f"| {wide['data']:.3f} |"
         )

@@ -1,14 +1,14 @@
 """What released parities are believed to be: a log-linear distribution over the cells, and a public prior."""
 
 from math import nan
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from queries import Domain
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.contrasts.spectrum import Positions, Spectrum, mask
+from smalldb.marginals.contrasts.spectrum import Positions, mask
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy
 
 ITERATIONS = 500
@@ -23,8 +23,8 @@ class Plan(Protocol):
     """What is known of what was measured."""
 
     @property
-    def spectrum(self) -> Spectrum:
-        """The parities of the queries."""
+    def spectrum(self) -> Any:
+        """Parities: `sets` of attributes, and `orders`, how many each has."""
 
     @property
     def domain(self) -> Domain:

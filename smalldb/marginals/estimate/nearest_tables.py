@@ -14,7 +14,7 @@ PASSES = 30
 CLOSE = 0.01  # rows: a change of all cells of a slice that is of no account
 
 
-# Proof: docs/proofs/imputation.md, lemma 5.
+# Proof: docs/proofs/refits.md, lemma 1.
 def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
     """
     Return the nearest table by the sum of squares whose cells are at least 0 and which has given margins.
@@ -50,7 +50,7 @@ def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
     return found
 
 
-# Proof: docs/proofs/imputation.md, lemma 5.
+# Proof: docs/proofs/refits.md, lemma 1.
 def agreeing(
     tables: Sequence[Floats],
     scopes: Sequence[Scope],
