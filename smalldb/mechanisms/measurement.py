@@ -20,17 +20,10 @@ class Marginal:
     The counts of rows in each cell of a table of some columns, whose categories stand in groups.
 
     Where the domain's rules leave no row in a cell, its count may be 0 without noise.
-
-    Attributes
-    ----------
-    columns
-        Their numbers, ascending.
-    groups
-        For each column, the group of each of its categories, from 0.
     """
 
-    columns: tuple[int, ...]
-    groups: tuple[tuple[int, ...], ...]
+    columns: tuple[int, ...]  # their numbers, ascending
+    groups: tuple[tuple[int, ...], ...]  # for each column, the group of each of its categories, from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,19 +43,11 @@ class Parity:
 
     Under replace-one how many rows have an odd number of yes among the columns; under add-remove the sum
     over the rows of -1 for an odd number, and of 1 for an even one (of no columns: the number of rows).
-
-    Attributes
-    ----------
-    columns
-        Their numbers, ascending.
-    signed
-        Whether it is the sum of signs: under add-remove.
-    categories
-        The category of each column that counts as yes; None: that of yes/no columns, which is 1.
     """
 
-    columns: tuple[int, ...]
-    signed: bool
+    columns: tuple[int, ...]  # their numbers, ascending
+    signed: bool  # whether it is the sum of signs: under add-remove
+    # the category of each column that counts as yes; None: that of yes/no columns, which is 1
     categories: tuple[int, ...] | None = None
 
     @property
@@ -83,17 +68,10 @@ class Dependence:
 
     The sum over the pairs of how far their table is, in rows, from that of independent columns with its
     margins (the sum of absolute differences, rounded down), each up to its top.
-
-    Attributes
-    ----------
-    pairs
-        Numbers of columns.
-    tops
-        Of each pair.
     """
 
-    pairs: tuple[tuple[int, int], ...]
-    tops: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]  # numbers of columns
+    tops: tuple[int, ...]  # of each pair
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -111,32 +89,18 @@ MeasuredPart: TypeAlias = Marginal | Parity | Dependence
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """
-    Numbers that were released together, with one noise; public.
+    """Numbers that were released together, with one noise; public."""
 
-    Attributes
-    ----------
-    of
-        What was measured.
-    values
-        The released integers, int64 (read-only): those of each part of `of`, one after another; the cells of
-        a table in row-major order of its groups. Noise makes some of them negative.
-    noise
-        What was added to the true numbers.
-    cost
-        What was paid, an epsilon or a rho; 0: it was paid with the one before.
-    concentrated
-        Whether costs are a rho (zero-concentrated differential privacy); else they are an epsilon.
-    selecting
-        What was paid, besides, for choosing what to measure by the exponential mechanism; None: it was chosen
-        from public or released numbers.
-    """
-
-    of: tuple[MeasuredPart, ...]
+    of: tuple[MeasuredPart, ...]  # what was measured
+    # the released integers, int64 (read-only): those of each part of `of`, one after another; the cells of a
+    # table in row-major order of its groups. Noise makes some of them negative.
     values: Integers
-    noise: Noise
-    cost: Fraction
+    noise: Noise  # what was added to the true numbers
+    cost: Fraction  # what was paid, an epsilon or a rho; 0: it was paid with the one before
+    # whether costs are a rho (zero-concentrated differential privacy); else they are an epsilon
     concentrated: bool = False
+    # what was paid, besides, for choosing what to measure by the exponential mechanism; None: it was chosen
+    # from public or released numbers
     selecting: Fraction | None = None
 
     def __post_init__(self) -> None:

@@ -17,23 +17,13 @@ from smalldb.noise.privacy_loss import Loss
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The privacy that a release has, exactly.
+    """The privacy that a release has, exactly."""
 
-    Attributes
-    ----------
-    epsilon
-        That asked for, or less.
-    delta
-        None: the guarantee is pure, also where a delta was allowed.
-    loss
-        What is known besides: a rho, and laws of the loss, which compose better than epsilon. None: nothing.
-    internal
-        The epsilon that the exponential mechanism is run with, where it is not the one that is stated.
-    """
-
-    epsilon: Fraction
-    delta: Fraction | None = None
+    epsilon: Fraction  # that asked for, or less
+    delta: Fraction | None = None  # None: the guarantee is pure, also where a delta was allowed
+    # what is known besides: a rho, and laws of the loss, which compose better than epsilon. None: nothing.
     loss: Loss | None = None
+    # the epsilon that the exponential mechanism is run with, where it is not the one that is stated
     internal: Fraction | None = None
 
     @property
@@ -46,49 +36,27 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a mechanism will do, in words that `reporting` lays out; public.
+    """What a mechanism will do, in words that `reporting` lays out; public."""
 
-    Attributes
-    ----------
-    method
-        What it is called, and its most telling number: "adaptive marginals (at most 28 rounds)".
-    known
-        What will be known of the data, as a phrase.
-    described
-        What it does, for readers who do not know its name: a sentence without a full stop.
-    cost
-        The time and memory that it will take, as a phrase.
-    """
-
-    method: str
-    known: str
-    described: str
-    cost: str
+    method: str  # what it is called, and its most telling number: "adaptive marginals (at most 28 rounds)"
+    known: str  # what will be known of the data, as a phrase
+    described: str  # what it does, for readers who do not know its name: a sentence without a full stop
+    cost: str  # the time and memory that it will take, as a phrase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """What a mechanism drew.
+    """What a mechanism drew."""
 
-    Attributes
-    ----------
-    codes
-        The synthetic rows, shape (m, d), in the order in which they are released.
-    bound
-        The error that is not exceeded with probability 1 - beta, where it is known only with the release;
-        made of released numbers alone.
-    covers
-        What that bound covers, in words; public. Empty: every query of the workload.
-    confidential
-        What the curator may look at and must not publish, by name.
-    measurements
-        The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
-    """
-
-    codes: Bits
+    codes: Bits  # the synthetic rows, shape (m, d), in the order in which they are released
+    # the error that is not exceeded with probability 1 - beta, where it is known only with the release; made
+    # of released numbers alone
     bound: float | None = None
+    # what that bound covers, in words; public. Empty: every query of the workload.
     covers: tuple[str, ...] = ()
+    # what the curator may look at and must not publish, by name
     confidential: Mapping[str, Any] = field(default_factory=dict)
+    # the numbers that were released on the way, in order; none of mechanisms that draw a table at once
     measurements: tuple[Measurement, ...] = ()
 
 
@@ -117,18 +85,10 @@ class Promise(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How a mechanism runs; nothing of it changes the law of what is drawn.
+    """How a mechanism runs; nothing of it changes the law of what is drawn."""
 
-    Attributes
-    ----------
-    progress
-        Whether a bar is shown on stderr.
-    executor
-        Counts the data in pieces; None: threads.
-    """
-
-    progress: bool = False
-    executor: Executor | None = None
+    progress: bool = False  # whether a bar is shown on stderr
+    executor: Executor | None = None  # counts the data in pieces; None: threads
 
 
 @runtime_checkable
@@ -160,16 +120,10 @@ class Mechanism(Protocol):
     """A mechanism that was asked for a release and can do it: a frozen value, public as a whole.
 
     A new mechanism is a class of this shape in a room of its own, and a line in `planning.mechanisms`.
-
-    Attributes
-    ----------
-    name
-        Its name in records, arguments and words.
-    takes_candidates, takes_delta, takes_target
-        Whether the arguments of these names are for it.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # its name in records, arguments and words
+    # whether the arguments of these names are for it
     takes_candidates: ClassVar[bool]
     takes_delta: ClassVar[bool]
     takes_target: ClassVar[bool]

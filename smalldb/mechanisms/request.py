@@ -16,55 +16,28 @@ UNPLANNED = "under add-remove n is private, so rows cannot be planned from it: g
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a mechanism is asked for; public.
+    """What a mechanism is asked for; public."""
 
-    Attributes
-    ----------
-    workload
-        The reduced queries over the universe.
-    n
-        Rows of the data; None under add-remove, where it is private.
-    n_max
-        Then, about how many there are at most, if the user says so.
-    epsilon, beta
-        The privacy parameter, and the failure probability of the bounds; exact.
-    neighbours
-        The neighbouring relation.
-    delta
-        What the guarantee may have; None: it must be pure.
-    rows
-        m, the rows of the synthetic table; None: the mechanism chooses them.
-    candidates
-        The base measure that is wanted; None: any.
-    certificate
-        The share of the budget for a bound on what was not measured; None: the mechanism's own.
-    named
-        Whether the user asks for this mechanism by name.
-    targets
-        The numbers of the columns that classifiers of the synthetic table will predict, ascending.
-    first
-        The numbers of the columns of each table that is to be measured first, ascending.
-    strategy
-        What `marginals` measure, by its name; None: that of smallest expected error.
-    calibrated
-        Whether SmallDB is to lose just what is stated (`counting.calibration`).
-    """
-
-    workload: Workload
-    n: int | None
-    n_max: int | None
+    workload: Workload  # the reduced queries over the universe
+    n: int | None  # rows of the data; None under add-remove, where it is private
+    n_max: int | None  # then, about how many there are at most, if the user says so
+    # the privacy parameter, and the failure probability of the bounds; exact
     epsilon: Fraction
     beta: Fraction
-    neighbours: Neighbours
-    delta: Fraction | None = None
-    rows: int | None = None
-    candidates: str | None = None
+    neighbours: Neighbours  # the neighbouring relation
+    delta: Fraction | None = None  # what the guarantee may have; None: it must be pure
+    rows: int | None = None  # m, the rows of the synthetic table; None: the mechanism chooses them
+    candidates: str | None = None  # the base measure that is wanted; None: any
+    # the share of the budget for a bound on what was not measured; None: the mechanism's own
     certificate: Fraction | None = None
-    named: bool = False
+    named: bool = False  # whether the user asks for this mechanism by name
+    # the numbers of the columns that classifiers of the synthetic table will predict, ascending
     targets: tuple[int, ...] = ()
+    # the numbers of the columns of each table that is to be measured first, ascending
     first: tuple[tuple[int, ...], ...] = ()
+    # what `marginals` measure, by its name; None: that of smallest expected error
     strategy: str | None = None
-    calibrated: bool = False
+    calibrated: bool = False  # whether SmallDB is to lose just what is stated (`counting.calibration`)
 
     @property
     def aimed(self) -> bool:

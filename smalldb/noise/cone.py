@@ -36,22 +36,14 @@ class ConeDifference(Noise):
     Tables of the difference of two matrices from the cone, rounded to nearest.
 
     It speaks of rows: one that is added moves it by 1, one that is replaced by 2.
-
-    Attributes
-    ----------
-    sizes
-        The categories of each column. Values are first the counts of all columns, one after another.
-    rate
-        Of the total.
-    pairs
-        Of columns, whose tables follow, row by row.
     """
 
     name: ClassVar[str] = "cone"
 
+    # the categories of each column. Values are first the counts of all columns, one after another.
     sizes: tuple[int, ...]
-    rate: Fraction
-    pairs: tuple[tuple[int, int], ...]
+    rate: Fraction  # of the total
+    pairs: tuple[tuple[int, int], ...]  # of columns, whose tables follow, row by row
 
     @property
     def count(self) -> int:

@@ -18,38 +18,19 @@ Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 
 class Drawn(NamedTuple):
-    """
-    The normal numbers behind one matrix of the cone.
+    """The normal numbers behind one matrix of the cone."""
 
-    Attributes
-    ----------
-    frames
-        For each column its k rows of `width` numbers.
-    shares
-        For each column and category those whose squares, summed, share the total among the categories.
-    total
-        Those whose squares give the total.
-    """
-
-    frames: Sequence[Sequence[Sequence[Normal]]]
+    frames: Sequence[Sequence[Sequence[Normal]]]  # for each column its k rows of `width` numbers
+    # for each column and category those whose squares, summed, share the total among the categories
     shares: Sequence[Sequence[Sequence[Normal]]]
-    total: Sequence[Normal]
+    total: Sequence[Normal]  # those whose squares give the total
 
 
 class Balls(NamedTuple):
-    """
-    Vectors that are known up to an error, in units of 2^-bits.
+    """Vectors that are known up to an error, in units of 2^-bits."""
 
-    Attributes
-    ----------
-    middles
-        Integers, one vector a row.
-    errors
-        How far each may be off, as Euclidean length.
-    """
-
-    middles: Objects
-    errors: Objects
+    middles: Objects  # integers, one vector a row
+    errors: Objects  # how far each may be off, as Euclidean length
 
 
 # Proof: docs/proofs/pairs.md, lemma 5.

@@ -37,19 +37,12 @@ class Cube(Noise):
     Noise V of `count` values with P(v) proportional to exp(-rate max |v|).
 
     It speaks of the largest move of a value. V is uniform on a cube whose radius is drawn first.
-
-    Attributes
-    ----------
-    count
-        How many values are drawn at once.
-    rate
-        Above 0: what a move of all values by 1 may lose.
     """
 
     name: ClassVar[str] = "cube"
 
-    count: int
-    rate: Fraction
+    count: int  # how many values are drawn at once
+    rate: Fraction  # above 0: what a move of all values by 1 may lose
 
     # Proof: docs/proofs/answers.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:

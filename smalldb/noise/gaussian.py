@@ -37,16 +37,11 @@ class DiscreteGaussian(Noise):
     Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
 
     It speaks of the square of the L2 norm (Canonne, Kamath and Steinke 2020).
-
-    Attributes
-    ----------
-    scale
-        sigma^2: the variance is no larger, and hardly smaller from 1 on.
     """
 
     name: ClassVar[str] = "discrete Gaussian"
 
-    scale: Fraction
+    scale: Fraction  # sigma^2: the variance is no larger, and hardly smaller from 1 on
 
     # Proof: docs/proofs/delta.md, lemma 1.
     def draw(self, count: int, source: BitSource) -> Integers:

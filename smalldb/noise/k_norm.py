@@ -40,21 +40,13 @@ class KNorm(Noise):
     The unit ball of the norm is the convex hull of what a row changes in all columns: a count of each goes up
     or down by 1; or, if rows are replaced, a count of each column goes up and another one down. A ball of a
     radius is drawn first, and then a point of it for each column.
-
-    Attributes
-    ----------
-    sizes
-        The number of categories of each column, at least 2.
-    rate
-        What a row may lose.
-    replaced
-        Whether rows are replaced: then all columns of noise sum to 0. Otherwise they sum to one number.
     """
 
     name: ClassVar[str] = "K-norm"
 
-    sizes: tuple[int, ...]
-    rate: Fraction
+    sizes: tuple[int, ...]  # the number of categories of each column, at least 2
+    rate: Fraction  # what a row may lose
+    # whether rows are replaced: then all columns of noise sum to 0. Otherwise they sum to one number.
     replaced: bool
 
     # Proof: docs/proofs/k-norm.md, lemma 3.
@@ -242,19 +234,12 @@ def _width(noise: KNorm) -> tuple[int, int]:
 
 
 class _Law(NamedTuple):
-    """
-    Blocks of pairs of radii, by their last pair, and the logarithms of what is at least their probability.
-
-    Attributes
-    ----------
-    width
-        Of a block, up and down; 1: the probabilities are exact.
-    """
+    """Blocks of pairs of radii, by their last pair, and logarithms of what is at least their probability."""
 
     up: Integers
     down: Integers
     logs: Floats
-    width: int
+    width: int  # of a block, up and down; 1: the probabilities are exact
 
 
 # Proof: docs/proofs/k-norm.md, lemma 5.

@@ -25,16 +25,9 @@ _Kind = TypeVar("_Kind", int, tuple[int, ...])
 
 @dataclass(frozen=True, slots=True)
 class Noise(ABC):
-    """
-    A distribution of whole numbers that are added to counts.
+    """A distribution of whole numbers that are added to counts."""
 
-    Attributes
-    ----------
-    name
-        What records call it.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # what records call it
 
     @property
     def parameters(self) -> dict[str, Any]:

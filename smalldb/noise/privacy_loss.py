@@ -24,14 +24,9 @@ class LossLaw(ABC):
 
     So composition with any other steps, chosen adaptively, loses no more than with this pair in its place
     (Zhu, Dong and Wang 2022, Theorem 10).
-
-    Attributes
-    ----------
-    law
-        What records call it.
     """
 
-    law: ClassVar[str]
+    law: ClassVar[str]  # what records call it
 
     @property
     @abstractmethod
@@ -119,21 +114,12 @@ class LaplaceNoise(LawOfOne):
 
 @dataclass(frozen=True, slots=True)
 class GeometricNoise(LossLaw):
-    """
-    Two-sided geometric noise, the discrete Laplace law, on a whole number that moves.
-
-    Attributes
-    ----------
-    rate
-        A value that is off by one more is e^rate times less probable.
-    moved
-        By how much, at most; an integer.
-    """
+    """Two-sided geometric noise, the discrete Laplace law, on a whole number that moves."""
 
     law: ClassVar[str] = "geometric noise"
 
-    rate: Fraction
-    moved: int
+    rate: Fraction  # a value that is off by one more is e^rate times less probable
+    moved: int  # by how much, at most; an integer
 
     @property
     def epsilon(self) -> Fraction:

@@ -22,17 +22,10 @@ class Uniforms:
     Independent uniform numbers of the interval (0, 1), `draws` of each; nothing private depends on them.
 
     They stand in for an integral over the noise: what is computed from them is a function of public numbers.
-
-    Attributes
-    ----------
-    bits
-        A seeded source.
-    draws
-        How many of each number; `DRAWS` but where draws are made in parts.
     """
 
-    bits: SeededBits
-    draws: int = DRAWS
+    bits: SeededBits  # a seeded source
+    draws: int = DRAWS  # how many of each number; `DRAWS` but where draws are made in parts
 
     @classmethod
     def fixed(cls) -> "Uniforms":

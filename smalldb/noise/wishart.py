@@ -31,17 +31,10 @@ _BITS = 64  # of each normal number that are looked at first
 
 
 class Drawn(NamedTuple):
-    """The normal numbers behind one A: the rows of G, and those whose squares give b and a.
+    """The normal numbers behind one A: the rows of G, and those whose squares give b and a."""
 
-    Attributes
-    ----------
-    rows
-        Those of G.
-    first, rest
-        The numbers whose squares give b, and those whose squares give a.
-    """
-
-    rows: Sequence[Sequence[Normal]]
+    rows: Sequence[Sequence[Normal]]  # those of G
+    # the numbers whose squares give b, and those whose squares give a
     first: Sequence[Normal]
     rest: Sequence[Normal]
 
@@ -53,23 +46,15 @@ class WishartDifference(Noise):
 
     It speaks of rows: one that adds u u^T to the matrix, u = (1, signs), moves it by 1. Where half of the
     signs are summed, a row that is replaced moves it by 1, too.
-
-    Attributes
-    ----------
-    attributes
-        d: the matrix has d + 1 rows.
-    x, y
-        Rates of the first entry of the diagonal, and of all others.
-    pairs
-        Of the matrix, one a value: (0, 0), or (i, j) with i < j.
     """
 
     name: ClassVar[str] = "Wishart difference"
 
-    attributes: int
+    attributes: int  # d: the matrix has d + 1 rows
+    # rates of the first entry of the diagonal, and of all others
     x: Fraction
     y: Fraction
-    pairs: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[int, int], ...]  # of the matrix, one a value: (0, 0), or (i, j) with i < j
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def draw(self, count: int, source: BitSource) -> Integers:
