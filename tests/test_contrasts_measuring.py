@@ -80,7 +80,7 @@ def test_weights_of_62_bits_are_transformed_without_wrapping():
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_walsh_is_the_hadamard_matrix(dtype):
-    from smalldb.kernels.walsh import walsh
+    from smalldb.kernels.cell_sums import walsh
 
     for d in range(7):
         values = np.arange(7, 7 + (1 << d)).astype(dtype) ** 2

@@ -13,9 +13,8 @@ from scipy.special import wrightomega
 from queries.mixing import splitmix64
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
-from smalldb.kernels.adding_up import added_up, carry, met, unmet
-from smalldb.kernels.refining import refine
-from smalldb.kernels.swapping import swap
+from smalldb.kernels.cell_sums import added_up, carry, met, unmet
+from smalldb.kernels.nearby_rows import refine, swap
 from smalldb.marginals.estimate.belief_propagation import beliefs, build, steps, summed
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
 from smalldb.marginals.estimate.grouping import halved

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels.pairing import count_pairs
+from smalldb.kernels.cell_sums import count_pairs
 from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive import packed_pairs as strips_module
 from smalldb.marginals.adaptive.association_weights import association_weights

@@ -12,7 +12,7 @@ from smalldb.marginals.wide_parities import rows_with_means
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels.turning import turn
+from smalldb.kernels.nearby_rows import turn
 from smalldb.marginals.contrasts import NoisyParities
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals

@@ -134,7 +134,7 @@ class PackedPairs:
     # Proof: docs/proofs/rounds.md, lemma 1.
     def count(self, rows: CountedRows) -> list[Integers]:
         """Count every table at its finest levels."""
-        from smalldb.kernels.pairing import count_pairs
+        from smalldb.kernels.cell_sums import count_pairs
 
         finest, groupings = self.candidates.finest[2], self.candidates.groupings
         # at most 32 groups: `selecting.WHOLE`, or five halvings

@@ -15,7 +15,7 @@ from smalldb.marginals.contrasts.parity_fit import Means, sizes_of
 
 Signs: TypeAlias = npt.NDArray[np.int8]
 
-THRESHOLDS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.0, 0.0, 0.0)  # of a sweep: see `kernels.turning`
+THRESHOLDS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.0, 0.0, 0.0)  # of a sweep: see `kernels.nearby_rows`
 _CERTAIN = 1e-9  # a deviation below which noise does not count
 
 
@@ -37,7 +37,7 @@ def flipped_towards(plan: Any, found: Means, near: Floats, start: Signs) -> Sign
 
     Each counts by the precision that its noise and a normal prior leave; pairs that no query needs do not.
     """
-    from smalldb.kernels.turning import turn
+    from smalldb.kernels.nearby_rows import turn
 
     rows, d = start.shape
     targets, weights = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))

@@ -68,7 +68,7 @@ class Contrasts:
 
     def _transformed(self, table: Floats, inverse: bool) -> Floats:
         if set(self.sizes) == {2}:  # the same, in a twentieth of the time
-            from smalldb.kernels.walsh import walsh
+            from smalldb.kernels.cell_sums import walsh
 
             walsh(table)
             return table

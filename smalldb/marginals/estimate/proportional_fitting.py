@@ -60,7 +60,7 @@ def fit(
     """
     from scipy.special import wrightomega
 
-    from smalldb.kernels.adding_up import carry, met, unmet
+    from smalldb.kernels.cell_sums import carry, met, unmet
 
     total, weights, theta = float(total), [factor.base for factor in factors], list[Floats]()
     at: list[list[tuple[Integers, Floats, Floats, Floats]]] = [[] for _ in tree.buckets]
@@ -114,7 +114,7 @@ class _Separator:
 
 def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
     """Return what each bucket but the roots shares with its parent, by the bucket."""
-    from smalldb.kernels.adding_up import added_up
+    from smalldb.kernels.cell_sums import added_up
 
     found = dict[int, _Separator]()
     for child, (bucket, rise) in enumerate(zip(tree.buckets, tree.rises, strict=True)):

@@ -33,7 +33,7 @@ def exchanged(
 
     Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
     """
-    from smalldb.kernels.swapping import swap
+    from smalldb.kernels.nearby_rows import swap
 
     rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
     counted = CountedRows(rows.T, np.ones(count, dtype=np.int64))

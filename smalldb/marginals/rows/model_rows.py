@@ -23,7 +23,7 @@ def model_rows(
 
     Cost: rows times the columns of all buckets.
     """
-    from smalldb.kernels.refining import refine
+    from smalldb.kernels.nearby_rows import refine
 
     columns = len(tree.groupings)
     level = [0] * columns

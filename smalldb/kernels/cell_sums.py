@@ -1,9 +1,29 @@
-"""Cells of a fine table, added up to those of a coarse one, or multiplied by what belongs to these."""
+"""Sums over the cells of tables: of pairs of columns, of coarser tables, and of the signs of parities."""
+
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.arrays import Floats, Integers
 from smalldb.kernels.compiling import kernel
+
+Bytes = npt.NDArray[np.uint8]
+
+
+# Proof: docs/proofs/rounds.md, lemma 1.
+@kernel
+def count_pairs(
+    groups: Bytes, counts: Integers, pairs: Integers, origins: Integers, strides: Integers, cells: Integers
+) -> None:
+    """Add rows to the tables of pairs of columns."""
+    # The cell of group g of the first column and group h of the second is at ``origin + g stride + h``.
+    # Cost: rows times pairs.
+    for t in range(len(pairs)):
+        first, second = groups[pairs[t, 0]], groups[pairs[t, 1]]
+        origin, stride = origins[t], strides[t]
+        for i in range(len(counts)):
+            cells[origin + np.int64(first[i]) * stride + np.int64(second[i])] += counts[i]
 
 
 @kernel
@@ -76,3 +96,19 @@ def met(
         ratios[cell] *= total / expected
     multiply(fine, inside, ratios)
     return most
+
+
+@kernel
+def walsh(values: npt.NDArray[Any]) -> None:
+    """Replace values over {0,1}^d, shape (2^d,), by their 2^d signed sums."""
+    # Entry s becomes the sum over x of (-1)^|s & x| values[x]; |.| counts ones. Equivalent to
+    # ``values[:] = scipy.linalg.hadamard(len(values)) @ values``. Applied twice it multiplies by 2^d.
+    # Cost: d 2^d additions.
+    half = 1
+    while half < len(values):
+        for start in range(0, len(values), 2 * half):
+            for i in range(start, start + half):
+                left, right = values[i], values[i + half]
+                values[i] = left + right
+                values[i + half] = left - right
+        half *= 2
