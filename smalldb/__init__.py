@@ -46,10 +46,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from smalldb import accounting, auditing, bounds, inference
-    from smalldb.auditing.loss import Audit
+    from smalldb.auditing.laws import Audit
     from smalldb.auditing.worst_case import audit
-    from smalldb.counting.census_law import Law
-    from smalldb.counting.level_counts import Census, census
+    from smalldb.counting.level_counts import Census, Law, census
     from smalldb.exact.bits import BitSource
     from smalldb.planning import Neighbours, Plan, plan
     from smalldb.releasing.budget_ledger import Ledger

@@ -4,7 +4,27 @@ from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 
-from smalldb.exact.bits import OutOfBits
+
+class OutOfBits(EOFError):
+    """A scripted source has handed out its last bit."""
+
+
+class ScriptedBits:
+    """Exactly the bits of a script, then `OutOfBits`; for walking through the decisions of a sampler."""
+
+    private = False
+
+    def __init__(self, script):
+        if not set(script) <= {0, 1, "0", "1"}:
+            raise ValueError("script must hold the bits 0 and 1 only")
+        self._rest = "".join(str(int(bit)) for bit in script)
+
+    def bits(self, count):
+        """Hand out the next `count` bits of the script, all of them or none."""
+        if count > len(self._rest):
+            raise OutOfBits("the script has no bits left")
+        drawn, self._rest = self._rest[:count], self._rest[count:]
+        return int(drawn or "0", 2)
 
 
 class Walk:

@@ -13,8 +13,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels.trials import SURVIVED
 from smalldb.rejection import relaxation, sampler
-from smalldb.rejection.lanes import Lane
-from smalldb.rejection.sampler import tuple_sampler
+from smalldb.rejection.sampler import Lane, tuple_sampler
 from smalldb.rejection.tree import star
 
 

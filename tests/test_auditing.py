@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities
 from smalldb.auditing import audit
-from smalldb.counting import tabulating
+from smalldb.counting import databases
 from smalldb.selection import selection_law
 
 AB = Domain(["a", "b"])
@@ -347,7 +347,7 @@ def test_the_largest_n_that_is_named_is_done(monkeypatch):
     named = f"largest n that can be audited is {largest}$"
     with pytest.raises(ValueError, match=named):
         audit(AB, "conjunctions:2", rows=2, epsilon=1, n=largest + 1, neighbours="add-remove")
-    monkeypatch.setattr(tabulating, "databases", lambda *_: iter([]))
+    monkeypatch.setattr(databases, "databases", lambda *_: iter([]))
     with pytest.raises(ValueError, match=r"^(?!.*budget)"):  # it passes, and then finds no databases
         audit(AB, "conjunctions:2", rows=2, epsilon=1, n=largest, neighbours="add-remove")
 

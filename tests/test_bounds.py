@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smalldb import bounds
-from smalldb.bounds.binomial import tails
+from smalldb.bounds.optimum import tails
 from smalldb.exact import enclosures
 
 VECTORS = {

@@ -239,15 +239,6 @@ def test_the_largest_number_of_queries(method):
     assert bounds.sharp_queries(error="0.2", n=10**4, cells=256, epsilon=1, beta=0.05) == 10**18
 
 
-def test_the_most_attributes():
-    def pairs(d):
-        return 2**d, d * (d + 1) // 2
-
-    given = {"error": 0.2, "n": 10**4, "size_of": pairs, "epsilon": 1, "beta": 0.05}
-    assert bounds.sharp_attributes(**given) == 10
-    assert bounds.sharp_attributes(**given | {"n": 10}) == 0
-
-
 @pytest.mark.parametrize("queries, rows", [(1, 1), (1, 7), (3, 20), (10, 70), (50, 33)])
 def test_the_binomial_opt_is_that_of_its_rows(queries, rows):
     alpha = bounds.opt(cells=2**20, queries=queries, rows=rows, method="binomial")

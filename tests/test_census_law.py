@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Rows
-from smalldb.counting.census_law import Law
+from smalldb.counting.level_counts import Law
 
 # id -> domain, queries, counts over the cells, rows, epsilon, the error whose exceedance is `fail_prob`
 ENTRIES = {

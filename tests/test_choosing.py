@@ -11,7 +11,7 @@ from records import check_record
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Rows
 from smalldb.planning import Plan
-from smalldb.rejection.capability import largest_c
+from smalldb.rejection.mechanism import largest_c
 
 
 def domain(attributes):

@@ -8,8 +8,9 @@ import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from margins import OutOfBits, ScriptedBits
 
-from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Known, Shifted, Uniform, bernoulli_exp, halved
 from smalldb.exact.integers import coins, decay
 

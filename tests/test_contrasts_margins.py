@@ -6,10 +6,11 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from margins import ScriptedBits
 from parities import alternatives, estimated, planned
 
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
 from smalldb.noise import gaussian as gaussian_noise

@@ -12,9 +12,8 @@ from margins import obeys, outcomes
 
 import smalldb
 from queries import Domain, Linear, Predicates, Rows
-from smalldb.counting import census_law as law
-from smalldb.counting import multisets
-from smalldb.counting.census_law import Law
+from smalldb.counting import level_counts, multisets
+from smalldb.counting.level_counts import Law
 from smalldb.counting.mechanism import arranged
 from smalldb.counting.scores import MAX_SCORE, Scores, too_large
 
@@ -107,7 +106,7 @@ def test_ranks_find_their_levels(entries):
     ],
 )
 def test_laws_in_words_of_four_bits(monkeypatch, counts, rate):
-    monkeypatch.setattr(law, "_FIRST_PRECISION", 4)
+    monkeypatch.setattr(level_counts, "_FIRST_PRECISION", 4)
     found = Law(np.array(list(counts)), tuple(counts.values()), Fraction(rate), 7)
     exact = naive.fraction_law(counts, Fraction(rate))
     for precision in (1, 2, 4, 6, 9):

@@ -16,7 +16,7 @@ import pytest
 import smalldb
 from queries import Column, Conjunctions, Domain
 from smalldb.cli import parser
-from smalldb.exact.rounded_text import rounded_up
+from smalldb.exact.numbers import rounded_up
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
 from smalldb.schema.related_parsing import read_related

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from smalldb.counting import recursion as module
 from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
-from smalldb.counting.recursion import Cost
+from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
 from smalldb.counting.scores import Scores, settling_order
-from smalldb.counting.state_keys import MAX_KEY_BITS, key_bits, state_bytes
 from smalldb.kernels import census_layers as kernels
 
 # counts and hashes wrap within a word on purpose; uncompiled, numpy warns of it

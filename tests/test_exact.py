@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from margins import OutOfBits, ScriptedBits
 from scipy.stats import chi2, chisquare
 
 from smalldb.exact import levels as exact
-from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
 from smalldb.exact.numbers import as_fraction, as_text

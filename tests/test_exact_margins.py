@@ -7,14 +7,13 @@ from math import factorial
 
 import naive
 import pytest
-from margins import obeys, outcomes
+from margins import ScriptedBits, obeys, outcomes
 
 from smalldb.exact import coins, enclosures, integers, levels, normals
-from smalldb.exact.bits import ScriptedBits
 from smalldb.exact.coins import Shifted, Uniform, bernoulli_exp
 from smalldb.exact.enclosures import Real, ceiling, is_positive, root, round_up, round_up_text
 from smalldb.exact.levels import LogConcave, draw_level
-from smalldb.exact.rounded_text import rounded_up
+from smalldb.exact.numbers import rounded_up
 
 FRACTIONS = sorted({Fraction(p, q) for q in range(1, 24) for p in range(3 * q)})
 

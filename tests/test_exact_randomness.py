@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from margins import OutOfBits, ScriptedBits
 
 import smalldb
 from smalldb.cli import main
-from smalldb.exact.bits import BitSource, OutOfBits, ScriptedBits, SeededBits, SystemBits, bit_source
+from smalldb.exact.bits import BitSource, SeededBits, SystemBits, bit_source
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 
@@ -208,14 +209,14 @@ def test_script_holds_bits_only(script):
         ScriptedBits(script)
 
 
-@pytest.mark.parametrize("source", [SystemBits(), SeededBits(1), ScriptedBits("1")])
+@pytest.mark.parametrize("source", [SystemBits(), SeededBits(1)])
 def test_counts_below_zero_are_refused(source):
     with pytest.raises(ValueError, match="count"):
         source.bits(-1)
 
 
 def test_bit_source():
-    own = ScriptedBits("0")
+    own = SeededBits(0)
     assert bit_source(own) is own
     assert isinstance(bit_source(None), SystemBits)
     assert bit_source(12345).bits(64) == STREAMS[12345]

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins import ScriptedBits
 
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.recursion import BeyondLimit, Limit
 from smalldb.counting.scores import Scores
-from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.rejection import head_and_tail as module

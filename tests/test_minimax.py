@@ -9,9 +9,8 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Parities
-from smalldb.auditing import minimax, outputs_of_answers
-from smalldb.auditing.minimax_program import made_private, solve
-from smalldb.auditing.outputs_of_answers import answers_with_costs, without_dominated
+from smalldb.auditing import minimax
+from smalldb.auditing.minimax import answers_with_costs, made_private, solve, without_dominated
 from smalldb.mechanisms import Neighbours
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
@@ -175,7 +174,7 @@ def test_what_is_refused(change, said):
 
 
 def test_too_many_outcomes_are_not_compared(monkeypatch):
-    monkeypatch.setattr(outputs_of_answers, "MOST_COMPARED", 100)
+    monkeypatch.setitem(minimax.__globals__, "MOST_COMPARED", 100)
     with pytest.raises(ValueError, match="too many outcomes"):
         minimax(AB, "conjunctions:2", n=3, epsilon=1)
 

@@ -12,7 +12,7 @@ import pytest
 from queries import Column, Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Thresholds
 from smalldb import bounds
 from smalldb.auditing import accuracy, minimax
-from smalldb.auditing.minimax_program import certified, solve
+from smalldb.auditing.minimax import certified, solve
 from smalldb.bounds.packing_lower_bound import _codes
 
 A, AB = Domain(["a"]), Domain(["a", "b"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import smalldb
 from queries import DataError
-from smalldb.accounting.groups import group_factor
+from smalldb.accounting.concentrated import group_factor
 from smalldb.exact.numbers import as_text
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema

@@ -15,8 +15,8 @@ from smalldb.counting import cost
 from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, overhead, posed, rehearse, work
 from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import enumerate_scores
+from smalldb.counting.recursion import state_bytes
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
-from smalldb.counting.state_keys import state_bytes
 
 
 def names(d):

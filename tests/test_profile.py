@@ -12,7 +12,7 @@ from queries import Conjunctions, Domain, Linear, Marginals, Parities, Threshold
 from smalldb.accounting import compose
 from smalldb.accounting.binomials import range_delta
 from smalldb.auditing import audit, profile
-from smalldb.auditing.convolving import BITS, power
+from smalldb.auditing.profile import BITS, power
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
 CASES = [

@@ -31,11 +31,10 @@ from smalldb.kernels.nodes import MOST_ROWS, scan_for
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, subset
 from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection import building, sampler
-from smalldb.rejection.factored import Factored
+from smalldb.rejection.building import greedy, improve, pair_gains
 from smalldb.rejection.layers import Envelope
 from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
-from smalldb.rejection.sampler import Sampler, tuple_sampler
-from smalldb.rejection.search import greedy, improve, pair_gains
+from smalldb.rejection.sampler import Factored, Sampler, tuple_sampler
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered
 

@@ -14,11 +14,9 @@ from queries import Conjunctions, Linear
 from smalldb.counting import multisets
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED, subset, tree_trials
-from smalldb.rejection import building, lanes, sampler
-from smalldb.rejection.factored import Factored
-from smalldb.rejection.flat import Flat
+from smalldb.rejection import building, sampler
 from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
-from smalldb.rejection.sampler import tuple_sampler
+from smalldb.rejection.sampler import Factored, Flat, tuple_sampler
 
 
 @pytest.mark.slow
@@ -26,8 +24,8 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     """A trial that ran out of words is made again with the same layers: what it read depends on them."""
     attributes, rows, n = 4, 64, 1000
     workload, answers, _ = instance(attributes, n, "conjunctions:2", 0)
-    monkeypatch.setattr(lanes, "WORDS", 2 * attributes + 1)
-    monkeypatch.setattr(lanes, "MOST_WORDS", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "WORDS", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "MOST_WORDS", 2 * attributes + 1)
     monkeypatch.setattr(sampler, "FIRST", 1)
     trials, refine, left, seen = tree_trials, sampler.Sampler._refine, [0], [0, 0]
 
@@ -44,7 +42,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
         refine(self, 50)
         self._again = self.work + 2_000  # often, whatever the builder asks for
 
-    monkeypatch.setattr(lanes, "tree_trials", noted)
+    monkeypatch.setattr(sampler, "tree_trials", noted)
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
     for seed in range(20):
         left[0], source = 0, SeededBits(seed)

@@ -19,10 +19,9 @@ from smalldb.kernels.leaves import weigh_leaves
 from smalldb.kernels.nodes import MOST_CELLS
 from smalldb.kernels.trials import PAUSED
 from smalldb.rejection import building, relaxation
-from smalldb.rejection.building import GAIN, Builder
+from smalldb.rejection.building import GAIN, Builder, held_gain, pair_gains, richest_star
 from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
-from smalldb.rejection.search import held_gain, pair_gains, richest_star
 from smalldb.rejection.target import Target, uniform_words
 from smalldb.rejection.tree import star
 

@@ -23,7 +23,7 @@ from queries.workload import Query
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.stars import ATTRIBUTE, EXCESS, LEAST, SIZE, column_of, star_trials
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED
-from smalldb.rejection import lanes, sampler, star_trees
+from smalldb.rejection import sampler, star_trees
 from smalldb.rejection.relaxation import Relaxation, Relaxer
 from smalldb.rejection.star_trees import StarRelaxation, has_own_trials, in_any_order
 from smalldb.rejection.target import Target, uniform_words
@@ -502,7 +502,7 @@ def test_a_batch_of_work_pauses_between_trials(monkeypatch):
     words, whole = uniform_words(SeededBits(3), 20_000), lane_of(made, layers, np.zeros(0, np.uint64))
     whole.words = words
     expected = [(whole.position, whole.columns.tolist()) for _ in survivors(whole)]
-    monkeypatch.setattr(lanes, "BATCH", 2)
+    monkeypatch.setattr(sampler, "BATCH", 2)
     lane, found, pauses = lane_of(made, layers, words), [], 0
     while lane.turn < len(layers):
         lane.go_on(len(layers))

@@ -13,11 +13,12 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from margins import OutOfBits, ScriptedBits
 from records import check_record
 
 import smalldb
 from queries import Conjunctions, DataError, Domain, Linear, Marginals, Parities, Predicates, Rows
-from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.exact.numbers import as_text

@@ -7,7 +7,7 @@ from yardstick import within
 
 from queries import Column as PlainColumn
 from queries import Domain, Marginals
-from smalldb.exact.rounded_text import sized
+from smalldb.exact.numbers import sized
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.learned import OpenSchema

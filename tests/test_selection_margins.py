@@ -18,7 +18,6 @@ from smalldb.exact.enclosures import Real
 from smalldb.exact.levels import exp_enclosure
 from smalldb.selection import drawing, scored, selection_law
 from smalldb.selection import law as laws
-from smalldb.selection import ranked as ranking
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import OCTAVES, Scored, _subset
 
@@ -87,10 +86,10 @@ def test_sums_of_products_are_rounded_outwards():
 @pytest.mark.parametrize("gone", [[], [0], [1], [3, 0]], ids=str)
 def test_heaps_are_drawn_from_by_their_weights(monkeypatch, weights, gone):
     """By the decision tree of a draw, whichever have left: 2^-octave times the weight, of those left."""
-    for module in (scored, ranking):
+    for module in (scored, drawing):
         monkeypatch.setattr(module, "OCTAVES", 3)
     made = Scored([np.array([0, 0, -2, -2])], Fraction(1, 2), weights)
-    heaps = ranking.Heaps(made)
+    heaps = drawing.Heaps(made)
     for index in gone:
         octave, position = next((o, p) for o in made.octaves for p in range(2) if heaps.at(o, p) == index)
         heaps.remove(octave, position)
@@ -105,14 +104,14 @@ def test_heaps_are_drawn_from_by_their_weights(monkeypatch, weights, gone):
 def test_ranked_draws_by_their_decision_trees(monkeypatch, weights, deep):
     """Both of two, with octaves that are counted anew early or late."""
     monkeypatch.setattr(coins, "_BITS", 1)
-    for module in (scored, ranking):
+    for module in (scored, drawing):
         monkeypatch.setattr(module, "OCTAVES", 2)
-    monkeypatch.setattr(ranking, "DEEP", deep)
+    monkeypatch.setattr(drawing, "DEEP", deep)
     given = {"epsilon": 2, "sensitivity": 1, "method": "top-k", "k": 2, "base_measure": weights}
     law = {outcome: high for outcome, (_, high) in selection_law([0, -2], **given).items()}
 
     def draw(source):
-        return tuple(ranking.ranked(Scored([np.array([0, -2])], Fraction(1, 2), weights), 2, source))
+        return tuple(drawing.ranked(Scored([np.array([0, -2])], Fraction(1, 2), weights), 2, source))
 
     assert obeys(outcomes(draw, 10), law, Fraction(9, 10))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins import ScriptedBits
 from parity_bounds import planned
 from scipy import stats
 from smalldb.marginals.contrasts.parity_plan import alternatives
@@ -15,7 +16,7 @@ from smalldb.marginals.contrasts.part_of_wishart import TILTS
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact import integers as drawing_module
-from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, _below_line, _less, normals
 from smalldb.marginals.contrasts import measure

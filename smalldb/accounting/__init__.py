@@ -7,12 +7,10 @@ ones were seen. With a delta above 0, the number of releases and their epsilons 
 was lost, or goes on where little was, loses more. Addition alone has no such condition.
 """
 
-from smalldb.accounting.adaptive_composition import adaptive_delta
 from smalldb.accounting.composing import Composition, compose, compose_losses, most_releases, per_release
-from smalldb.accounting.deltas import delta, gaussian_limit
-from smalldb.accounting.oneshot import OneShot, one_shot_top_k
+from smalldb.accounting.deltas import adaptive_delta, delta, gaussian_limit
 from smalldb.accounting.recorded_losses import compose_records
-from smalldb.accounting.unknown import UnknownDomain, unknown_domain_top_k
+from smalldb.accounting.top_k import OneShot, UnknownDomain, one_shot_top_k, unknown_domain_top_k
 from smalldb.noise.kary_response import KaryResponse
 from smalldb.noise.privacy_loss import Loss
 

@@ -7,6 +7,7 @@ of two neighbouring binomial probabilities is monotone, and added as well. No fo
 difference of near numbers; where exponents are large, rounding is what `slack` says.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, sqrt
 
@@ -17,6 +18,10 @@ from smalldb.accounting.curves import LARGE, ULPS, solved
 
 BLOCK = 1 << 18  # terms looked at together
 COARSE = 64  # stationary points that are looked at first
+
+GRID = 1 << 15  # positions that a loss can have, but for rounding
+MOST_STEPS = 1_000  # releases: each takes a step over the grid
+LOST = 1e-306  # what underflow can take away in all: far below any delta that is asked for
 
 
 def slack(eps: float, releases: int) -> float:
@@ -132,3 +137,46 @@ def _log_choose(releases: int, i: Floats) -> Floats:
 def _log_choose_table(releases: int) -> Floats:
     every = np.arange(releases + 1.0)
     return np.concatenate([_log_choose(releases, part) for part in np.array_split(every, 2)])
+
+
+def mixable(counts: Floats) -> bool:
+    """Return whether there are few enough."""
+    return float(counts.sum()) <= MOST_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Randomised responses together: the worst of adaptive pure releases (Murtagh and Vadhan 2016)."""
+
+    # eps-DP is (k u)-DP for the least whole k with k u >= eps, and for releases of whole multiples of a
+    # unit u the optimal delta is that of randomised responses: a sum over the grid of losses, exact
+
+    unit: float  # u
+    span: int  # the sum of all k: losses are (span - 2 i) u, i = 0..span
+    law: Floats  # the probability of each i under the more likely of the two neighbours
+
+    @classmethod
+    def of(cls, eps: Floats, counts: Floats) -> "Mixture":
+        """Compose `counts` releases of each eps."""
+        unit = float(counts @ eps) / GRID
+        law = np.ones(1)
+        for value, count in zip(eps.tolist(), counts.tolist(), strict=True):
+            steps = ceil(value / unit * (1 + ULPS))
+            honest, lies = (float(np.exp(-np.logaddexp(0, x * steps * unit))) for x in (-1, 1))
+            for _ in range(int(count)):
+                longer = np.zeros(len(law) + steps)
+                longer[: len(law)] = law * honest
+                longer[steps:] += law * lies
+                law = longer
+        return cls(unit, len(law) - 1, law)
+
+    @property
+    def most(self) -> float:
+        """The epsilon of delta 0."""
+        return self.span * self.unit * (1 + ULPS)
+
+    def delta(self, total: float) -> float:
+        """Return the delta at a total, rounded up."""
+        over = (self.span - 2 * np.arange(self.span + 1)) * self.unit * (1 + ULPS) - total
+        sizes = -np.expm1(-np.maximum(over, 0))
+        return float(self.law @ sizes) * (1 + 1e-12 * (MOST_STEPS + 10)) + LOST

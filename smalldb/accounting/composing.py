@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from math import nextafter
 
 from queries.late import pd
 from smalldb.accounting.checked_arguments import (
@@ -19,9 +18,8 @@ from smalldb.accounting.checked_arguments import (
     kinds_of,
 )
 from smalldb.accounting.methods import LARGEST, Items, Method, added, concentrated, methods_of
-from smalldb.accounting.sweeps import sweeping
-from smalldb.bounds.integer_search import last_where
-from smalldb.exact.numbers import Number, as_fraction, positive, whole
+from smalldb.bounds.calculators import last_where, sweeping
+from smalldb.exact.numbers import Number, as_fraction, float_below, positive, whole
 from smalldb.noise.privacy_loss import Loss
 
 ASSUMED = "the number of releases and their epsilons did not depend on anything released"
@@ -70,13 +68,11 @@ def compose(
     """
     Bound what releases from one table lose together, by all methods that apply.
 
-    Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
-
-    With a delta above 0, how many releases there are and the epsilon of each must be fixed before any result
-    is seen; to make fewer of them is no harm. To count those that were made in the end is no bound: if
-    somebody may stop anywhere among 400 randomised responses of epsilon 0.1, and then states the epsilon that
-    `compose` gives at delta = 0.01, the true delta is 0.046 or more. At delta 0 epsilons add up, however many
-    there are.
+    Equations (18) to (21) and (23) to (25) of `docs/theory.md`. With a delta above 0, how many releases there
+    are and the epsilon of each must be fixed before any result is seen; to make fewer of them is no harm. To
+    count those that were made in the end is no bound: if somebody may stop anywhere among 400 randomised
+    responses of epsilon 0.1, and then states the epsilon that `compose` gives at delta = 0.01, the true delta
+    is 0.046 or more. At delta 0 epsilons add up, however many there are.
 
     Parameters
     ----------
@@ -92,15 +88,6 @@ def compose(
     bounded_range
         Whether each release is epsilon-bounded-range, not only epsilon-DP: what its record says. One draw of
         the exponential mechanism is; marginals, noisy-max and permute-and-flip are not.
-
-    Returns
-    -------
-    Composition
-
-    Raises
-    ------
-    ValueError, TypeError
-        An argument out of range, by name.
 
     Examples
     --------
@@ -120,7 +107,6 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
     Bound what releases from one table lose together, from what is known of each: its epsilon, rho and laws.
 
     Equations (18) to (21) and (23) to (25) of `docs/theory.md`, and their losses (`docs/proofs/losses.md`).
-
     Their number and their losses must not depend on anything released, as for `compose`; which mechanism of a
     loss is taken, and for which queries, may.
 
@@ -175,10 +161,9 @@ def per_release(
 
     All of the releases have it, whatever earlier ones show, and there are no more than `releases`.
 
-    Equations (18) to (21), (24) and (25) of `docs/theory.md`.
-
-    It is at most 1e-9 (relative) below the true one. Its shortest decimal text is below too, which is how a
-    float epsilon is read. Cost: some 40 evaluations of the methods that `compose` solves.
+    Equations (18) to (21), (24) and (25) of `docs/theory.md`. It is at most 1e-9 (relative) below the true
+    one. Its shortest decimal text is below too, which is how a float epsilon is read. Cost: some 40
+    evaluations of the methods that `compose` solves.
 
     Parameters
     ----------
@@ -204,7 +189,7 @@ def per_release(
     checked_flag(bounded_range, "bounded_range")
     if total > LARGEST:
         raise ValueError("epsilon must be at most 1e300")
-    simple = _down(total / releases)
+    simple = float_below(total / releases, repr)
     if simple < LEAST_SHARE:
         raise ValueError("epsilon must be larger: a share of it is below 2^-1000")
 
@@ -291,8 +276,3 @@ def _loss(epsilon: Fraction, bounded_range: bool) -> Loss:
 def _within(items: Items, total: Fraction, delta: Fraction, adaptive: bool) -> bool:
     """Return whether some valid method keeps items within a total."""
     return any(method.within(total) for method in methods_of(items, delta, adaptive) if method.valid)
-
-
-def _down(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(repr(nearest)) <= x else nextafter(nearest, 0.0)

@@ -55,13 +55,12 @@ def compose_records(
     """
     Bound what releases from one table lose together, from their records.
 
-    Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
-
-    A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
-    (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
-    fails so often). So it counts as that, and its delta is added. Where all records state a rho, it counts by
-    that as well, and all of the delta is left for the total. With a delta, of the total or of a release,
-    their number and their losses must not have depended on anything released, as for `compose`.
+    Equations (18) to (21) and (23) to (25) of `docs/theory.md`. A release with a delta of its own behaves,
+    but for an event of that probability, as one of pure epsilon (Kairouz, Oh and Viswanath 2015: for any two
+    neighbours, it can be simulated from randomised response that fails so often). So it counts as that, and
+    its delta is added. Where all records state a rho, it counts by that as well, and all of the delta is left
+    for the total. With a delta, of the total or of a release, their number and their losses must not have
+    depended on anything released, as for `compose`.
 
     Parameters
     ----------
@@ -69,11 +68,6 @@ def compose_records(
         As `smalldb.release` writes them; all of one neighbouring relation and one unit, none of them seeded.
     delta, adaptive
         As for `compose`; the deltas of the records are added to it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        No records, records that do not go together, or a release that was not private.
     """
     listed = list(islice(records, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)

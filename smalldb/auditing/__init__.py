@@ -2,12 +2,10 @@
 
 from smalldb.auditing.accuracy import Accuracy, accuracy
 from smalldb.auditing.by_score import ByScore, by_score
-from smalldb.auditing.calibrated import calibrated
-from smalldb.auditing.loss import Audit
+from smalldb.auditing.laws import Audit
 from smalldb.auditing.minimax import Minimax, minimax
-from smalldb.auditing.profile import Profile, profile
-from smalldb.auditing.profile_of_laws import LawProfile
-from smalldb.auditing.worst_case import audit
+from smalldb.auditing.profile import LawProfile, Profile, profile
+from smalldb.auditing.worst_case import audit, calibrated
 from smalldb.counting.calibration import Calibration
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,17 +14,68 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from queries.late import pd
 from smalldb import bounds
-from smalldb.auditing.accuracy_of_laws import Errors, errors_of_laws
-from smalldb.auditing.laws import CustomMechanism, Enclosure
-from smalldb.auditing.worst_case import EPSILONS
-from smalldb.counting.census_law import Law
-from smalldb.counting.databases import Counts
+from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited, enclosed
+from smalldb.counting.databases import (
+    BLOCK,
+    Counts,
+    Instance,
+    Tables,
+    check_budget,
+    databases,
+    instance_of,
+    tables_of,
+)
+from smalldb.counting.level_counts import Law
 from smalldb.counting.scores import Candidates
-from smalldb.counting.tabulating import BLOCK, Instance, Tables, instance_of, tabulated
-from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
-from smalldb.planning import Neighbours, workload_of
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, whole
+from smalldb.mechanisms import Neighbours, workload_of
+
+Errors = Mapping[Fraction, Enclosure]
+"""The probability of each error, enclosed."""
 
 NEAR = 1e-12  # relative, times the largest exponent: what floats cannot tell apart is compared exactly
+
+
+def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> dict[Counts, Errors]:
+    """Return the law of the error of each table of n rows."""
+    # an outcome is a small database, as counts over the cells, or the answers to the queries of the
+    # reduced workload, as Fractions
+    cells = workload.domain.size
+    check_budget(cells, n, Neighbours.REPLACE_ONE, lambda tables, pairs: tables <= MOST_LAWS)
+    error = _error_of(workload, n)
+    found = dict[Counts, Errors]()
+    for x in databases(cells, n, Neighbours.REPLACE_ONE):
+        law = dict[Fraction, Enclosure]()
+        for outcome, (low, high) in enclosed(mechanism(x)).items():
+            wrong = error(x, outcome)
+            before = law.get(wrong, (Fraction(0), Fraction(0)))
+            law[wrong] = before[0] + low, before[1] + high
+        found[x] = law
+    return found
+
+
+def _error_of(workload: Workload, n: int) -> Callable[[Counts, Hashable], Fraction]:
+    """Return what tells the error of an outcome for a table."""
+    weights, unit, cells = workload.matrix().tolist(), workload.denominator, workload.domain.size
+
+    def shares(counts: Counts) -> list[Fraction]:
+        size = sum(counts) * unit
+        return [Fraction(sum(w * c for w, c in zip(query, counts, strict=True)), size) for query in weights]
+
+    def error(x: Counts, outcome: Any) -> Fraction:
+        told = isinstance(outcome, tuple)
+        if told and len(outcome) == len(weights) and all(isinstance(each, Fraction) for each in outcome):
+            answers = list(outcome)
+        elif told and len(outcome) == cells and all(isinstance(each, int) for each in outcome):
+            answers = shares(outcome)
+        else:
+            raise TypeError(
+                "an outcome must be a small database, as whole counts over the cells, or the answers to the "
+                "reduced queries, as Fractions"
+            )
+        return max((abs(a - b) for a, b in zip(shares(x), answers, strict=True)), default=Fraction(0))
+
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +195,6 @@ def accuracy(
         one or `minimax` returns one. Its outcomes are small databases, as counts over the cells, or answers
         to the reduced queries, as Fractions. It brings its own epsilon and rows.
 
-    Raises
-    ------
-    ValueError
-        An instance beyond the budget (says the largest n that would do).
-
     Examples
     --------
     >>> found = accuracy(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
@@ -162,15 +208,11 @@ def accuracy(
         return _of_laws(mechanism, workload, whole(n, "n"))
     if epsilon is None or rows is None:
         raise ValueError("epsilon and rows must be given for SmallDB")
-    exact = positive(epsilon, "epsilon")
-    if not EPSILONS[0] <= exact <= EPSILONS[1]:
-        raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
+    exact = audited(epsilon)
     n, rows = whole(n, "n"), whole(rows, "rows")
     instance = instance_of(workload, exact, rows, candidates, n, Neighbours.REPLACE_ONE, compared=False)
-    try:
-        return _accuracy(instance)
-    finally:
-        tabulated.cache_clear()
+    with tables_of(instance) as tables:
+        return _accuracy(instance, tables)
 
 
 def _of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> Accuracy:
@@ -202,8 +244,8 @@ def _summed(law: Errors, factor: Callable[[Fraction], Fraction | bool]) -> Enclo
     return low, sum((factor(error) * mass[1] for error, mass in law.items()), Fraction(0))
 
 
-def _accuracy(instance: Instance) -> Accuracy:
-    workload, tables = instance.workload, tabulated(instance)
+def _accuracy(instance: Instance, tables: Tables) -> Accuracy:
+    workload = instance.workload
     unit = instance.n * instance.rows * workload.denominator
     levels = np.unique(tables.scores)
     laws: dict[int, _Tails] = {}

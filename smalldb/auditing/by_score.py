@@ -132,11 +132,6 @@ def by_score(
         Or whole numbers, one for each cell: public beliefs of how often it occurs, such that ordered rows
         weigh as if drawn by them, independently; a cell of weight 0 does not occur.
 
-    Raises
-    ------
-    ValueError, TypeError
-        More candidates than can be listed, a law of no such name, or a prior that is none.
-
     Examples
     --------
     >>> import smalldb

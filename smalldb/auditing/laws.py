@@ -1,31 +1,99 @@
-"""Any mechanism, by its laws: outcome by outcome, over all neighbours."""
+"""What an audit finds; and any mechanism by its laws: outcome by outcome, over all neighbours."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from smalldb.auditing.loss import Audit
+from queries.late import pd
 from smalldb.counting.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.exact.enclosures import Real
-from smalldb.exact.numbers import as_fraction
+from smalldb.exact.numbers import Number, as_fraction, float_above, positive
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
-from smalldb.planning import Neighbours
+from smalldb.mechanisms import Neighbours
+from smalldb.showing import in_notebook
 
 Enclosure: TypeAlias = tuple[Fraction, Fraction]
 Logs: TypeAlias = dict[Hashable, Enclosure]
 Kept: TypeAlias = tuple[Folder, str]
 """Where laws are kept, and what tells the mechanism from any other."""
 CustomMechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
-
 DIGITS = 60
+EPSILONS = Fraction(1, 10**20), Fraction(10**9)  # beyond, 60 digits would not tell the losses
 MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
 MOST_STEPS = 1_000_000  # of 20 microseconds each, on laws and their ratios
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """
+    The worst privacy loss of a mechanism on one instance; nothing here depends on anybody's data.
+
+    Attributes
+    ----------
+    loss
+        (low, high), which agree to at least 25 digits: the largest |ln P(o | x) - ln P(o | x')| over
+        neighbours x, x' and outcomes o. Infinite where an outcome is possible for one of them only.
+    pair
+        x and x' as counts over the cells, the more likely one first, and the outcome o.
+    range
+        (low, high) of the largest difference of two such log ratios for one pair: the bounded-range
+        parameter that is realised.
+    cap
+        What theory allows for the loss; None for a mechanism of the caller's without an epsilon.
+    databases, pairs
+        How many were compared.
+    """
+
+    loss: tuple[Fraction | float, Fraction | float]
+    pair: tuple[Counts, Counts, Hashable]
+    range: tuple[Fraction | float, Fraction | float]
+    cap: Fraction | None
+    databases: int
+    pairs: int
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+    @property
+    def worst_loss(self) -> float:
+        """The loss, rounded up."""
+        return _up(self.loss[1])
+
+    @property
+    def worst_range(self) -> float:
+        """The bounded-range parameter that is realised, rounded up."""
+        return _up(self.range[1])
+
+    def to_frame(self) -> pd.DataFrame:
+        """
+        Return the audit as a table of one row, so that several can be put together.
+
+        Columns: loss and range, rounded up; cap, NaN where there is none; databases and pairs compared.
+        """
+        cap = nan if self.cap is None else float_above(self.cap)
+        row = {"loss": self.worst_loss, "range": self.worst_range, "cap": cap}
+        return pd.DataFrame([row | {"databases": self.databases, "pairs": self.pairs}])
+
+
+def audited(epsilon: Number, use: str = "an audit") -> Fraction:
+    """Read the epsilon of a mechanism whose loss is worked out."""
+    exact = positive(epsilon, "epsilon")
+    if not EPSILONS[0] <= exact <= EPSILONS[1]:
+        raise ValueError(f"epsilon must be from 1e-20 to 1e9 for {use}")
+    return exact
+
+
+def _up(x: Fraction | float) -> float:
+    return x if isinstance(x, float) else float_above(x)
 
 
 def audit_laws(

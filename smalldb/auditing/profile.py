@@ -1,35 +1,171 @@
 """The privacy profile of SmallDB on a small instance: delta of every epsilon, and the trade-off curve."""
 
 from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
-from smalldb.auditing.convolving import BITS, Masses, power
-from smalldb.auditing.laws import CustomMechanism
-from smalldb.auditing.profile_of_laws import LawProfile, profile_of_laws
-from smalldb.auditing.worst_case import EPSILONS
+from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited, enclosed
 from smalldb.counting import multisets
-from smalldb.counting.databases import count_pairs, neighbours_of
-from smalldb.counting.tabulating import DIGITS, Instance, Tables, instance_of, tabulated
+from smalldb.counting.databases import (
+    DIGITS,
+    Counts,
+    Instance,
+    Tables,
+    check_budget,
+    count_pairs,
+    databases,
+    instance_of,
+    neighbours_of,
+    tables_of,
+)
 from smalldb.exact.enclosures import Real
-from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
+from smalldb.exact.levels import exp_enclosure
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, whole
+from smalldb.mechanisms import Neighbours
 from smalldb.planning import relation_of, workload_of
 
-MOST_RATIOS = 1 << 24  # pairs of neighbours, both ways, x small databases
+BITS = 256  # a mass is in units of 2^-BITS
+Masses: TypeAlias = list[int]
+
+MOST_EPSILON = 600  # its exponential is a float
+NEAR = 1e-9  # far more than floats are off
+MOST_RATIOS = 1 << 24  # pairs of neighbours, both ways, x small databases or other outcomes
 MOST_TERMS = 1 << 33  # laws x (releases x steps)^2
 MOST_MASSES = 1 << 25  # laws x releases x steps
 LEAST = Decimal("1e-100")  # below, a probability is less than one unit, and could have millions of digits
 MOST_LOSS = 600  # of a trade-off: a probability times its exponential is still a float
 FLOAT = 1e-13  # relative, far more than a sum of this kind is off
 
-Enclosure = tuple[Fraction, Fraction]
+
+def power(low: Sequence[int], high: Sequence[int], times: int) -> tuple[Masses, Masses]:
+    """Return (low, high) of the law of a sum of `times` independent numbers, each of which has the law given.
+
+    Equivalent to `times - 1` convolutions of sum over i of masses[i] x^i, in units of 2^-256, each
+    rounded down (low) or up (high).
+
+    >>> half = 1 << 255
+    >>> [mass >> 254 for mass in power([half, half], [half, half], 2)[0]]  # quarters: 1, 2, 1
+    [1, 2, 1]
+    """
+    ends = []
+    for masses, up in ((list(low), 0), (list(high), (1 << BITS) - 1)):
+        total = [1 << BITS]
+        for bit in f"{times:b}":
+            total = _product(total, total, up)
+            if bit == "1":
+                total = _product(total, masses, up)
+        ends.append(total)
+    return ends[0], ends[1]
+
+
+def _product(a: Masses, b: Masses, up: int) -> Masses:
+    """Multiply polynomials as integers, each coefficient in a slot of its own (Kronecker)."""
+    slot = (2 * BITS + 2 + min(len(a), len(b)).bit_length() + 7) // 8 + 1
+    packed = [int.from_bytes(b"".join(x.to_bytes(slot, "little") for x in p), "little") for p in (a, b)]
+    size = len(a) + len(b) - 1
+    digits = (packed[0] * packed[1]).to_bytes(slot * (size + 1), "little")
+    return [(int.from_bytes(digits[slot * i : slot * (i + 1)], "little") + up) >> BITS for i in range(size)]
+
+
+def _least_epsilon(serves: Callable[[float], bool], high: float) -> float:
+    """Return an epsilon that serves, as `high` does, within 1e-9 of the least."""
+    low = 0.0
+    while high - low > 1e-9 * max(high, 1e-9):
+        middle = (low + high) / 2
+        low, high = (low, middle) if serves(middle) else (middle, high)
+    return high
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LawProfile:
+    """
+    How well neighbours can be told apart at worst by one draw of a mechanism; see `Profile`.
+
+    Floats find the pairs that can be the worst, and fractions compare them.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs of neighbours there are.
+    """
+
+    pairs: int
+    _laws: list[dict[Hashable, Enclosure]]
+    _floats: Floats  # shape (databases, outcomes)
+    _ends: Integers  # shape (2 pairs, 2): positions of x and of x'
+
+    def __repr__(self) -> str:
+        return f"<LawProfile of {self.pairs} pairs of neighbours>"
+
+    def delta(self, epsilon: Number) -> float:
+        """Return the least delta for which a draw is (epsilon, delta)-DP, rounded up."""
+        return min(1.0, float_above(self.enclosed(epsilon)[1]))
+
+    def enclosed(self, epsilon: Number) -> Enclosure:
+        """Return (low, high) of that delta, as near as the laws are enclosed."""
+        exact = as_fraction(epsilon, "epsilon")
+        if not 0 <= exact <= MOST_EPSILON:
+            raise ValueError(f"epsilon must be from 0 to {MOST_EPSILON} for a profile of laws")
+        here, there = self._floats[self._ends[:, 0]], self._floats[self._ends[:, 1]]
+        value = np.maximum(here - np.exp(float(exact)) * there, 0).sum(axis=1)
+        near = np.flatnonzero(value >= value.max() - NEAR * (1 + np.exp(float(exact))))
+        found = [self._over(x, other, exact) for x, other in self._ends[near].tolist()]
+        return max(low for low, _ in found), max(high for _, high in found)
+
+    def total_variation(self) -> float:
+        """Return the largest total variation between neighbours, rounded up: delta at epsilon 0."""
+        return self.delta(0)
+
+    def epsilon_for(self, delta: Number) -> float:
+        """Return an epsilon for which a draw is (epsilon, delta)-DP, within 1e-9 of the least."""
+        allowed = between_0_and_1(delta, "delta")
+        if self.enclosed(0)[1] <= allowed:
+            return 0.0
+        if self.enclosed(MOST_EPSILON)[1] > allowed:
+            raise ValueError(f"delta: no epsilon up to {MOST_EPSILON} has it")
+        return _least_epsilon(lambda middle: self.enclosed(middle)[1] <= allowed, float(MOST_EPSILON))
+
+    def _over(self, here: int, there: int, epsilon: Fraction) -> Enclosure:
+        """Enclose the sum of P(o | x) - e^epsilon P(o | x') where that is above 0."""
+        bits = BITS + int(3 * epsilon / 2)  # e^-x is more than 2^(-3 x / 2)
+        low, high = exp_enclosure(epsilon, bits)
+        unit, least, most = 1 << bits, Fraction(0), Fraction(0)
+        for outcome, (lowest, highest) in self._laws[here].items():
+            other = self._laws[there].get(outcome, (Fraction(0), Fraction(0)))
+            least += max(lowest - other[1] * unit / low, Fraction(0))
+            most += max(highest - other[0] * unit / high, Fraction(0))
+        return least, most
+
+
+def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Neighbours) -> LawProfile:
+    """Ask a mechanism for its laws on all databases, and pair the neighbours."""
+    check_budget(cells, n, relation, lambda tables, pairs: tables <= MOST_LAWS)
+    tables = list(databases(cells, n, relation))
+    position = {x: i for i, x in enumerate(tables)}
+    ends = _both_ways(position, n, relation)
+    laws = [enclosed(mechanism(x)) for x in tables]
+    outcomes = {outcome: i for i, outcome in enumerate(dict.fromkeys(o for law in laws for o in law))}
+    if len(ends) * len(outcomes) > MOST_RATIOS:
+        raise ValueError(f"a profile of {len(ends) // 2} pairs of neighbours is too large: use a smaller n")
+    floats = np.zeros((len(tables), len(outcomes)))
+    for row, law in zip(floats, laws, strict=True):
+        for outcome, (low, high) in law.items():
+            row[outcomes[outcome]] = float((low + high) / 2)
+    return LawProfile(len(ends) // 2, laws, floats, ends)
+
+
+def _both_ways(position: Mapping[Counts, int], n: int, relation: Neighbours) -> Integers:
+    """Return the positions of neighbours, shape (2 pairs, 2): each pair, then each the other way round."""
+    once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
+    return np.array([*once, *((b, a) for a, b in once)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,25 +207,11 @@ class Profile:
 
         The draws are of this instance, on one table. Convolutions take some (releases x 2 m D)^2 steps for
         each law.
-
-        Parameters
-        ----------
-        epsilon
-            Exact, at least 0.
-        releases
-            How many draws, at least 1.
         """
         return min(1.0, float_above(self.enclosed(epsilon, releases)[1]))
 
     def enclosed(self, epsilon: Number, releases: int = 1) -> Enclosure:
-        """
-        Return (low, high) of the delta of `delta`, which agree to at least 25 digits: exact fractions.
-
-        Parameters
-        ----------
-        epsilon, releases
-            As for `delta`.
-        """
+        """Return (low, high) of that delta, which agree to at least 25 digits: exact fractions."""
         exact, releases = as_fraction(epsilon, "epsilon"), whole(releases, "releases")
         if exact < 0:
             raise ValueError("epsilon must be at least 0")
@@ -107,38 +229,19 @@ class Profile:
         return self.delta(0, releases)
 
     def epsilon_for(self, delta: Number, releases: int = 1) -> float:
-        """
-        Return an epsilon for which that many draws are (epsilon, delta)-DP, within 1e-9 of the least.
-
-        Parameters
-        ----------
-        delta
-            Exact, in (0, 1).
-        releases
-            How many draws, at least 1.
-        """
+        """Return an epsilon for which that many draws are (epsilon, delta)-DP, within 1e-9 of the least."""
         allowed = between_0_and_1(delta, "delta")
-        low, high = 0.0, nextafter(float(self.epsilon * whole(releases, "releases")), inf)
         if self.enclosed(0, releases)[1] <= allowed:
             return 0.0
-        while high - low > 1e-9 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.enclosed(middle, releases)[1] <= allowed else (middle, high)
-        return high
+        enough = nextafter(float(self.epsilon * whole(releases, "releases")), inf)
+        return _least_epsilon(lambda middle: self.enclosed(middle, releases)[1] <= allowed, enough)
 
     def tradeoff(self, alpha: Number, releases: int = 1) -> float:
         """
         Return the least error of the second kind of any test of x against x' of that error of the first.
 
         The least over all neighbours of their trade-off functions (Dong, Roth and Su 2022), rounded down, to
-        within 1e-9. It need not be convex; the f of f-DP is its convex hull.
-
-        Parameters
-        ----------
-        alpha
-            The error of the first kind, an exact number from 0 to 1.
-        releases
-            How many draws, at least 1; times epsilon at most 600.
+        within 1e-9; `releases` times epsilon is at most 600. It need not be convex: f-DP takes its hull.
         """
         level, releases = as_fraction(alpha, "alpha"), whole(releases, "releases")
         if not 0 <= level <= 1:
@@ -281,11 +384,6 @@ def profile(
         Instead of SmallDB, one draw of another mechanism, as `smalldb.audit` takes it; it brings its own
         queries, epsilon and rows.
 
-    Raises
-    ------
-    ValueError
-        A larger instance than that of 2^24 pairs of neighbours x small databases, both ways round.
-
     Examples
     --------
     >>> found = profile(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
@@ -298,9 +396,7 @@ def profile(
         return profile_of_laws(mechanism, domain.size, whole(n, "n"), relation_of(neighbours))
     if epsilon is None or rows is None:
         raise ValueError("epsilon and rows must be given for SmallDB")
-    workload, exact = workload_of(queries, domain), positive(epsilon, "epsilon")
-    if not EPSILONS[0] <= exact <= EPSILONS[1]:
-        raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
+    workload, exact = workload_of(queries, domain), audited(epsilon)
     n, rows, relation = whole(n, "n"), whole(rows, "rows"), relation_of(neighbours)
     instance = instance_of(workload, exact, rows, candidates, n, relation)
     pairs = count_pairs(domain.size, n, relation)
@@ -308,20 +404,13 @@ def profile(
         raise ValueError(
             f"a profile of {pairs} pairs of neighbours is too large: use fewer rows or a smaller n"
         )
-    try:
-        return _profile(instance, tabulated(instance))
-    finally:
-        tabulated.cache_clear()
+    with tables_of(instance) as tables:
+        return _profile(instance, tables)
 
 
 def _profile(instance: Instance, tables: Tables) -> Profile:
-    position = tables.position
-    once = [
-        (position[x], position[other])
-        for x in tables.databases
-        for other in neighbours_of(x, instance.n, instance.relation)
-    ]
-    here, there = np.array([*once, *((b, a) for a, b in once)], dtype=np.int64).T
+    here, there = _both_ways(tables.position, instance.n, instance.relation).T
+    pairs = len(here) // 2
     steps = tables.scores[there] - tables.scores[here]
     half = instance.rows * instance.workload.denominator  # a neighbour moves a score by no more
     kinds = np.unique(np.array(tables.orders, dtype=object), return_inverse=True)[1]
@@ -340,7 +429,7 @@ def _profile(instance: Instance, tables: Tables) -> Profile:
     masses = np.asarray(summed.reshape(len(first), -1), dtype=np.float64)
     shifts = tables.floats[there] - tables.floats[here] - rate * (tables.least[there] - tables.least[here])
     ends = np.stack([here, there], axis=1)
-    return Profile(instance.epsilon, len(first), len(once), instance, tables, ends, masses, shifts)
+    return Profile(instance.epsilon, len(first), pairs, instance, tables, ends, masses, shifts)
 
 
 def _units_above(x: Decimal) -> int:

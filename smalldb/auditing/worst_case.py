@@ -1,27 +1,143 @@
 """`audit`: the exact worst privacy loss of each of our mechanisms, or of one of the caller's."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
 from functools import partial
 from math import perm
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
-from smalldb.auditing.census_audit import audit_census
-from smalldb.auditing.laws import CustomMechanism, audit_laws
-from smalldb.auditing.loss import Audit
-from smalldb.counting.databases import MOST_DEEP, Counts
+from smalldb.auditing.laws import Audit, CustomMechanism, audit_laws, audited
+from smalldb.counting.calibration import Calibration, calibration
+from smalldb.counting.databases import (
+    DIGITS,
+    MOST_DEEP,
+    Counts,
+    Instance,
+    Span,
+    Tables,
+    blocks,
+    instance_of,
+    shown,
+    spans,
+    tables_of,
+    tabulated,
+)
+from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import Number, positive, whole
-from smalldb.files.checkpoints import Folder, check_running, identity
-from smalldb.planning import Neighbours, relation_of, workload_of
+from smalldb.files.checkpoints import Checkpoint, Folder, check_running, finished, identity
+from smalldb.mechanisms import Neighbours, relation_of, workload_of
 from smalldb.selection import selection_law
 
-EPSILONS = Fraction(1, 10**20), Fraction(10**9)  # beyond, 60 digits would not tell the losses
 MOST_EXPONENT = 20_000  # epsilon n of a selection: beyond, its law is not told to 60 digits
+
+
+class Found(NamedTuple):
+    """What the pairs of neighbours in a span lose."""
+
+    pairs: int  # how many were compared
+    widest: int  # the largest difference of two differences of scores
+    worst: float  # the largest loss, by floats
+    # (loss, likely, other, outcome) of those near it: positions of the two databases and of the
+    # candidate; of those that are exactly equal, the first
+    near: list[tuple[float, int, int, int]]
+
+
+def audit_census(
+    workload: Workload,
+    epsilon: Fraction,
+    rows: int,
+    candidates: str | None,
+    n: int,
+    relation: Neighbours,
+    progress: bool,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+) -> Audit:
+    """Return the worst loss of the census, from integer scores."""
+    # For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z.
+    # So its extremes are those of integers, and only the two ln Z are not rational.
+    instance = instance_of(workload, epsilon, rows, candidates, n, relation)
+    with tables_of(instance) as tables:
+        return _audit(instance, tables, progress, executor, checkpoint)
+
+
+def _audit(
+    instance: Instance, tabled: Tables, progress: bool, executor: Executor | None, checkpoint: Folder | None
+) -> Audit:
+    tables, _, small, scores, _, _, near, ln_z, _, _ = tabled
+    parts = spans(len(tables))
+    kept = None
+    if checkpoint is not None:
+        described = (instance.workload.matrix(), instance.workload.denominator, instance.epsilon)
+        others = (instance.rows, instance.base, instance.n, instance.relation.value, parts)
+        run = identity("audit of the census", *described, *others)
+        kept = Checkpoint(checkpoint, run, unpack=_unpack)
+    look = partial(_look, instance)
+    found = dict(shown(finished(look, parts, executor=executor, threads=1, checkpoint=kept), parts, progress))
+    ordered = [found[position] for position in range(len(parts))]
+
+    worst = max(each.worst for each in ordered)
+    firsts: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    for each in ordered:
+        for loss, likely, other, end in each.near:
+            if loss >= worst - near:
+                up = int(scores[other, end] - scores[likely, end])
+                firsts.setdefault((up, ln_z.law(likely), ln_z.law(other)), (likely, other, end))
+    exact = {
+        where: instance.rate * Real.of(up, DIGITS) + ln_z.of_law(other) - ln_z.of_law(likely)
+        for (up, likely, other), where in firsts.items()
+    }
+    top = max(exact, key=lambda where: exact[where].high)
+    widest = instance.rate * max(each.widest for each in ordered)
+    unit = instance.rows * instance.workload.denominator
+    return Audit(
+        (Fraction(max(loss.low for loss in exact.values())), Fraction(exact[top].high)),
+        (tables[top[0]], tables[top[1]], tuple(small[top[2]].tolist())),
+        (widest, widest),
+        instance.epsilon * (1 - Fraction(instance.relation is Neighbours.ADD_REMOVE, 2 * unit)),
+        len(tables),
+        sum(each.pairs for each in ordered),
+    )
+
+
+def _look(instance: Instance, span: Span) -> Found:
+    """Compare the databases of a span with their neighbours."""
+    tables = tabulated(instance)
+    scores, least, floats, near, law = (
+        tables.scores,
+        tables.least,
+        tables.floats,
+        tables.near,
+        tables.ln_z.law,
+    )
+    rate = float(instance.rate)
+    worst, widest, pairs = 0.0, 0, 0  # the probabilities of a law add up to 1, so no largest loss is below 0
+    found: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
+    for here, there in blocks(tables, instance, span):
+        differences = scores[there] - scores[here]
+        highest, lowest = differences.argmax(axis=1), differences.argmin(axis=1)
+        each = np.arange(len(there))
+        widest = max(widest, int((differences[each, highest] - differences[each, lowest]).max()))
+        pairs += len(there)
+        for ends, likely, other in ((highest, here, there), (lowest, there, here)):
+            up = scores[other, ends] - scores[likely, ends]
+            losses = rate * (up + least[likely] - least[other]) + floats[other] - floats[likely]
+            worst = max(worst, float(losses.max()))
+            for i in np.flatnonzero(losses >= worst - near).tolist():
+                where = int(likely[i]), int(other[i])
+                same = int(up[i]), law(where[0]), law(where[1])
+                found.setdefault(same, (float(losses[i]), *where, int(ends[i])))
+    return Found(pairs, widest, worst, [each for each in found.values() if each[0] >= worst - near])
+
+
+def _unpack(packed: Sequence[Any]) -> Found:
+    pairs, widest, worst, near = packed
+    return Found(pairs, widest, worst, [(loss, *positions) for loss, *positions in near])
 
 
 def audit(
@@ -107,8 +223,7 @@ def audit(
         return audit_laws(mechanism, domain.size, known, n, relation, progress, executor=executor)
     if known is None:
         raise ValueError("epsilon must be given for an audit of the census or of a selection")
-    if not EPSILONS[0] <= known <= EPSILONS[1]:
-        raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
+    audited(known)
     if mechanism == "census":
         if rows is None:
             raise ValueError("rows must be given for an audit of the census")
@@ -160,3 +275,51 @@ def _selection(
         k=k,
     )
     return law
+
+
+def calibrated(
+    domain: Domain,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    n: int | None = None,
+    epsilon: Number,
+    rows: int,
+    neighbours: str = "replace-one",
+    candidates: str | None = None,
+) -> Calibration:
+    """
+    Return the internal epsilon at which SmallDB loses at worst just the epsilon that is stated.
+
+    At an internal epsilon e it loses at most e (Theorem 4.5), and less where the rows of the small database
+    grow with n: one yes/no column with m = n loses .714 at e = 1. So it may be run at a larger one: at 1.556
+    this column loses 1, and errs by 3/5 as much. The range of its loss grows, too: see `Calibration.range`.
+
+    Parameters
+    ----------
+    domain, queries
+        The universe and the workload.
+    n
+        Rows of the databases: all of n rows under replace-one, all of up to n under add-remove. None, under
+        add-remove: databases of any number of rows, by the range of the score.
+    epsilon
+        What is to be lost; exact, from 1e-20 to 1e9.
+    rows, candidates, neighbours
+        As for `smalldb.audit`.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range, or an instance that is too large (says the largest n that would do). One
+        yes/no column whose `rows` are a multiple of n has a closed form, and may be of any size.
+
+    Examples
+    --------
+    >>> found = calibrated(Domain(["a"]), "conjunctions:1", n=40, rows=40, epsilon=1)
+    >>> float(found.internal), found.loss[1] <= 1
+    (1.55637312, True)
+    """
+    relation, exact = relation_of(neighbours), audited(epsilon, "a calibration")
+    if n is None and relation is Neighbours.REPLACE_ONE:
+        raise ValueError("n must be given under replace-one: the loss is that of tables of n rows")
+    known = None if n is None else whole(n, "n")
+    return calibration(workload_of(queries, domain), exact, whole(rows, "rows"), candidates, known, relation)

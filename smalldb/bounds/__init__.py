@@ -12,17 +12,13 @@ and above are vacuous (no error passes 1) and are returned as they are, never cl
 range is a ValueError, one of a wrong type (bool included) a TypeError; both name it.
 """
 
-from smalldb.bounds.arguments import Infeasible
-from smalldb.bounds.calculators import table
-from smalldb.bounds.classes import class_method
+from smalldb.bounds.calculators import Infeasible, table
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.bounds.covering import covering_radius
-from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
-from smalldb.bounds.laplace_noise import laplace_answers, laplace_histogram
+from smalldb.bounds.inverse import sharp_data, sharp_epsilon, sharp_queries
 from smalldb.bounds.lecture import (
     proposition_4_4,
     proposition_4_4_data,
-    proposition_4_4_epsilon,
     proposition_4_4_rows,
     theorem_4_5,
     theorem_4_5_data,
@@ -30,12 +26,13 @@ from smalldb.bounds.lecture import (
     theorem_4_5_rows,
 )
 from smalldb.bounds.mechanism import failure, gibbs, mcsherry_talwar
-from smalldb.bounds.neighbourhood import sharp_neighbourhood
-from smalldb.bounds.optimum import opt, rows_for
+from smalldb.bounds.optimum import class_method, opt, rows_for
 from smalldb.bounds.packing_lower_bound import cells_apart, packing, packing_mean, packing_parities
-from smalldb.bounds.promises import best_rows, expected, sharp
+from smalldb.bounds.promises import best_rows, expected, sharp, sharp_neighbourhood
 from smalldb.bounds.rivals import (
+    laplace_answers,
     laplace_answers_tail,
+    laplace_histogram,
     laplace_histogram_tail,
     mwem,
     private_multiplicative_weights,
@@ -66,12 +63,10 @@ __all__ = [
     "private_multiplicative_weights",
     "proposition_4_4",
     "proposition_4_4_data",
-    "proposition_4_4_epsilon",
     "proposition_4_4_rows",
     "rows_for",
     "sauer",
     "sharp",
-    "sharp_attributes",
     "sharp_data",
     "sharp_epsilon",
     "sharp_neighbourhood",

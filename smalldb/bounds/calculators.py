@@ -1,20 +1,23 @@
-"""What all calculators share: one vocabulary of settings, arrays in place of numbers, tables of sweeps."""
+"""What all calculators share: one vocabulary of settings, arrays in place of numbers, tables, searches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial, wraps
 from inspect import Parameter, cleandoc, signature
-from typing import Any, TypeVar, cast
+from math import exp, log
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from queries.late import pd
-from smalldb.bounds.arguments import Infeasible
+from smalldb.exact.numbers import as_fraction, between_0_and_1, positive, whole
 
-Calculator = TypeVar("Calculator", bound=Callable[..., Any])
-
+Function = TypeVar("Function", bound=Callable[..., Any])
 DEFINITIONS = {
     "n": ("int", "Rows of the data, at least 1."),
     "cells": ("int", "N, how many different rows there can be (the size of the universe), at least 1."),
@@ -33,34 +36,80 @@ DEFINITIONS = {
     "method": ('{"least", "hoeffding", "rounding", "binomial"}', "How OPT is bounded, as for `opt`."),
 }
 """The settings by name: type and meaning, for the docstrings of all calculators."""
-
+Exact: TypeAlias = Any
+"""What a caller gives as an exact number, and a calculator gets as a Fraction."""
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("bad", "queries"), partial(whole, least=0)),
+    **dict.fromkeys(("n", "cells", "rows", "max_rows", "rounds", "dimension", "attributes", "width"), whole),
+    **dict.fromkeys(("apart", "moves", "good", "best", "near", "total", "most"), whole),
+    **dict.fromkeys(("epsilon", "gap", "sensitivity", "support"), positive),
+    **dict.fromkeys(("beta", "error", "alpha"), between_0_and_1),
+}
+"""How the settings are read, by name."""
 CALCULATORS: dict[str, Callable[..., Any]] = {}
 _known = set[str]()
-_SECTIONS = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+Height = TypeVar("Height", Decimal, float)
 
 
-def calculator(function: Calculator) -> Calculator:
+class Infeasible(ValueError):
+    """No number of what is asked for will do, with the other numbers as they are."""
+
+
+def share(value: object, name: str) -> Fraction:
+    """Read an exact number from 0 to 1, both included."""
+    number = as_fraction(value, name)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1")
+    return number
+
+
+def one_of(known: tuple[str, ...], value: str, name: str) -> str:
+    """Read one of a few words."""
+    if value not in known:
+        words = " or ".join(filter(None, (", ".join(map(repr, known[:-1])), repr(known[-1]))))
+        raise ValueError(f"{name} must be {words}, not {value!r}")
+    return value
+
+
+def calculator(function: Function) -> Function:
     """
     Let a calculator of numbers take arrays, and settings that only others use.
 
     Any argument may be an array or a list: all are broadcast against each other as numpy does, and the
     result is an array of that shape, NaN where nothing will do. A setting that this calculator does not
     know but another one does is passed over, so that one dict fits all; any other name is a TypeError.
-    The docstring gains the definitions of the settings that it does not give itself.
+    What is given is checked and read by `READERS` first, but for a None that is the default. The docstring
+    gains the definitions of the settings that it does not give itself.
     """
     own = signature(function).parameters
 
-    @wraps(function)
+    def read(**given: Any) -> Any:
+        for name, value in given.items():
+            if name in READERS and not (name in own and value is None is own[name].default):
+                given[name] = READERS[name](value, name)
+        return function(**given)
+
+    @wraps(defined(function))
     def wide(**given: Any) -> Any:
         given = {name: value for name, value in given.items() if name in own or name not in _known}
-        if not any(np.ndim(value) for value in given.values()):
-            return function(**given)
-        return _broadcast(function, given)
+        return _broadcast(read, given, given, Infeasible)
 
     CALCULATORS[function.__name__] = wide
     _known.update(own)
-    wide.__doc__ = _defined(function.__doc__, list(own))
-    return cast(Calculator, wide)
+    return cast(Function, wide)
+
+
+def sweeping(*names: str) -> Callable[[Function], Function]:
+    """Let arguments of these names be arrays; a function of several numbers returns as many arrays."""
+
+    def swept(function: Function) -> Function:
+        @wraps(function)
+        def wide(**given: Any) -> Any:
+            return _broadcast(function, given, names)
+
+        return cast(Function, wide)
+
+    return swept
 
 
 def table(calculators: Sequence[str] | None = None, **settings: Any) -> pd.DataFrame:
@@ -116,23 +165,25 @@ def _needed(function: Callable[..., Any]) -> set[str]:
     return {name for name, p in signature(function).parameters.items() if p.default is Parameter.empty}
 
 
-def _broadcast(function: Callable[..., Any], given: dict[str, Any]) -> npt.NDArray[Any]:
-    settings, shape = each_setting(given)
-    found = []
-    for setting in settings:
-        try:
-            found.append(function(**setting))
-        except Infeasible:
-            found.append(np.nan)
-    return _plain(np.array(found, dtype=object)).reshape(shape)
-
-
-def each_setting(given: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
-    """Broadcast arguments that are arrays or numbers: return each setting, and the shape that they have."""
+def _broadcast(
+    function: Function, given: dict[str, Any], names: Iterable[str], *infeasible: type[Exception]
+) -> Any:
+    """Call a function for each setting of the named arguments, which are broadcast as numpy does."""
     # exact numbers, texts and large integers stay what they are, and floats of arrays become Python's
-    spread = np.broadcast_arrays(*map(_array, given.values()))
-    settings = zip(*(array.ravel().tolist() for array in spread), strict=True)
-    return [dict(zip(given, setting, strict=True)) for setting in settings], spread[0].shape
+    swept = {name: given[name] for name in names if name in given}
+    if not any(np.ndim(value) for value in swept.values()):
+        return function(**given)
+    spread = np.broadcast_arrays(*map(_array, swept.values()))
+    found = []
+    for values in zip(*(array.ravel().tolist() for array in spread), strict=True):
+        try:
+            found.append(function(**given | dict(zip(swept, values, strict=True))))
+        except infeasible:
+            found.append(np.nan)
+    several = found and isinstance(found[0], tuple)
+    parts = zip(*found, strict=True) if several else [found]
+    arrays = tuple(_plain(np.array(part, dtype=object)).reshape(spread[0].shape) for part in parts)
+    return arrays if several else arrays[0]
 
 
 def _array(value: Any) -> npt.NDArray[Any]:
@@ -152,28 +203,52 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(np.float64) if plain else values
 
 
-def _defined(doc: str | None, names: list[str]) -> str | None:
-    """Add the definitions of settings to a docstring, those that it gives itself left out."""
-    if doc is None:  # python -OO
-        return None
-    text = cleandoc(doc)
+def defined(function: Function) -> Function:
+    """Add the definitions of its settings to a docstring, those that it gives itself left out."""
+    if function.__doc__ is None:  # python -OO
+        return function
+    text = cleandoc(function.__doc__)
+    own = {name for line in text.splitlines() for name in line.split(" : ")[0].split(", ")}
     entries = [
-        f"{name} : {DEFINITIONS[name][0]}\n    {DEFINITIONS[name][1]}\n"
-        for name in names
-        if name in DEFINITIONS and not _defines(text, name)
+        "\n{} : {}\n    {}".format(name, *DEFINITIONS[name])
+        for name in signature(function).parameters
+        if name in DEFINITIONS and name not in own
     ]
-    head = "Parameters\n----------\n"
-    if head in text:
-        return text.replace(head, head + "".join(entries), 1)
-    section = head + "".join(entries)
-    for title in _SECTIONS[1:]:
-        mark = f"{title}\n{'-' * len(title)}\n"
-        if mark in text:
-            return text.replace(mark, f"{section}\n{mark}", 1)
-    return f"{text}\n\n{section}"
+    head = "Parameters\n----------"
+    if head not in text:
+        text = re.sub(r"\Z|(?=\n\n(Returns|Raises|Notes|Examples)\n-)", f"\n\n{head}", text, count=1)
+    function.__doc__ = text.replace(head, head + "".join(entries), 1)
+    return function
 
 
-def _defines(text: str, name: str) -> bool:
-    """Return whether a docstring has an entry of a name, alone or among others."""
-    entries = (line.split(" : ")[0].split(", ") for line in text.splitlines() if not line.startswith(" "))
-    return any(name in entry for entry in entries)
+def last_where(holds: Callable[[int], bool], last: int | None) -> int:
+    """Return the last m of 1..last that `holds`, which those before do too; 0 if none does."""
+    below, above = 0, 1
+    while (last is None or above <= last) and holds(above):
+        below, above = above, 2 * above
+    above = above if last is None else min(above, last + 1)
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (middle, above) if holds(middle) else (below, middle)
+    return below
+
+
+def valley(height: Callable[[int], Height], first: int, last: int | None) -> int:
+    """Return the least m in first..last at the bottom of `height`, which falls and then rises."""
+    # cost: some 2 log2 of how far the bottom lies from `first`, in evaluations
+    low, step = first, 1
+    while (last is None or low + step <= last) and height(low + step) < height(low + step - 1):
+        low, step = low + step, 8 * step
+    high = low + step if last is None else min(low + step, last)
+    while low < high:  # bisect_left would end at 2^63
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if height(middle + 1) < height(middle) else (low, middle)
+    return low
+
+
+def lambert(level: float) -> float:
+    """Return about the u with u + e^u = level: e^u is Lambert's W(e^level)."""
+    u = level if level < 1 else log(level)
+    for _ in range(8):
+        u -= (u + exp(u) - level) / (1 + exp(u))
+    return u

@@ -44,11 +44,6 @@ def covering_radius(
     tolerance
         An exact number above 0; looked at where no n is given.
 
-    Raises
-    ------
-    ValueError
-        Too many tables to enumerate.
-
     Examples
     --------
     >>> from queries import Domain, Thresholds

@@ -7,44 +7,35 @@ one that holds for whole rows, and solved for the data and for epsilon. `sharp` 
 
 from fractions import Fraction
 
-from smalldb.bounds.arguments import Infeasible, numbers, one_of, sizes
-from smalldb.bounds.calculators import calculator
-from smalldb.bounds.candidates import BASES, ln_count
+from smalldb.bounds.calculators import Exact, Infeasible, calculator, one_of
+from smalldb.bounds.optimum import BASES, ln_count
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up, round_up_text
-from smalldb.exact.numbers import Number
 
 
 @calculator
-def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> float:
+def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Exact, beta: Exact) -> float:
     """
     Return the error of (4.2), as printed: ((16 ln N ln J + 4 ln(1/beta)) / (epsilon n))^(1/3).
 
-    Equation (6) of `docs/theory.md`.
-
-    It speaks of a release of `theorem_4_5_rows` rows. For one query it is false, since ln J = 0 promises
-    a small database of no rows. No queries: 0.
-
+    Equation (6) of `docs/theory.md`. It speaks of a release of `theorem_4_5_rows` rows. For one query it is
+    false, since ln J = 0 promises a small database of no rows. No queries: 0.
 
     Examples
     --------
     >>> round(theorem_4_5(n=1000, cells=16, queries=10, epsilon=1, beta=0.05), 6)
     0.485063
     """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     ln = Log()
     return round_up(error_4_2(ln, n, cells, ln(queries), epsilon, beta)) if queries else 0.0
 
 
 @calculator
-def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
+def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Exact, beta: Exact) -> int:
     """
     Return the rows of Theorem 4.5: ceil(ln J / (a/2)^2), at least 1, for the error a of (4.2).
 
     Equation (6) of `docs/theory.md`.
     """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     if queries <= 1:
         return 1
 
@@ -56,46 +47,38 @@ def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Number, beta:
 
 
 @calculator
-def theorem_4_5_data(*, error: Number, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
+def theorem_4_5_data(*, error: Exact, cells: int, queries: int, epsilon: Exact, beta: Exact) -> int:
     """
     Return the least n of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (epsilon error^3), rounded up.
 
     Equation (6) of `docs/theory.md`.
     """
-    cells, queries = sizes(cells=cells, queries=queries)
-    error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
     if not queries:
         return 1
     return ceiling(lambda ln: _numerator_4_2(ln, cells, ln(queries), beta) / (epsilon * error**3))
 
 
 @calculator
-def theorem_4_5_epsilon(*, error: Number, n: int, cells: int, queries: int, beta: Number) -> float:
+def theorem_4_5_epsilon(*, error: Exact, n: int, cells: int, queries: int, beta: Exact) -> float:
     """
     Return the least epsilon of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (n error^3).
 
-    Equation (6) of `docs/theory.md`.
-
-    Rounded up, its shortest decimal text too, which is how a float epsilon is read. No queries: 0, which
-    means that any epsilon will do.
+    Equation (6) of `docs/theory.md`. Rounded up, its shortest decimal text too, which is how a float epsilon
+    is read. No queries: 0, which means that any epsilon will do.
     """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    error, beta = numbers(error=error, beta=beta)
     ln = Log()
     return round_up_text(_numerator_4_2(ln, cells, ln(queries), beta) / (n * error**3)) if queries else 0.0
 
 
 @calculator
 def proposition_4_4(
-    *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, alpha: Number | None = None
+    *, n: int, cells: int, queries: int, epsilon: Exact, beta: Exact, alpha: Exact | None = None
 ) -> float:
     """
     Return Proposition 4.4 as printed: alpha + 2 (ln N ln J / alpha^2 + ln(1/beta)) / (epsilon n).
 
-    Equation (4) of `docs/theory.md`.
-
-    The proof takes m = ln J / alpha^2 for a number of rows, which it is not; for one query the statement
-    is false. `proposition_4_4_rows` is the form that holds. No queries: 0.
+    Equation (4) of `docs/theory.md`. The proof takes m = ln J / alpha^2 for a number of rows, which it is
+    not; for one query the statement is false. `proposition_4_4_rows` is the form that holds. No queries: 0.
 
     Parameters
     ----------
@@ -108,53 +91,26 @@ def proposition_4_4(
     >>> round(proposition_4_4(alpha=0.25, **sizes), 6), round(proposition_4_4(**sizes), 6)
     (0.460283, 0.447709)
     """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
-    given = None if alpha is None else numbers(alpha=alpha)[0]
     if not queries:
         return 0.0
     ln = Log()
-    return round_up(at_alpha_4_4(ln, n, cells, ln(queries), epsilon, beta, given))
+    return round_up(at_alpha_4_4(ln, n, cells, ln(queries), epsilon, beta, alpha))
 
 
 @calculator
 def proposition_4_4_data(
-    *, error: Number, alpha: Number, cells: int, queries: int, epsilon: Number, beta: Number
+    *, error: Exact, alpha: Exact, cells: int, queries: int, epsilon: Exact, beta: Exact
 ) -> int:
     """
     Return the least n for which Proposition 4.4, as printed, promises an error; it needs alpha < error.
 
-    Equation (4) of `docs/theory.md`.
-
-    At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) / (epsilon error^3), never more than
-    (4.3). No queries: 1.
+    Equation (4) of `docs/theory.md`. At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) /
+    (epsilon error^3), never more than (4.3). No queries: 1.
     """
-    cells, queries = sizes(cells=cells, queries=queries)
-    error, alpha, epsilon, beta = numbers(error=error, alpha=alpha, epsilon=epsilon, beta=beta)
     spare = _spare_4_4(error, alpha)
     if not queries:
         return 1
     return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / (spare * epsilon))
-
-
-@calculator
-def proposition_4_4_epsilon(
-    *, error: Number, alpha: Number, n: int, cells: int, queries: int, beta: Number
-) -> float:
-    """
-    Return the least epsilon for which Proposition 4.4, as printed, promises an error; alpha < error.
-
-    Equation (4) of `docs/theory.md`.
-
-    Rounded up, its shortest decimal text too. No queries: 0, any epsilon will do.
-    """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    error, alpha, beta = numbers(error=error, alpha=alpha, beta=beta)
-    spare = _spare_4_4(error, alpha)
-    if not queries:
-        return 0.0
-    ln = Log()
-    return round_up_text(2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / (spare * n))
 
 
 @calculator
@@ -164,21 +120,17 @@ def proposition_4_4_rows(
     n: int,
     cells: int,
     queries: int,
-    epsilon: Number,
-    beta: Number,
+    epsilon: Exact,
+    beta: Exact,
     candidates: str = "multisets",
 ) -> float:
     """
     Return Proposition 4.4 for whole rows: alpha + 2 (ln |R| + ln(1/beta)) / (epsilon n).
 
-    Equation (5) of `docs/theory.md`.
-
-    Here alpha = sqrt(ln max(2, J) / m). It holds for every J: 2 J exp(-2 m t^2) < 1 for all
-    t > sqrt(ln(2 J) / (2 m)), so some small database errs by no more than that, and
-    2 J <= max(2, J)^2 makes it at most alpha. `sharp` is never larger. No queries: 0.
+    Equation (5) of `docs/theory.md`. Here alpha = sqrt(ln max(2, J) / m). It holds for every J: 2 J exp(-2 m
+    t^2) < 1 for all t > sqrt(ln(2 J) / (2 m)), so some small database errs by no more than that, and 2 J <=
+    max(2, J)^2 makes it at most alpha. `sharp` is never larger. No queries: 0.
     """
-    n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     one_of(BASES, candidates, "candidates")
     if not queries:
         return 0.0

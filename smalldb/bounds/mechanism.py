@@ -9,11 +9,9 @@ bound on OPT for every table, and a count of 1, are public.
 
 from fractions import Fraction
 
-from smalldb.bounds.arguments import numbers, share, sizes
-from smalldb.bounds.calculators import calculator
-from smalldb.bounds.integer_search import lambert
+from smalldb.bounds.calculators import Exact, calculator, lambert, share
 from smalldb.exact.enclosures import Log, Real, round_up
-from smalldb.exact.numbers import Number, as_fraction, positive, whole
+from smalldb.exact.numbers import as_fraction
 
 
 @calculator
@@ -21,19 +19,17 @@ def failure(
     *,
     good: int,
     bad: int,
-    gap: Number,
-    epsilon: Number,
+    gap: Exact,
+    epsilon: Exact,
     n: int | None = None,
-    sensitivity: Number | None = None,
+    sensitivity: Exact | None = None,
 ) -> float:
     """
     Bound the probability of the `bad` candidates, each of which errs by `gap` more than each `good` one.
 
-    Equation (8) of `docs/theory.md`.
-
-    bad / (bad + good exp(L gap)), L = epsilon / (2 sensitivity): the odds form of the lemma of McSherry and
-    Talwar (FOCS 2007), exp(-L gap) total / good, and never above it. `sharp` is this for one
-    good candidate.
+    Equation (8) of `docs/theory.md`. bad / (bad + good exp(L gap)), L = epsilon / (2 sensitivity): the odds
+    form of the lemma of McSherry and Talwar (FOCS 2007), exp(-L gap) total / good, and never above it.
+    `sharp` is this for one good candidate.
 
     Parameters
     ----------
@@ -51,9 +47,7 @@ def failure(
     >>> round(failure(good=1, bad=19, gap="1/2", n=20, epsilon=1), 6)
     0.113492
     """
-    (good,) = sizes(good=good)
-    bad = whole(bad, "bad", least=0)
-    exponent = Real.of(-_rate(epsilon, n, sensitivity) * positive(gap, "gap"), Log().digits)
+    exponent = Real.of(-_rate(epsilon, n, sensitivity) * gap, Log().digits)
     odds = exponent.exp() * Fraction(bad, good)
     return round_up(odds / (odds + 1))
 
@@ -61,20 +55,18 @@ def failure(
 @calculator
 def gibbs(
     *,
-    optimum: Number,
+    optimum: Exact,
     total: int,
-    epsilon: Number,
+    epsilon: Exact,
     n: int | None = None,
     best: int = 1,
-    sensitivity: Number | None = None,
+    sensitivity: Exact | None = None,
 ) -> float:
     """
     Bound the mean error by Gibbs: optimum + ln(total / best) / L, L = epsilon / (2 sensitivity).
 
-    Equation (9) of `docs/theory.md`.
-
-    `best` of `total` candidates err by at most `optimum`. The mean of -L err plus the entropy of the draw is
-    ln Z >= ln best - L optimum, and the entropy is at most ln total.
+    Equation (9) of `docs/theory.md`. `best` of `total` candidates err by at most `optimum`. The mean of -L
+    err plus the entropy of the draw is ln Z >= ln best - L optimum, and the entropy is at most ln total.
 
     Parameters
     ----------
@@ -92,7 +84,6 @@ def gibbs(
     >>> round(gibbs(optimum="1/6", best=2, total=20, n=6, epsilon=2), 4)
     0.5504
     """
-    best, total = sizes(best=best, total=total)
     rate = _rate(epsilon, n, sensitivity)
     least = share(optimum, "optimum") if sensitivity is None else as_fraction(optimum, "optimum")
     _at_most(total, best, "best")
@@ -101,19 +92,16 @@ def gibbs(
 
 @calculator
 def mcsherry_talwar(
-    *, optimum: Number, total: int, n: int, epsilon: Number, near: int = 1, within: Number = 0
+    *, optimum: Exact, total: int, n: int, epsilon: Exact, near: int = 1, within: Exact = 0
 ) -> float:
     """
     Bound the mean error by the accuracy theorem of McSherry and Talwar (FOCS 2007): optimum + 3 t.
 
-    Equation (12) of `docs/theory.md`.
-
-    The theorem needs scores that are not negative: it cannot be applied to -error, whose optimum has no
-    logarithm, and is applied to 1 - error here. `near` of `total` candidates err by at most
-    optimum + within; t is the least number of at least `within` with
-    t >= ln((1 - optimum) total / (t near)) / L, L = epsilon n / 2, solved by Lambert's function.
-    Where this is below 1, Gibbs is less: ln(total / near) <= L t, so optimum + within + ln(total / near) / L
-    is at most optimum + 2 t.
+    Equation (12) of `docs/theory.md`. The theorem needs scores that are not negative: it cannot be applied to
+    -error, whose optimum has no logarithm, and is applied to 1 - error here. `near` of `total` candidates err
+    by at most optimum + within; t is the least number of at least `within` with t >= ln((1 - optimum) total /
+    (t near)) / L, L = epsilon n / 2, solved by Lambert's function. Where this is below 1, Gibbs is less:
+    ln(total / near) <= L t, so optimum + within + ln(total / near) / L is at most optimum + 2 t.
 
     Parameters
     ----------
@@ -129,8 +117,6 @@ def mcsherry_talwar(
     >>> round(mcsherry_talwar(optimum="1/6", near=10, within="1/6", total=20, n=6, epsilon=2), 4)
     1.0394
     """
-    near, total, n = sizes(near=near, total=total, n=n)
-    (epsilon,) = numbers(epsilon=epsilon)
     least, within = share(optimum, "optimum"), share(within, "within")
     _at_most(total, near, "near")
     rate = epsilon * n / 2
@@ -141,14 +127,13 @@ def mcsherry_talwar(
     return round_up(3 * (u.exp() / rate).pick(max, within) + least)
 
 
-def _rate(epsilon: Number, n: object, sensitivity: object) -> Fraction:
+def _rate(epsilon: Fraction, n: int | None, sensitivity: Fraction | None) -> Fraction:
     """Return L: a candidate weighs exp(L u) for a utility u."""
-    (exact,) = numbers(epsilon=epsilon)
     if sensitivity is not None:
-        return exact / (2 * positive(sensitivity, "sensitivity"))
+        return epsilon / (2 * sensitivity)
     if n is None:
         raise TypeError("n must be given, or a sensitivity")
-    return exact * sizes(n=n)[0] / 2
+    return epsilon * n / 2
 
 
 def _at_most(total: int, count: int, name: str) -> None:

@@ -16,9 +16,7 @@ from math import comb, exp, inf, isqrt, nextafter
 import numpy as np
 
 from queries import Workload
-from smalldb.bounds.arguments import numbers, sizes
-from smalldb.bounds.calculators import calculator
-from smalldb.bounds.integer_search import lambert
+from smalldb.bounds.calculators import Exact, calculator, lambert
 from smalldb.exact.enclosures import Log, Real, ceiling
 from smalldb.exact.numbers import Number, as_fraction
 
@@ -29,25 +27,19 @@ NOTHING = 800  # e^-800 is below all floats
 
 
 @calculator
-def packing(
-    *, n: int, apart: int, epsilon: Number, beta: Number, distance: Number = 1, moves: int = 1
-) -> float:
+def packing(*, n: int, apart: int, epsilon: Exact, beta: Exact, distance: Exact = 1, moves: int = 1) -> float:
     """
     Return an error that every epsilon-DP mechanism reaches on some table of n rows, with probability > beta.
 
-    Equation (29) of `docs/theory.md`.
-
-    The tables all succeed with probability 1 - beta only if (1 - beta) (1 + (M - 1) exp(-epsilon h)) <= 1;
-    the largest h <= n that this excludes. Rounded down; 0 where nothing is excluded.
-
+    Equation (29) of `docs/theory.md`. The tables all succeed with probability 1 - beta only if (1 - beta) (1
+    + (M - 1) exp(-epsilon h)) <= 1; the largest h <= n that this excludes. Rounded down; 0 where nothing is
+    excluded.
 
     Examples
     --------
     >>> packing(n=1000, apart=2**10, epsilon=1, beta="0.05")  # h = 9
     0.0045
     """
-    n, apart, moves = sizes(n=n, apart=apart, moves=moves)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     odds = (apart - 1) * (1 - beta) / beta
     moved = ceiling(lambda ln: ln(odds) / (epsilon * moves)) - 1 if odds > 1 else 0
     return _down(_distance(distance) * min(n, moved) / (2 * n))
@@ -55,18 +47,17 @@ def packing(
 
 @calculator
 def packing_parities(
-    *, n: int, attributes: int, width: int, epsilon: Number, beta: Number, moves: int = 1
+    *, n: int, attributes: int, width: int, epsilon: Exact, beta: Exact, moves: int = 1
 ) -> float:
     """
     Return `packing` for parities of up to `width` of d yes/no attributes, by more than one cell.
 
-    Equation (35) of `docs/theory.md`, where the proof is.
-
-    The h rows are in r = 2^s cells, equally. A few attributes make the r Walsh functions, each of up to
-    width - 1 of them; every other attribute is a word of a Reed-Muller code of r bits. Two tables differ in a
-    word, hence some parity by t h / (r n), t the least even number whose square is the code's distance or
-    more. The best of these codes (up to 256 cells) and of one cell. It grows faster than the number of
-    attributes, as the bounds of De (2012) do: 2.3 times one cell for parities of three of 100.
+    Equation (35) of `docs/theory.md`, where the proof is. The h rows are in r = 2^s cells, equally. A few
+    attributes make the r Walsh functions, each of up to width - 1 of them; every other attribute is a word of
+    a Reed-Muller code of r bits. Two tables differ in a word, hence some parity by t h / (r n), t the least
+    even number whose square is the code's distance or more. The best of these codes (up to 256 cells) and of
+    one cell. It grows faster than the number of attributes, as the bounds of De (2012) do: 2.3 times one cell
+    for parities of three of 100.
 
     Parameters
     ----------
@@ -81,8 +72,6 @@ def packing_parities(
     >>> packing(apart=2**40, **given), packing_parities(attributes=40, width=3, **given)
     (0.00153, 0.0023599999999999997)
     """
-    n, attributes, width, moves = sizes(n=n, attributes=attributes, width=width, moves=moves)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     if attributes > MOST_ATTRIBUTES:
         raise ValueError(f"attributes must be at most {MOST_ATTRIBUTES}")
     one = packing(n=n, apart=1 << attributes, epsilon=epsilon, beta=beta, moves=moves)
@@ -123,23 +112,18 @@ def _codes(attributes: int, width: int) -> list[tuple[int, int, int]]:
 
 
 @calculator
-def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, moves: int = 1) -> float:
+def packing_mean(*, n: int, apart: int, epsilon: Exact, distance: Exact = 1, moves: int = 1) -> float:
     """
     Return a mean error that every epsilon-DP mechanism reaches on some table of n rows.
 
-    Equation (30) of `docs/theory.md`.
-
-    The largest over h of a (1 - 1 / (1 + (M - 1) exp(-epsilon h))): the mean over the M tables of the
-    probability of an error below a is no more than that fraction. Rounded down.
-
+    Equation (30) of `docs/theory.md`. The largest over h of a (1 - 1 / (1 + (M - 1) exp(-epsilon h))): the
+    mean over the M tables of the probability of an error below a is no more than that fraction. Rounded down.
 
     Examples
     --------
     >>> round(packing_mean(n=1, apart=2, epsilon=1), 6)  # 1/2 of 1 / (1 + e), the best that is possible
     0.134471
     """
-    n, apart, moves = sizes(n=n, apart=apart, moves=moves)
-    (epsilon,) = numbers(epsilon=epsilon)
     width = _distance(distance)
     if apart == 1:
         return 0.0
@@ -151,7 +135,8 @@ def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, m
 
     def mean(moved: int) -> Decimal:
         weight = (step * moved - odds).exp() + 1
-        return (Real.of(width * moved / (2 * n), ln.digits) / weight).low
+        share: Real = Real.of(width * moved / (2 * n), ln.digits) / weight
+        return share.low
 
     # h / (1 + e^(step h) / (M - 1)) is largest where step h = 1 + W((M - 1) / e)
     best = int((1 + Fraction(exp(lambert(float(odds.low) - 1)))) / step)
@@ -162,10 +147,8 @@ def cells_apart(workload: Workload) -> int:
     """
     Return how many cells the 0/1 queries of a workload tell apart: M of `packing`, or a lower bound on it.
 
-    Equation (29) of `docs/theory.md`.
-
-    Exact where the queries can be tabulated (2^22 entries). Beyond, all cells if every column is looked at
-    alone or by a table; otherwise 1, which excludes nothing.
+    Equation (29) of `docs/theory.md`. Exact where the queries can be tabulated (2^22 entries). Beyond, all
+    cells if every column is looked at alone or by a table; otherwise 1, which excludes nothing.
 
     Examples
     --------

@@ -6,15 +6,17 @@ follows from that, from |R|, and from a bound on OPT.
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from math import log
 
-from smalldb.bounds.arguments import numbers, one_of, sizes
-from smalldb.bounds.calculators import calculator
-from smalldb.bounds.candidates import BASES, ln_count
-from smalldb.bounds.integer_search import last_where, valley
-from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS, hoeffding, optimum, rounding
+from smalldb.bounds.calculators import Exact, calculator, last_where, one_of, valley
+from smalldb.bounds.optimum import BASES, CLASSES, CLOSED, METHODS, hoeffding, ln_count, optimum, rounding
 from smalldb.exact.enclosures import Log, Real, round_up
-from smalldb.exact.numbers import Number
+
+_MOST_SWAPS = 10_000
+_FADING, _NEGLIGIBLE = Decimal("0.5"), Decimal("1e-30")
+_DOUBT = 2  # swaps by which floats may miss the crossing
 
 
 @calculator
@@ -24,19 +26,18 @@ def sharp(
     cells: int,
     queries: int,
     rows: int,
-    epsilon: Number,
-    beta: Number,
+    epsilon: Exact,
+    beta: Exact,
     candidates: str = "multisets",
     method: str = "least",
 ) -> float:
     """
     Return an error that is exceeded with probability at most beta.
 
-    Equation (10) of `docs/theory.md`.
-
-    OPT + max(0, ln(|R| - 1) + ln((1 - beta) / beta)) / (epsilon n / 2), with OPT from `opt`. At most
-    |R| - 1 small databases err by more than OPT + t and weigh at most exp(-epsilon n t / 2) of the best
-    one each, so the odds of a larger error are at most (|R| - 1) exp(-epsilon n t / 2).
+    Equation (10) of `docs/theory.md`. OPT + max(0, ln(|R| - 1) + ln((1 - beta) / beta)) / (epsilon n / 2),
+    with OPT from `opt`. At most |R| - 1 small databases err by more than OPT + t and weigh at most
+    exp(-epsilon n t / 2) of the best one each, so the odds of a larger error are at most (|R| - 1)
+    exp(-epsilon n t / 2).
 
     Parameters
     ----------
@@ -50,9 +51,7 @@ def sharp(
     >>> round(sharp(n=1000, cells=16, queries=10, rows=98, epsilon=1, beta=0.05), 6)
     0.117798
     """
-    n, rows = sizes(n=n, rows=rows)
-    (epsilon,) = numbers(epsilon=epsilon)
-    terms = SharpTerms.read(cells, queries, beta, candidates, method, METHODS)
+    terms = SharpTerms(cells, queries, beta, candidates, method)
     return round_up(terms.bound(Log(), rows, 2 / (epsilon * n)))
 
 
@@ -63,20 +62,16 @@ def expected(
     cells: int,
     queries: int,
     rows: int,
-    epsilon: Number,
+    epsilon: Exact,
     candidates: str = "multisets",
     method: str = "least",
 ) -> float:
     """
     Bound the mean error: OPT + ln |R| / (epsilon n / 2).
 
-    Equation (16) of `docs/theory.md`.
-
-    By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L OPT, L = epsilon n / 2. `gibbs`
-    takes what is known of one table.
+    Equation (16) of `docs/theory.md`. By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L
+    OPT, L = epsilon n / 2. `gibbs` takes what is known of one table.
     """
-    n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
-    (epsilon,) = numbers(epsilon=epsilon)
     one_of(BASES, candidates, "candidates")
     one_of(METHODS, method, "method")
     if cells == 1 or not queries:
@@ -92,8 +87,8 @@ def best_rows(
     n: int,
     cells: int,
     queries: int,
-    epsilon: Number,
-    beta: Number,
+    epsilon: Exact,
+    beta: Exact,
     candidates: str = "multisets",
     max_rows: int | None = None,
     method: str = "least",
@@ -101,12 +96,10 @@ def best_rows(
     """
     Return the rows, up to `max_rows`, with the least `sharp` bound; ties go to fewer rows.
 
-    Equation (10) of `docs/theory.md`.
-
-    With Hoeffding's OPT it has one valley in m, because m^(-1/2) flattens faster than ln |R| does; so has
-    the bound with the rounding OPT from m = floor(K / 2) on, where that is C / m. Before it, that one is
-    concave, so least at an end. The method "binomial" has no such form and is refused.
-    Cost: O(log m) evaluations, compared at 50 digits.
+    Equation (10) of `docs/theory.md`. With Hoeffding's OPT it has one valley in m, because m^(-1/2) flattens
+    faster than ln |R| does; so has the bound with the rounding OPT from m = floor(K / 2) on, where that is C
+    / m. Before it, that one is concave, so least at an end. The method "binomial" has no such form and is
+    refused. Cost: O(log m) evaluations, compared at 50 digits.
 
     Parameters
     ----------
@@ -118,11 +111,8 @@ def best_rows(
     >>> best_rows(n=1000, cells=16, queries=10, epsilon=1, beta=0.05)
     98
     """
-    (n,) = sizes(n=n)
-    (epsilon,) = numbers(epsilon=epsilon)
-    last = None if max_rows is None else sizes(max_rows=max_rows)[0]
-    terms = SharpTerms.read(cells, queries, beta, candidates, method, CLOSED)
-    return terms.best_rows(2 / (epsilon * n), last)
+    terms = SharpTerms(cells, queries, beta, candidates, one_of(CLOSED, method, "method"))
+    return terms.best_rows(2 / (epsilon * n), max_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +125,9 @@ class SharpTerms:
     candidates: str  # "multisets" or "tuples": what |R| counts
     method: str  # how OPT is bounded
 
-    @classmethod
-    def read(
-        cls,
-        cells: object,
-        queries: object,
-        beta: Number,
-        candidates: str,
-        method: str,
-        known: tuple[str, ...],
-    ) -> "SharpTerms":
-        """Read the arguments of a bound."""
-        cells, queries = sizes(cells=cells, queries=queries)
-        return cls(
-            cells,
-            queries,
-            numbers(beta=beta)[0],
-            one_of(BASES, candidates, "candidates"),
-            one_of(known, method, "method"),
-        )
+    def __post_init__(self) -> None:
+        one_of(BASES, self.candidates, "candidates")
+        one_of(METHODS, self.method, "method")
 
     @property
     def trivial(self) -> bool:
@@ -206,3 +180,76 @@ class SharpTerms:
         if self.method != "hoeffding":
             found.add(valley(lambda m: rounded(m).high, bend, last))
         return min(sorted(found), key=lambda m: self.bound(ln, m, unit).high)
+
+
+@calculator
+def sharp_neighbourhood(
+    *,
+    n: int,
+    cells: int,
+    queries: int,
+    rows: int,
+    epsilon: Exact,
+    beta: Exact,
+    candidates: str = "multisets",
+    method: str = "least",
+) -> float:
+    """
+    Return an error that is exceeded with probability at most beta; for multisets, never above `sharp`.
+
+    Equation (11) of `docs/theory.md`. At least C(N + k - 1, k) multisets are at most k swaps of a row away
+    from the best one, and a swap costs at most 1/m. With L = epsilon n / 2, those up to k swaps weigh
+    together at least G_k = sum over i <= k of C(N + i - 2, i) exp(-L i / m) of the best, so OPT + t is
+    exceeded with odds of at most (|R| - 1) exp(-L t) / G_k, for every k <= m t. The least such t over the
+    first 10,000 swaps; it is `sharp` where only k = 0 will do. Worth having where L / m is small: elsewhere
+    it gains below 1 %.
+
+    Parameters
+    ----------
+    candidates : {"multisets"}
+        False for tuples, which are refused: the best one may stand alone.
+    method : {"least", "hoeffding", "rounding", "binomial"}
+        How OPT is bounded, as for `sharp`.
+
+    Examples
+    --------
+    >>> sizes = {"n": 50, "cells": 4, "queries": 4, "rows": 22, "epsilon": 1, "beta": 0.05}
+    >>> round(sharp_neighbourhood(**sizes), 6)
+    0.426428
+    """
+    if candidates != "multisets":
+        raise ValueError(f"candidates must be 'multisets' here, not {candidates!r}")
+    terms = SharpTerms(cells, queries, beta, candidates, method)
+    if terms.trivial:
+        return 0.0
+    ln = Log()
+    unit: Fraction = 2 / (epsilon * n)
+    excess = terms.excess(ln, rows)
+    decay = Real.of(-1 / (unit * rows), ln.digits).exp()
+    layer = mass = Real.of(1, ln.digits)
+    masses, gained = [mass], float(excess.high)
+    cost = Real.of(1 / (unit * rows), ln.digits).high  # of a swap, in nats
+    # the rest of the odds falls with the swaps, their cost rises: the least is where they cross
+    for swaps in range(1, min(rows, _MOST_SWAPS) + 1):
+        growth = decay * Fraction(terms.cells + swaps - 2, swaps)  # falls with the swaps
+        if Decimal(gained - _about_ln(mass)) <= (swaps - 1) * cost or (
+            growth.high < _FADING and layer.high < _NEGLIGIBLE
+        ):
+            break
+        layer = layer * growth
+        mass = mass + layer
+        masses.append(mass)
+
+    def price(swaps: int) -> Real:
+        return ((excess - masses[swaps].ln()) * unit).pick(max, Fraction(swaps, rows))
+
+    last = len(masses) - 1
+    near = [0, *range(max(1, last - _DOUBT), last + 1)]
+    least = min((price(swaps) for swaps in near), key=lambda t: t.high)
+    return round_up(terms.optimum(ln, rows) + least)
+
+
+def _about_ln(x: Real) -> float:
+    """Return ln x to about a float's precision, for where to stop; what is returned is enclosed anew."""
+    exponent = x.high.adjusted()
+    return log(x.high.scaleb(-exponent)) + exponent * log(10)

@@ -5,14 +5,12 @@ On a finite universe they are never worth it: Sauer's count with Hoeffding is sm
 universes that nobody can enumerate.
 """
 
-from smalldb.bounds.arguments import numbers, one_of, sizes
-from smalldb.bounds.calculators import calculator
-from smalldb.bounds.candidates import ln_count
-from smalldb.bounds.integer_search import last_where
+from fractions import Fraction
+
+from smalldb.bounds.calculators import Exact, calculator, last_where, one_of
 from smalldb.bounds.lecture import at_alpha_4_4, error_4_2
-from smalldb.bounds.optimum import rows_for
+from smalldb.bounds.optimum import ln_count, rows_for
 from smalldb.exact.enclosures import Log, Real, ceiling, is_positive, root, round_up
-from smalldb.exact.numbers import Number
 
 _MOST_DIMENSION = 10_000
 _MOST_ATTRIBUTES = 100_000
@@ -23,22 +21,19 @@ def sauer(*, cells: int, dimension: int) -> int:
     """
     Return the most distinct 0/1 queries of VC dimension V on N cells: sum over i <= V of C(N, i).
 
-    Equation (15) of `docs/theory.md`.
-
-    Sauer (1972), and Vapnik and Chervonenkis (1971). Exact; it serves as `queries` in every other bound.
-
+    Equation (15) of `docs/theory.md`. Sauer (1972), and Vapnik and Chervonenkis (1971). Exact; it serves as
+    `queries` in every other bound.
 
     Examples
     --------
     >>> sauer(cells=16, dimension=2)
     137
     """
-    cells, dimension = sizes(cells=cells, dimension=dimension)
     return _sauer(cells, dimension)
 
 
 @calculator
-def vc_rows(*, alpha: Number, dimension: int, method: str = "standard", cells: int | None = None) -> int:
+def vc_rows(*, alpha: Exact, dimension: int, method: str = "standard", cells: int | None = None) -> int:
     """
     Return how many rows make some small database err by at most alpha, for a class of VC dimension V.
 
@@ -66,8 +61,6 @@ def vc_rows(*, alpha: Number, dimension: int, method: str = "standard", cells: i
     >>> vc_rows(alpha=0.25, dimension=1, method="sauer", cells=1024)
     62
     """
-    (dimension,) = sizes(dimension=dimension)
-    (alpha,) = numbers(alpha=alpha)
     one_of(("encyclopaedia", "standard", "sauer"), method, "method")
     if method == "sauer":
         if cells is None:
@@ -78,11 +71,8 @@ def vc_rows(*, alpha: Number, dimension: int, method: str = "standard", cells: i
         def rows(ln: Log) -> Real:
             # with m = (2 V / alpha^2) w: w - ln w = 1 + ln(2)/V + ln(2 / alpha^2), w > 1
             level = ln(2) / dimension + ln(2 / alpha**2) + 1
-            return (
-                root(lambda w: w - w.ln() - level, Real.of(1, ln.digits), 2 * level)
-                * (2 * dimension)
-                / alpha**2
-            )
+            w = root(lambda w: w - w.ln() - level, Real.of(1, ln.digits), 2 * level)
+            return w * (2 * dimension) / Fraction(alpha) ** 2
 
         return ceiling(rows)  # never whole: e to a rational power is irrational
     if dimension > _MOST_DIMENSION:
@@ -98,15 +88,13 @@ def vc_rows(*, alpha: Number, dimension: int, method: str = "standard", cells: i
 
 @calculator
 def vc_data(
-    *, error: Number, attributes: int, rows: int, epsilon: Number, beta: Number, counted: str = "printed"
+    *, error: Exact, attributes: int, rows: int, epsilon: Exact, beta: Exact, counted: str = "printed"
 ) -> int:
     """
     Return the encyclopaedia's n >= 4 (c + ln(1/beta)) / (epsilon error), rounded up.
 
-    Equation (13) of `docs/theory.md`.
-
-    It holds if some small database of m rows errs by at most error / 2, as with
-    `vc_rows(alpha=error / 2, ...)`; c is at least the logarithm of how many small databases there are.
+    Equation (13) of `docs/theory.md`. It holds if some small database of m rows errs by at most error / 2, as
+    with `vc_rows(alpha=error / 2, ...)`; c is at least the logarithm of how many small databases there are.
     `sharp_data` is less.
 
     Parameters
@@ -124,8 +112,6 @@ def vc_data(
     >>> [vc_data(**sizes, counted=name) for name in ("printed", "tuples", "multisets")]
     [34424, 23869, 7054]
     """
-    attributes, rows = sizes(attributes=attributes, rows=rows)
-    error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
     one_of(("printed", "tuples", "multisets"), counted, "counted")
     if attributes > _MOST_ATTRIBUTES:
         raise ValueError(f"attributes must be at most {_MOST_ATTRIBUTES}")
@@ -144,9 +130,9 @@ def vc_proposition_4_4(
     n: int,
     cells: int,
     dimension: int,
-    epsilon: Number,
-    beta: Number,
-    alpha: Number | None = None,
+    epsilon: Exact,
+    beta: Exact,
+    alpha: Exact | None = None,
     form: str = "sauer",
 ) -> float:
     """
@@ -169,16 +155,13 @@ def vc_proposition_4_4(
     >>> [round(vc_proposition_4_4(**sizes, form=name), 4) for name in ("sauer", "printed")]
     [0.1608, 0.0909]
     """
-    n, cells, dimension = sizes(n=n, cells=cells, dimension=dimension)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
-    given = None if alpha is None else numbers(alpha=alpha)[0]
     ln = Log()
-    return round_up(at_alpha_4_4(ln, n, cells, _ln_class(ln, cells, dimension, form), epsilon, beta, given))
+    return round_up(at_alpha_4_4(ln, n, cells, _ln_class(ln, cells, dimension, form), epsilon, beta, alpha))
 
 
 @calculator
 def vc_theorem_4_5(
-    *, n: int, cells: int, dimension: int, epsilon: Number, beta: Number, form: str = "sauer"
+    *, n: int, cells: int, dimension: int, epsilon: Exact, beta: Exact, form: str = "sauer"
 ) -> float:
     """
     Return the error of (4.2) with the VC dimension in place of the number of queries.
@@ -196,8 +179,6 @@ def vc_theorem_4_5(
     >>> [round(vc_theorem_4_5(**sizes, form=name), 4) for name in ("sauer", "printed")]
     [0.1715, 0.1002]
     """
-    n, cells, dimension = sizes(n=n, cells=cells, dimension=dimension)
-    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     ln = Log()
     return round_up(error_4_2(ln, n, cells, _ln_class(ln, cells, dimension, form), epsilon, beta))
 

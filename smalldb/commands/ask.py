@@ -9,8 +9,7 @@ from queries import DataError, Rows, Workload
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
-from smalldb.exact.numbers import as_text, between_0_and_1
-from smalldb.exact.rounded_text import promised
+from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries
@@ -138,15 +137,11 @@ def answer_told(answer: Answer) -> str:
     whose = "the population" if answer.population else "the table"
     if answer.known != "measured":
         lines.append("  not measured")
-    elif answer.low is None:
+    elif answer.estimate is None:
         lines.append("  no interval")
     else:
         estimate, low, high = (_number(value) for value in (answer.estimate, answer.low, answer.high))
-        sure = f"level {answer.level:.4g}, for {whose}"
-        if answer.estimate is None:
-            lines.append(f"  from {low} to {high}, wherever numbers lie in their bins ({sure})")
-        else:
-            lines.append(f"  {estimate} ({low} to {high}, {sure})")
+        lines.append(f"  {estimate} ({low} to {high}, level {answer.level:.4g}, for {whose})")
     if answer.of:
         first, *others = answer.of
         named = "; ".join(others) if len(others) < SHOWN else f"{len(others)} others (--json names them)"
@@ -157,10 +152,10 @@ def answer_told(answer: Answer) -> str:
         low, high = map(_number, answer.within)
         by = "by measured groups and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
-    if answer.guess is not None:
-        lines.append(
-            f"  a guess: {_number(answer.guess)}, if numbers lie at the middle of their bins; it has no level"
-        )
+    if answer.ends is not None:
+        low, high = map(_number, answer.ends)
+        level = f"level {answer.level:.4g}"
+        lines.append(f"  interval wherever numbers lie in their bins: {low} to {high} ({level})")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:
@@ -182,5 +177,6 @@ def _flat(answer: Answer) -> dict[str, object]:
     """Return an answer as a row of a table."""
     found = answer.as_json()
     found["of"] = "; ".join(answer.of)
-    found["within_low"], found["within_high"] = found.pop("within") or (None, None)
+    for name in ("ends", "within"):
+        found[f"{name}_low"], found[f"{name}_high"] = found.pop(name) or (None, None)
     return found

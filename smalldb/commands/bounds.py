@@ -8,7 +8,7 @@ from typing import Any
 
 from queries import spec
 from smalldb import bounds
-from smalldb.bounds.listings import MANY, SHARP_QUERIES, needs, promises, vapnik, whole
+from smalldb.bounds.comparing import MANY, SHARP_QUERIES, needs, promises, vapnik, whole
 from smalldb.commands import HELP
 from smalldb.commands.options import add_beta, add_formats, described, whole_number
 from smalldb.commands.parsers import Commands

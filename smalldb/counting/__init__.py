@@ -1,6 +1,5 @@
 """The census: how many small databases stand at each score level, exactly."""
 
-from smalldb.counting.census_law import Law
-from smalldb.counting.level_counts import Census, census
+from smalldb.counting.level_counts import Census, Law, census
 
 __all__ = ["Census", "Law", "census"]

@@ -17,8 +17,7 @@ import numpy as np
 
 from queries import Workload
 from queries.arrays import Floats, Integers
-from smalldb.counting.scores import MAX_SCORE, base_measure
-from smalldb.counting.tabulating import (
+from smalldb.counting.databases import (
     DIGITS,
     NEAR,
     Instance,
@@ -27,8 +26,9 @@ from smalldb.counting.tabulating import (
     blocks,
     float_ln_z,
     instance_of,
-    tabulated,
+    tables_of,
 )
+from smalldb.counting.scores import MAX_SCORE, base_measure
 from smalldb.exact.enclosures import Real
 from smalldb.mechanisms import Neighbours
 
@@ -130,10 +130,8 @@ def _of_one_column(epsilon: Fraction, multiple: int) -> Calibration:
 
 @lru_cache(maxsize=64)
 def _looked_up(instance: Instance) -> Calibration:
-    try:
-        return _found(instance, tabulated(instance))
-    finally:
-        tabulated.cache_clear()
+    with tables_of(instance) as tables:
+        return _found(instance, tables)
 
 
 def _found(instance: Instance, tables: Tables) -> Calibration:

@@ -21,8 +21,8 @@ from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
 from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import TABLE_BYTES, TALLIES
+from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes
 from smalldb.counting.scores import MAX_RANKS, Candidates, Scores, rank_count
-from smalldb.counting.state_keys import MAX_KEY_BITS, key_bits, state_bytes
 
 VISITS = 5 * 10**10  # budget of an enumeration: candidates x queries, some seconds
 OPERATIONS = 10**9  # budget of a dynamic program: states touched

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from queries.arrays import Integers
 from smalldb.counting import multisets
+from smalldb.counting.databases import shown
 from smalldb.counting.scores import Scores
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 
@@ -86,7 +87,6 @@ def enumerate_scores(
     bounds = np.unique([*starts, total])
     parts = list(pairwise(bounds.tolist()))
     tallies = np.empty((len(parts), levels), dtype=np.int64)
-    bar = progress_bar(total) if progress else None
     kept = (
         None
         if checkpoint is None
@@ -98,14 +98,9 @@ def enumerate_scores(
         )
     )
     count_part = partial(tally_shard, walk, cells, levels)
-    try:
-        for i, tally in finished(count_part, parts, executor=executor, threads=threads, checkpoint=kept):
-            tallies[i] = tally
-            if bar is not None:
-                bar.update(parts[i][1] - parts[i][0])
-    finally:
-        if bar is not None:
-            bar.close()
+    results = finished(count_part, parts, executor=executor, threads=threads, checkpoint=kept)
+    for i, tally in shown(results, parts, progress, " candidates", scale=True):
+        tallies[i] = tally
     return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores, bounds, tallies)
 
 
@@ -217,10 +212,3 @@ def tail_cells(weights: Integers, settled: Integers, rows: int, itemsize: int) -
         if size * itemsize <= TABLE_BYTES and (best is None or work < best):
             best, chosen = work, tail
     return chosen
-
-
-def progress_bar(total: int) -> Any:
-    """Return a bar over the candidates on stderr."""
-    from tqdm import tqdm
-
-    return tqdm(total=total, unit=" candidates", unit_scale=True)

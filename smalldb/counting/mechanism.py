@@ -18,7 +18,7 @@ from smalldb.counting.small import SmallDatabases, best_rows, largest_told, leas
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
-from smalldb.exact.rounded_text import brief
+from smalldb.exact.numbers import brief
 from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
 
 

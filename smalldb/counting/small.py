@@ -6,11 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb import bounds
-from smalldb.bounds.integer_search import valley
+from smalldb.bounds.calculators import valley
 from smalldb.counting.calibration import Calibration
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
-from smalldb.exact.numbers import as_text
-from smalldb.exact.rounded_text import sized
+from smalldb.exact.numbers import as_text, sized
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
 

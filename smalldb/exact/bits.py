@@ -1,7 +1,6 @@
 """The one door to entropy: every random bit of the package comes through a `BitSource`."""
 
 import os
-from collections.abc import Sequence
 from hashlib import shake_256
 from typing import Protocol, final, runtime_checkable
 
@@ -18,10 +17,6 @@ class BitSource(Protocol):
 
     def bits(self, count: int) -> int:
         """Draw a uniform integer of `count` bits, count >= 0; the first bit drawn is the highest."""
-
-
-class OutOfBits(EOFError):
-    """A scripted source has handed out its last bit."""
 
 
 @final
@@ -81,26 +76,6 @@ class SeededBits:
 
 
 @final
-class ScriptedBits:
-    """Exactly the bits of a script, then `OutOfBits`; for walking through the decisions of a sampler."""
-
-    private = False
-
-    def __init__(self, script: str | Sequence[int]) -> None:
-        if not set(script) <= {0, 1, "0", "1"}:
-            raise ValueError("script must hold the bits 0 and 1 only")
-        self._rest = "".join(str(int(bit)) for bit in script)
-
-    def bits(self, count: int) -> int:
-        """Hand out the next `count` bits of the script, all of them or none."""
-        _check(count)
-        if count > len(self._rest):
-            raise OutOfBits("the script has no bits left")
-        drawn, self._rest = self._rest[:count], self._rest[count:]
-        return int(drawn or "0", 2)
-
-
-@final
 class _CheckedBits:
     """A user's source, each answer checked: a numpy integer, say, would wrap silently in exact arithmetic."""
 
@@ -133,7 +108,7 @@ def bit_source(rng: object, seed: int | None = None) -> BitSource:
         return SystemBits()
     if isinstance(rng, int) and not isinstance(rng, bool):
         return SeededBits(rng)
-    if isinstance(rng, SystemBits | SeededBits | ScriptedBits | _CheckedBits):
+    if isinstance(rng, SystemBits | SeededBits | _CheckedBits):
         return rng
     if isinstance(rng, BitSource) and not isinstance(rng, type):
         return _CheckedBits(rng)

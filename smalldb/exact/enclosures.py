@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
-from math import ceil, comb, factorial, inf, nextafter
+from math import ceil, comb, factorial
 from typing import TypeAlias
+
+from smalldb.exact.numbers import float_above
 
 _DIGITS = 50
 
@@ -210,11 +212,9 @@ def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real
 
 def round_up(x: "Real") -> float:
     """Return the least float that is not below the upper end; infinity beyond the largest."""
-    nearest = float(x.high)
-    return nearest if Decimal(nearest) >= x.high else nextafter(nearest, inf)
+    return float_above(x.high)
 
 
 def round_up_text(x: "Real") -> float:
     """Return the least float that is not below the upper end, and whose shortest text is not either."""
-    above = round_up(x)
-    return above if Decimal(repr(above)) >= x.high else nextafter(above, inf)
+    return max(float_above(x.high), float_above(x.high, repr))

@@ -1,9 +1,10 @@
-"""Exact numbers: fractions read from what a user gives, and spelled again."""
+"""Exact numbers: fractions read from what a user gives, and spelled again, exactly or rounded up."""
 
 import re
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf, log10, nextafter
 from numbers import Integral, Rational
 from typing import Any, TypeAlias
 
@@ -17,6 +18,8 @@ _MAX_EXPONENT = 4_000
 _MAX_PLACES = 1_000
 _DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
+
+LONG = 20  # characters of a number; beyond, it is written with an exponent
 
 
 def as_fraction(value: object, name: str) -> Fraction:
@@ -83,10 +86,16 @@ def _parse(text: str, expected: str) -> Fraction:
         raise ValueError(expected) from error
 
 
-def float_above(x: Fraction) -> float:
-    """Return the least float that is not below a fraction."""
+def float_above(x: Fraction | Decimal, read: Callable[[float], Any] = float) -> float:
+    """Return the least float not below a number; `read` by `repr`, one whose shortest text is not below."""
     nearest = float(x)
-    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)
+    return nearest if type(x)(read(nearest)) >= x else nextafter(nearest, inf)
+
+
+def float_below(x: Fraction | Decimal, read: Callable[[float], Any] = float) -> float:
+    """Return the largest float not above a number; `read` by `repr`, one whose shortest text is not above."""
+    nearest = float(x)
+    return nearest if type(x)(read(nearest)) <= x else nextafter(nearest, -inf)
 
 
 def positive(value: object, name: str) -> Fraction:
@@ -121,3 +130,57 @@ def whole(value: object, name: str, least: int = 1) -> int:
     if value < least:
         raise ValueError(expected)
     return int(value)
+
+
+def sized(number: int) -> str:
+    """Write a count; where it is long, the nearest power of ten.
+
+    >>> sized(2**20), sized(3 * 10**17), sized(9 * 10**17)
+    ('1,048,576', 'about 10^17', 'about 10^18')
+    """
+    if number < 10**15:
+        return f"{number:,}"
+    power = round(log10(number))  # where a float does not tell, integers do: str would refuse 4,300 digits
+    power += (number * number > 10 ** (2 * power + 1)) - (number * number <= 10 ** (2 * power - 1))
+    return f"about 10^{power}"
+
+
+def rounded_up(bound: float | Fraction, digits: int = 3) -> str:
+    """Write a bound with so many digits, never below itself: an epsilon, a delta, an error.
+
+    >>> rounded_up(19.99472649, 6), rounded_up(19.99472649), rounded_up(Fraction(1, 10))
+    ('19.9948', '20', '0.1')
+    """
+    return _short(bound, digits, ROUND_CEILING)
+
+
+def rounded_down(number: float | Fraction, digits: int = 3) -> str:
+    """Write with so many digits what is allowed, or a lower bound: never above itself."""
+    return _short(number, digits, ROUND_FLOOR)
+
+
+def _short(number: float | Fraction, digits: int, rounding: str) -> str:
+    if number == inf:
+        return "inf"
+    exact = Fraction(number)
+    short = Context(prec=digits, rounding=rounding).divide(exact.numerator, exact.denominator).normalize()
+    return f"{short:f}" if number == 0 or 1e-9 <= number < 10**digits else f"{short:e}"
+
+
+def promised(bound: float) -> str:
+    """Write a bound on an error, and that it is vacuous from 1 on."""
+    return rounded_up(bound) + (" (vacuous)" if bound >= 1 else "")
+
+
+def brief(number: Fraction) -> str:
+    """Write a number as `as_text` does, or with an exponent where that is long; it is the same number.
+
+    >>> brief(Fraction(1, 20)), brief(Fraction(1, 10**300)), brief(Fraction(12 * 10**400))
+    ('0.05', '1e-300', '1.2e+401')
+    """
+    text = as_text(number)
+    if len(text) <= LONG or "/" in text:
+        return text
+    whole, _, decimals = text.partition(".")
+    digits = Context(prec=len(text)).create_decimal(whole + decimals).scaleb(-len(decimals)).normalize()
+    return min(text, f"{digits:e}", key=len)

@@ -11,11 +11,10 @@ from queries.expressions import suggestion
 from queries.named_tables import named_tables
 from smalldb import bounds
 from smalldb.accounting.checked_arguments import checked_flag
-from smalldb.accounting.groups import group_factor
+from smalldb.accounting.concentrated import group_factor
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
-from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
-from smalldb.exact.rounded_text import rounded_down
+from smalldb.exact.numbers import Number, between_0_and_1, positive, rounded_down, share, whole
 from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
@@ -123,13 +122,13 @@ def plan(
     rows_per_person
         K, the most rows that one person has in the table, from public knowledge; by default the schema's.
         `epsilon` and `delta` protect all of them: each row gets a K-th of epsilon, and so much of delta that
-        it is delta for K rows together (`smalldb.accounting.groups`). None: nothing is said of people, and
+        it is delta for K rows together (`smalldb.accounting.concentrated`). None: nothing is said of people, and
         what is protected is one row.
     calibrated
         Run a census at a larger internal epsilon, such that what it loses at worst is just `epsilon`: it errs
         less. Under replace-one the loss is looked up over all tables of n rows, so it is for small universes
         and tables. A single release gains by it; several lose more together, because the range of the loss
-        grows with the internal epsilon (`smalldb.auditing.calibrated`). Under add-remove it costs nothing.
+        grows with the internal epsilon (`smalldb.auditing.worst_case`). Under add-remove it costs nothing.
 
     Raises
     ------

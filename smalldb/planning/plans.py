@@ -6,9 +6,8 @@ from fractions import Fraction
 from math import inf, log, sqrt
 
 from queries import Workload
-from smalldb.accounting.groups import group_factor
-from smalldb.exact.numbers import as_text
-from smalldb.exact.rounded_text import rounded_up
+from smalldb.accounting.concentrated import group_factor
+from smalldb.exact.numbers import as_text, rounded_up
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
@@ -38,7 +37,7 @@ class Plan:
     rows_per_person
         The most rows that one person has. What the request and the mechanism call epsilon protects one row;
         here epsilons and delta protect a person, all rows together: from one table to another step by step,
-        the losses and their ranges add up, and deltas as `smalldb.accounting.groups` says.
+        the losses and their ranges add up, and deltas as `smalldb.accounting.concentrated` says.
     persons_stated
         Whether somebody said so; otherwise rows are protected, and nothing is said of people.
     learned

@@ -5,6 +5,8 @@ All others are proposed uniformly, as if they stood at the next level, and kept 
 leaves of that weight (`docs/proofs/head-and-tail.md`).
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -17,18 +19,16 @@ from queries import Conjunctions, Marginals, QueryClass, Workload
 from queries.arrays import Booleans, Integers, Words
 from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
-from smalldb.counting.census_law import Law
 from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
-from smalldb.counting.recursion import BeyondLimit, Cost, Limit
+from smalldb.counting.level_counts import Law
+from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
 from smalldb.counting.scores import MAX_RANKS, Scores, largest_score, rank_count, rate_of, too_large
-from smalldb.counting.state_keys import MAX_KEY_BITS, key_bits
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.exact.numbers import Number, positive
-from smalldb.rejection.clock import clock
 
 TRIAL = 20  # operations of the dynamic program: as long takes a trial
 PILOT = 1 << 14  # trials that foretell how many the tail will need,
@@ -49,6 +49,18 @@ ROWS: dict[int, tuple[tuple[QueryClass, int], ...]] = {
 MAX_COINS = 62  # fair coins thrown for all trials of a batch at once; the rest of a probability is one coin
 LOG2_E = 1.4426950408889634 * (1 - 1e-9)  # rounded down by far more than the errors of a product of floats
 PRECISION = 128
+
+
+@contextmanager
+def clock(shown: bool) -> Iterator[Callable[[], object]]:
+    """Show the time elapsed on stderr, brought up to date by each call of what this yields."""
+    if not shown:
+        yield bool
+        return
+    from tqdm import tqdm
+
+    with tqdm(bar_format="{elapsed} elapsed") as bar:
+        yield bar.refresh
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,20 +1,134 @@
 """SmallDB by rejection: the law of the census, drawn from what can be counted where no census fits."""
 
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 
-from queries import Rows
+from queries import Rows, Workload
 from smalldb.counting.scores import Candidates, base_measure
 from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
+from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
-from smalldb.rejection import capability, head_and_tail
-from smalldb.rejection.clock import clock
+from smalldb.rejection import head_and_tail
+from smalldb.rejection.head_and_tail import clock
+
+MOST_ROWS = 64  # bits of a word
+MOST_ENTRIES = 2000  # of a candidate, rows x attributes: so far the counts stay within the doubles
+MOST_COLUMNS = 50_000  # kinds of columns of a workload that factors: attributes x (rows + 1)
+LARGEST_C = 10**6  # beyond, the layers below the least score are too many to be looked through
+# attributes -> rows -> the largest c: where every kind of table that was tried was quick, and where most were
+PAIRS = {
+    6: {20: (150, 250), 40: (100, 250), 64: (50, 100)},
+    8: {20: (100, 250), 40: (20, 100), 64: (8, 30)},
+    10: {20: (20, 30), 40: (10, 20), 64: (5, 10)},
+    14: {20: (12, 25), 40: (5, 15), 64: (3, 6)},
+    24: {20: (5, 10), 40: (3, 6), 64: (2, 3)},
+    48: {20: (5, 8), 40: (2, 4), 64: (2, 4)},
+}
+WIDER = Fraction(1, 4)  # of that where queries look at more than two attributes
 
 WAIT = "this may take from less than a second to days, depending on the data; you can interrupt it"
+
+
+def impossible(
+    workload: Workload, *, n: int | None, rows: int, epsilon: Fraction, candidates: Candidates
+) -> str | None:
+    """Return why rejection cannot draw a small database of so many rows, however long it may take."""
+    domain = workload.domain
+    d = len(domain.attributes)
+    if domain.unlike_binary is not None:
+        return f"rejection needs {domain.unlike_binary}"
+    if candidates == "multisets":
+        if not head_and_tail.possible(workload, rows):
+            return f"rejection has no room for multisets of {rows} rows over {d} attributes"
+    elif domain.valid is not None:
+        return "rejection knows no structural zeros: leave out valid"
+    elif _factors(workload):
+        return None if d * (rows + 1) <= MOST_COLUMNS else f"{d} attributes of {rows} rows are too many"
+    elif rows > MOST_ROWS:
+        return f"rejection draws at most {MOST_ROWS} rows, not {rows}"
+    elif d * rows > MOST_ENTRIES:
+        return f"rejection draws at most {MOST_ENTRIES} entries, not {d} attributes x {rows} rows"
+    if n is None:
+        return "rejection under add-remove needs n_max, a public guess of the rows"
+    if candidates == "tuples" and epsilon * n > 2 * rows * LARGEST_C:
+        most = _short(Fraction(2 * rows * LARGEST_C, n))
+        return (
+            f"rejection of {rows} rows draws up to epsilon n / (2 rows) = {LARGEST_C}: epsilon up to {most}"
+        )
+    return None
+
+
+# Proof: docs/proofs/rejection.md, lemma 8.
+def slow(
+    workload: Workload,
+    *,
+    n: int,
+    rows: int,
+    epsilon: Fraction,
+    candidates: Candidates,
+    guessed: bool,
+    most: bool = False,
+) -> str | None:
+    """Return why what is possible may take long on some table; None: it was quick on all that were tried."""
+    d = len(workload.domain.attributes)
+    if candidates == "multisets":
+        if head_and_tail.capable(workload, n, rows, epsilon):
+            return None
+        return f"rejection is not known to be quick for multisets of {rows} rows over {d} attributes"
+    if _factors(workload):
+        return None
+    if guessed and not most:
+        if epsilon * n <= 2 * head_and_tail.SURE:
+            return None
+        return (
+            "rejection under add-remove is sure to be quick on any table up to epsilon n_max = "
+            f"{2 * head_and_tail.SURE}"
+        )
+    if d > max(PAIRS):
+        return f"rejection is not known to be quick for {d} attributes"
+    sure, usual = largest_c(workload, rows)
+    if epsilon * n <= 2 * rows * (usual if most else sure):
+        return None
+    return (
+        f"rejection of {rows} rows over {d} attributes was quick on all kinds of tables up to "
+        f"epsilon n / (2 rows) = {_short(sure)}, on most up to {_short(usual)}"
+    )
+
+
+def largest_c(workload: Workload, rows: int) -> tuple[Fraction, Fraction]:
+    """Return the largest c = epsilon n / (2 rows) that was quick on all tables, and on most."""
+    d = len(workload.domain.attributes)
+    table = next(table for attributes, table in PAIRS.items() if d <= attributes)
+    sizes = list(table)
+    above = min(bisect_left(sizes, rows), len(sizes) - 1)
+    part = Fraction(0)
+    if above and rows < sizes[above]:
+        part = Fraction(sizes[above] - rows, sizes[above] - sizes[above - 1])
+    sure, most = (
+        (1 - part) * here + part * fewer
+        for here, fewer in zip(table[sizes[above]], table[sizes[above - 1]], strict=True)
+    )
+    wide = any(len(query.attributes) > 2 for query in workload.queries)
+    return (sure * WIDER, most * WIDER) if wide else (sure, most)
+
+
+def _short(number: Fraction) -> str:
+    """Write a number in few digits, rounded down."""
+    digits = 10 ** max(0, 3 - len(str(int(number))))
+    while number * digits < 10:
+        digits *= 10
+    return as_text(Fraction(int(number * digits), digits))
+
+
+def _factors(workload: Workload) -> bool:
+    """Tell whether each query looks at one attribute."""
+    return all(len(query.attributes) < 2 for query in workload.queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +151,7 @@ class ByRejection:
                 return UNPLANNED
             rows = best_rows(request, base, _possible(request))
         small = SmallDatabases(request, rows, base)
-        refused = small.too_large or capability.impossible(
+        refused = small.too_large or impossible(
             request.workload,
             n=request.rows_hint,
             rows=rows,
@@ -63,7 +177,7 @@ class ByRejection:
     def slow(self, most: bool) -> str | None:
         """Return why it may take long, on some table or on `most`, in public words; None: it will not."""
         request = self.small.request
-        return capability.slow(
+        return slow(
             request.workload,
             n=request.largest_n if request.rows_hint is None else request.rows_hint,
             rows=self.rows,
@@ -140,5 +254,5 @@ def _base(request: Request) -> Candidates:
 
 def _possible(request: Request) -> list[int]:
     """Return the rows that are drawn by rejection, and soon for most tables at least, ascending."""
-    each = (ByRejection.planned(replace(request, rows=rows)) for rows in range(1, capability.MOST_ROWS + 1))
+    each = (ByRejection.planned(replace(request, rows=rows)) for rows in range(1, MOST_ROWS + 1))
     return [made.rows for made in each if not isinstance(made, str) and made.slow(most=True) is None]

@@ -10,8 +10,16 @@ from typing import Any
 from smalldb.accounting import Composition, compose_records
 from smalldb.accounting.concentrated import rho_of
 from smalldb.accounting.recorded_losses import loss_of_record
-from smalldb.exact.numbers import Number, as_fraction, as_text, between_0_and_1, positive, whole
-from smalldb.exact.rounded_text import rounded_down, rounded_up
+from smalldb.exact.numbers import (
+    Number,
+    as_fraction,
+    as_text,
+    between_0_and_1,
+    positive,
+    rounded_down,
+    rounded_up,
+    whole,
+)
 from smalldb.mechanisms import relation_of
 
 _NAME = r"[\w %;-]+"  # no brace, by which whole lines are known

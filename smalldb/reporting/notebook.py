@@ -11,8 +11,7 @@ from queries.frames import as_frame
 from smalldb.auditing import Audit
 from smalldb.counting import Census
 from smalldb.counting.small import SmallDatabases
-from smalldb.exact.numbers import Number, positive
-from smalldb.exact.rounded_text import sized
+from smalldb.exact.numbers import Number, positive, sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation

@@ -4,7 +4,7 @@ import io
 from fractions import Fraction
 from typing import Any
 
-from smalldb.exact.rounded_text import rounded_up
+from smalldb.exact.numbers import rounded_up
 from smalldb.reporting.escaping import visible
 
 FORMATS = ("png", "svg", "pdf")

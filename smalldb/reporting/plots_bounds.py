@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb.bounds.comparing import Bound, comparison
-from smalldb.exact.numbers import as_text
-from smalldb.exact.rounded_text import rounded_down
+from smalldb.exact.numbers import as_text, rounded_down
 from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
 from smalldb.reporting.plots_base import bound as above
 

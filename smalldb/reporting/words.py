@@ -8,11 +8,11 @@ from io import StringIO
 from math import isfinite
 from typing import Any
 
-from smalldb.exact.rounded_text import brief as brief
-from smalldb.exact.rounded_text import promised as promised
-from smalldb.exact.rounded_text import rounded_down as rounded_down
-from smalldb.exact.rounded_text import rounded_up as rounded_up
-from smalldb.exact.rounded_text import sized as sized
+from smalldb.exact.numbers import brief as brief
+from smalldb.exact.numbers import promised as promised
+from smalldb.exact.numbers import rounded_down as rounded_down
+from smalldb.exact.numbers import rounded_up as rounded_up
+from smalldb.exact.numbers import sized as sized
 from smalldb.planning import Plan
 from smalldb.planning.tables_reached import pairs_reached
 from smalldb.releasing.record_keys import Record

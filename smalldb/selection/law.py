@@ -11,8 +11,7 @@ from typing import Any
 
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import Number, positive
-from smalldb.selection.labelled import by_label, labelled
-from smalldb.selection.scored import as_fractions, read_scores, read_weights
+from smalldb.selection.scored import as_fractions, by_label, labelled, read_scores, read_weights
 from smalldb.selection.selecting import Terms, terms
 
 DIGITS = 120

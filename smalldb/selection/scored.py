@@ -1,6 +1,6 @@
 """A finite scored set, grouped by how far each candidate lies below the best: exact, whatever its size."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -23,6 +23,8 @@ LOG2_E = 1.4426950408889634  # rounded down
 SAFE = 1 - 2.0**-40  # far more than what five roundings of 2^-53 can add
 EXACT_LOG2_E = Fraction(LOG2_E)
 FLOAT_RATES = Fraction(1, 10**290), Fraction(10**290)  # beyond, floats could lose their precision
+
+Namer = Callable[[int], Any]
 
 
 @final
@@ -284,3 +286,27 @@ def read_weights(weights: object, size: int) -> list[int] | None:
         raise ValueError("base_measure must hold weights of at least 0, and one above 0")
     unit = lcm(*(weight.denominator for weight in read))
     return [int(weight * unit) for weight in read]
+
+
+def labelled(scores: object) -> tuple[object, Namer | None]:
+    """Return the scores alone, and what tells the label of each candidate by its number."""
+    # labels are public, and so is their order: that of the dict, or of the index of the Series
+    if isinstance(scores, Mapping):
+        names = list(scores)
+        return list(scores.values()), names.__getitem__
+    index = getattr(scores, "index", None)
+    if hasattr(scores, "to_numpy") and index is not None and not callable(index):
+        return scores, lambda i: index[i]
+    return scores, None
+
+
+def by_label(weights: object, namer: Namer | None, size: int) -> object:
+    """Return a base measure in the order of the candidates: one that has labels as well is read by these."""
+    found, names = labelled(weights)
+    if names is None or namer is None:
+        return found
+    weight_of = dict(zip(map(names, range(len(found))), found, strict=True))  # type: ignore[arg-type, call-overload]
+    try:
+        return [weight_of[namer(i)] for i in range(size)]
+    except KeyError as error:
+        raise ValueError("base_measure must have a weight for the label of each candidate") from error

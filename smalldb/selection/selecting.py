@@ -10,10 +10,8 @@ from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.noise.privacy_loss import Loss
-from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
-from smalldb.selection.labelled import by_label, labelled
-from smalldb.selection.ranked import ranked
-from smalldb.selection.scored import Scored, read_scores, read_weights
+from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip, ranked
+from smalldb.selection.scored import Scored, by_label, labelled, read_scores, read_weights
 
 DRAWS = {
     "exponential": exponential,

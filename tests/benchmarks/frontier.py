@@ -5,7 +5,7 @@
 
 c = epsilon n / (2 m) is the nats that a unit of answer count costs; n is 2 m c, so epsilon is 1. Done means:
 build and one draw within the limit of processor seconds, after compilation. A kind of table is raised along
-the list of c until it is not done. What is accepted for it stands in `smalldb/rejection/capability.py`.
+the list of c until it is not done. What is accepted for it stands in `smalldb/rejection/mechanism.py`.
 """
 
 import argparse

@@ -1,15 +1,14 @@
-"""One-shot top-k with counts, at the same (epsilon, delta): how much noise each analysis asks for."""
+"""Top-k with counts at one (epsilon, delta): by one draw of noise, and where candidates are not listed."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
-from math import nextafter
 
 from smalldb.accounting.checked_arguments import checked_delta, checked_flag
+from smalldb.accounting.composing import compose
 from smalldb.accounting.concentrated import rho_of
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.exact.enclosures import Log, Real, round_up
-from smalldb.exact.numbers import Number, positive, whole
+from smalldb.exact.numbers import Number, float_below, positive, whole
 
 PI_ABOVE = Fraction(3141592653589793238462643383279503, 10**33)
 MOST_EPSILON, MOST_DELTA = Fraction(1, 5), Fraction(1, 20)  # where the theorem on Laplace noise holds
@@ -101,13 +100,62 @@ def one_shot_top_k(
     known = exact < MOST_EPSILON and allowed < MOST_DELTA
     laplace = round_up((2 * k * ln(candidates / allowed)).sqrt() * 8 / exact) if known else None
     return OneShot(
-        _down(prime.low),
+        float_below(prime.low),
         round_up(width * root_k * PI_ABOVE / (Real.of(6, ln.digits).sqrt() * prime)),
         round_up(2 * Real.of(2 * k, ln.digits).sqrt() / prime),
         laplace,
     )
 
 
-def _down(x: Decimal) -> float:
-    nearest = float(x)
-    return nearest if Decimal(nearest) <= x else nextafter(nearest, 0.0)
+@dataclass(frozen=True, slots=True)
+class UnknownDomain:
+    """
+    What top-k among the `known` largest counts needs and loses; public numbers alone.
+
+    Attributes
+    ----------
+    margin
+        How far above the largest count that is not known the sentinel stands, rounded up.
+    epsilon, delta
+        Of the ranked list: (epsilon, delta)-differential privacy, epsilon rounded up.
+    """
+
+    margin: float
+    epsilon: float
+    delta: Fraction
+
+
+def unknown_domain_top_k(*, k: int, known: int, epsilon: Number, delta: Number) -> UnknownDomain:
+    """
+    Account for top-k of an unknown domain: limited-domain peeling (Durfee and Rogers 2019).
+
+    Equation (34) of `docs/theory.md`, where the proof is. A row adds at most 1 to each count, of any
+    elements; neighbours add or remove a row. The `known` largest counts get Gumbel noise of scale 1/epsilon,
+    and so does a sentinel at `margin` above the next count. What is above the sentinel is released in order,
+    up to k of it; exact noise is assumed. `smalldb.select` is for candidates that are listed, and needs no
+    delta.
+
+    Parameters
+    ----------
+    k, known
+        How many are released at most, and among how many.
+    epsilon
+        Of each draw, exact.
+    delta
+        Of all together, exact, above 0: half for elements that only one of two neighbours knows, half for the
+        composition of k draws.
+
+    Examples
+    --------
+    >>> found = unknown_domain_top_k(k=10, known=100, epsilon="0.1", delta="1e-6")
+    >>> round(found.margin, 2), round(found.epsilon, 4)
+    (192.14, 0.6709)
+    """
+    k, known = whole(k, "k"), whole(known, "known")
+    if k > known:
+        raise ValueError("k must be at most the number of known counts")
+    each, spent = positive(epsilon, "epsilon"), positive(checked_delta(delta), "delta")
+    ln, seen = Log(), spent / 2
+    drawn = compose(epsilon=each, releases=k, delta=seen, bounded_range=True).epsilon
+    total = Real.of(Fraction(drawn), ln.digits) + k * ln(1 + seen)
+    return UnknownDomain(round_up(ln(known / seen) / each + 1), round_up(total), spent)

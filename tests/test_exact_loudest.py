@@ -17,7 +17,7 @@ import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.auditing import by_score
 from smalldb.exact.bits import bit_source
-from smalldb.exact.loudest import _loudness, draw_loudest
+from smalldb.exact.levels import _loudness, draw_loudest
 
 AB = Domain(["a", "b"])
 

@@ -11,7 +11,7 @@ import pytest
 from mpmath import mp, mpf
 
 from smalldb.accounting import KaryResponse, Loss, adaptive_delta, compose, compose_losses, compose_records
-from smalldb.accounting.loss_distributions import LossDistribution
+from smalldb.accounting.methods import LossDistribution
 from smalldb.noise.privacy_loss import BoundedRange, GeometricNoise, LaplaceNoise, RandomisedResponse
 
 EPS = Fraction(1, 5)
