@@ -74,12 +74,12 @@ def told(valid: Valid, numbers: Collection[int]) -> str:
     """Tell that rows cannot exist, and which rules they break, the first few with their texts.
 
     >>> told(["a | b", "~a", "b"], [1, 3])
-    "a row is outside the domain's valid cells: rows break rule 1 ('a | b') and rule 3 ('b') of valid"
+    "rows break rule 1 ('a | b') and rule 3 ('b') of valid"
     """
-    said, texts, shown = "a row is outside the domain's valid cells", rule_texts(valid), sorted(numbers)
+    texts, shown = rule_texts(valid), sorted(numbers)
     if not shown:
-        return said
+        return "a row is in a cell that valid rules out"
     first = [f"rule {number} ({shorten(texts[number - 1])!r})" for number in shown[:MOST]]
     if len(shown) > MOST:
         first.append(f"{len(shown) - MOST} more")
-    return f"{said}: rows break {' and '.join(first)} of valid"
+    return f"rows break {' and '.join(first)} of valid"

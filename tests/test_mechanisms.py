@@ -102,8 +102,8 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     assert (made.confidential.census, made.confidential.trials) == (None, None)
     told = tell(made.record, made.plan).splitlines()
     assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "known:     nothing"]
-    errors = [line for line in told if line.startswith("error: ")]
-    assert errors[0].startswith("error:     at most 1 (vacuous) on every query that toys like, with")
+    bounds = [line for line in told if line.startswith("bound: ")]
+    assert bounds[0].startswith("bound:     at most 1 (vacuous) on every query that toys like, with")
     assert plan_account(made.plan, "none").endswith("cost:      nothing")
     assert plan_json(made.plan, "none")["rows"] == rows
     json.dumps(plan_json(made.plan, "none"))

@@ -47,7 +47,7 @@ class Shown(NamedTuple):
 
     def without_answers(self):
         """All of it but the integers that a run released, and what it computes from them: the error."""
-        blank = re.compile("(error:     at most )[^ ]+( \\(vacuous\\))?")
+        blank = re.compile("(bound:     at most )[^ ]+( \\(vacuous\\))?")
         record = self.record and self.record | {"bounds": None, "measurements": None, "pairs": None}
         return self._replace(err=blank.sub(r"\1", self.err), record=record, report=None)
 

@@ -83,7 +83,7 @@ def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
     assert made.data.shape == (public.get("rows", 200), 3)
     check_record(made.record)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.3
-    assert "an estimate from them, and rows near to it" in page(made)
+    assert "an estimate is fitted to them, and rows are chosen to match it" in page(made)
 
 
 @BOTH

@@ -66,7 +66,7 @@ def test_what_a_schema_and_an_argument_say_of_persons_must_agree():
 def test_where_nobody_says_who_a_person_is_rows_are_protected_and_that_is_told(tmp_path, capfd):
     path, table = tmp_path / "s.toml", tmp_path / "t.csv"
     FRAME.to_csv(table, index=False)
-    told = "of each row, not of people: nobody said how many rows a person has (rows_per_person)"
+    told = "for each row: how many rows a person has is not stated (rows_per_person)"
     for text, more, unsaid in (
         (UNSAID, (), True),
         (UNSAID, ("--rows-per-person", 1), False),

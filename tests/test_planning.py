@@ -329,11 +329,11 @@ def test_a_plan_and_what_it_says_of_others_are_short():
     )
     many = Domain([Column(f"c{i}", 10) for i in range(4)])
     open_ended = smalldb.plan(many, epsilon=1, neighbours="add-remove", n_max=5000)
-    assert open_ended.why == "passed over: under add-remove n is private, so rows cannot be planned from it"
+    assert open_ended.why == "the others were ruled out: under add-remove n is private, so rows cannot be planned from it"
     assert "rows as the release will tell" in repr(open_ended)
     mixed = smalldb.plan(Domain([Column(f"c{i}", 10) for i in range(12)]), n=1000, epsilon=1)
     assert mixed.why == (
-        "passed over: census has no provable mean error below 1; rejection has no provable mean error below 1"
+        "the others were ruled out: census and rejection promise no mean error below 1"
     )
 
 

@@ -40,16 +40,22 @@ def released(domain, **more):
 )
 def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expected):
     made = released(domain, **more)
-    most, every = pairs_reached(made.plan)
+    few, most, every = pairs_reached(made.plan)
     measured = sum(pair.known != "not measured" for pair in made.measurements.pairs())
-    assert every == 15 and measured <= most
+    assert every == 15 and measured <= most and few <= most
+    if more["queries"] == "marginals:2":  # a table of three columns has up to three new pairs
+        assert measured <= 1.5 * few + 1  # fewer where columns hardly depend: rounds end early
     tables = sum(isinstance(part, Marginal) for each in made.measurements for part in each.of)
     assert tables <= tables_reached(made.plan)
     if expected is not None:
-        assert measured == most == expected
-    assert f"at most {most} of 15 pairs of columns are measured together" in plan_account(made.plan, "none")
-    assert ("an assumption" in plan_account(made.plan, "none")) is (most < every)
-    assert plan_json(made.plan, "none")["pairs_of_columns"] == {"measured_at_most": most, "all": 15}
+        assert measured == few == most == expected
+    how = "all" if few == 15 else f"about {few} of"
+    assert f"{how} 15 pairs of columns are expected to be measured together" in plan_account(
+        made.plan, "none"
+    )
+    assert ("an assumption" in plan_account(made.plan, "none")) is (few < every)
+    said = plan_json(made.plan, "none")["pairs_of_columns"]
+    assert said == {"expected": few, "measured_at_most": most, "all": 15}
 
 
 def test_a_census_measures_none():

@@ -237,7 +237,7 @@ def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
     schema.write_text(RULED)
     path.write_text("age,smoker\n30,1\n12,1\n40,0\n17,0\n" + "70,1\n" * 7 + "12,1\n")
     told = (
-        "a row is outside the domain's valid cells: rows break rule 1 ('~(smoker & age<18)') and "
+        "rows break rule 1 ('~(smoker & age<18)') and "
         "rule 2 ('~smoker | age<65') of valid: smalldb schema check says how many rows, and which"
     )
     ledger = tmp_path / "l.json"

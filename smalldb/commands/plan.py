@@ -95,7 +95,8 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
         "why": plan.why,
         "alternatives": plan.alternatives,
         "cost": plan.chosen.cost,
-        "pairs_of_columns": reached and {"measured_at_most": reached[0], "all": reached[1]},
+        "pairs_of_columns": reached
+        and {"expected": reached.expected, "measured_at_most": reached.most, "all": reached.every},
     }
 
 

@@ -148,7 +148,7 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     """Count what of two related tables would be refused; confidential."""
     _refuse(arguments, CHECKED)
     if schema.whole is not None:
-        raise ValueError("schema check does not know person yet: take person and fixed out of a copy")
+        raise ValueError("schema check does not know person and fixed: check a copy without these two keys")
     tables = named([arguments.data, *arguments.more])
     check_names([*tables], schema)
     check_columns(tables, schema)

@@ -1,4 +1,4 @@
-"""Noisy measurements of tables and contrasts, an estimate from them, and rows near to it."""
+"""Noisy measurements of tables and contrasts, an estimate that is fitted to them, and rows that match it."""
 
 from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.strategies.choosing_tables import plan_tables

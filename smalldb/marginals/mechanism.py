@@ -1,4 +1,4 @@
-"""Tables or contrasts measured with exact noise, an estimate from them, and rows near to it."""
+"""Tables or contrasts measured with exact noise, an estimate fitted to them, and rows that match it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -246,7 +246,7 @@ class ByMarginals:
         return Facts(
             self.strategy.method,
             said,
-            f"{said}; an estimate from them, and rows near to it",
+            f"{said}; an estimate is fitted to them, and rows are chosen to match it",
             "seconds, up to minutes for some 100 columns",
         )
 

@@ -284,7 +284,7 @@ def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> P
     floors = {each: each.least_error(request) for each in mechanisms}
     for each in sorted(mechanisms, key=lambda each: (floors[each], mechanisms.index(each))):
         if floors[each] > least:
-            reasons.append(f"{each.name} has no provable mean error below {rounded_down(floors[each], 2)}")
+            reasons.append(f"{each.name} promises no mean error below {rounded_down(floors[each], 2)}")
             continue
         made = each.planned(request)
         if isinstance(made, str):

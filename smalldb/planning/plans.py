@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log, sqrt
+from re import fullmatch
 
 from queries import Workload
 from smalldb.accounting.concentrated import group_factor
@@ -126,7 +127,7 @@ class Plan:
             return f"smallest expected error: {ours}; the next: {theirs}, by {self.runner_up.mechanism}"
         # without what would help: nothing is wrong
         reasons = dict.fromkeys(reason.partition(": ")[0] for reason in self.refused)
-        return f"passed over: {'; '.join(_together(reasons))}" if reasons else None
+        return f"the others were ruled out: {'; '.join(_together(reasons))}" if reasons else None
 
     @property
     def candidates(self) -> str | None:
@@ -265,13 +266,17 @@ def _together(reasons: Iterable[str]) -> list[str]:
 
     >>> _together(["a census needs luck", "rejection needs time", "marginals need time"])
     ['a census needs luck', 'rejection and marginals need time']
+    >>> _together(["census promises nothing", "rejection promises nothing"])
+    ['census and rejection promise nothing']
     """
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
     for reason in reasons:
-        alike.setdefault(reason.partition(" need")[2].removeprefix("s") or reason, []).append(reason)
+        found = fullmatch("(.+?) (need|promise)s? (.+)", reason)
+        subject, *what = found.groups() if found else (reason, "", "")
+        alike.setdefault((what[0], what[1] or reason), []).append(subject)
     return [
-        same[0] if len(same) == 1 else f"{' and '.join(r.partition(' need')[0] for r in same)} need{what}"
-        for what, same in alike.items()
+        f"{' and '.join(subjects)} {verb}{'s' * (len(subjects) == 1)} {what}" if verb else what
+        for (verb, what), subjects in alike.items()
     ]
 
 

@@ -1,9 +1,18 @@
-"""How many tables, and pairs of columns, a plan will measure at most: from public numbers alone."""
+"""How many tables, and pairs of columns, a plan will measure: from public numbers alone."""
 
 from math import comb
+from typing import NamedTuple
 
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning.plans import Plan
+
+
+class Pairs(NamedTuple):
+    """Pairs of columns that are expected to be measured together, those that can be at most, and all."""
+
+    expected: int
+    most: int
+    every: int
 
 
 def tables_reached(plan: Plan) -> int:
@@ -11,13 +20,9 @@ def tables_reached(plan: Plan) -> int:
     return plan.chosen.strategy.most_tables if isinstance(plan.chosen, ByMarginals) else 0
 
 
-def pairs_reached(plan: Plan) -> tuple[int, int] | None:
-    """
-    Return how many pairs of columns will be measured together at most, and how many there are.
-
-    Columns of other pairs are independent in the synthetic table, given others: an assumption.
-    """
+def pairs_reached(plan: Plan) -> Pairs | None:
+    """Return how many pairs will be measured together; columns of others are independent, given others."""
     if not isinstance(plan.chosen, ByMarginals):
         return None
-    every = comb(len(plan.workload.domain.sizes), 2)
-    return min(plan.chosen.strategy.most_pairs, every), every
+    strategy, every = plan.chosen.strategy, comb(len(plan.workload.domain.sizes), 2)
+    return Pairs(min(strategy.expected_pairs, every), min(strategy.most_pairs, every), every)

@@ -14,7 +14,7 @@ MOST = 10  # times as many releases as the number asked for
 def plot_composition(
     made: Composition, composed: Callable[[int], Composition], releases: int, form: str
 ) -> bytes:
-    """Draw epsilon of 1 to ten times as many releases, each method a line; what is no bound here is dotted."""
+    """Draw epsilon of 1 to ten times as many releases, a line a method; what is no bound is dotted."""
     counts = sorted({max(1, round(x)) for x in np.geomspace(1, MOST * releases, 13)} | {releases})
     lines: dict[str, list[tuple[int, float]]] = {}
     valid: dict[str, bool] = {}

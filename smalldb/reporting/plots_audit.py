@@ -12,7 +12,7 @@ POINTS = 60
 
 
 def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, form: str) -> bytes:
-    """Draw delta of every epsilon, the trade-off curve, and the worst probability of an error, over all tables."""
+    """Draw delta of every epsilon, the trade-off curve, and the worst error's probability over all tables."""
     figure = canvas(13, 4.4)
     privacy, tests, errors = figure.subplots(1, 3)
     (epsilon,) = {float(profile.epsilon) for profile in profiles.values()}

@@ -14,7 +14,7 @@ NOISE = {"answers": "Laplace noise on each answer", "histogram": "Laplace noise 
 
 
 def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> bytes:
-    """Draw the expected error from a tenth to ten times epsilon, where the plan is marked; public numbers only."""
+    """Draw the expected error from a tenth to ten times epsilon, the plan marked; public numbers only."""
     if plan.expected_error is None:
         raise ValueError("a picture of a plan needs an expected error: give --n under replace-one")
     share = f"provable with probability {as_text(1 - plan.beta)}"

@@ -20,7 +20,7 @@ from smalldb.reporting.escaping import visible
 
 USEFUL = 1 / 2  # a provable error above which a table is of little use
 SEEDED = "NOT PRIVATE: the randomness came from a seed; for experiments only"
-NOT_PEOPLE = "of each row, not of people: nobody said how many rows a person has (rows_per_person)"
+NOT_PEOPLE = "for each row: how many rows a person has is not stated (rows_per_person)"
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
@@ -50,7 +50,9 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
         lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
-    lines.append(("error", error_told(bounds, visible(record["queries"]["text"]))))
+    if plan.expected_error is not None:
+        lines.append(("expected", expected(plan)))
+    lines.append(("bound", error_told(bounds, visible(record["queries"]["text"]))))
     if plan.nothing_expected is not None:
         lines += [("warning", "nothing useful is expected:"), ("", plan.nothing_expected)]
     elif bounds is not None and bounds.get("sharp", 0) > USEFUL:
@@ -65,6 +67,18 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:
     """Lay out labels and what stands behind them; a line without a label belongs to the one before."""
     return "\n".join(f"{label + ':' if label else '':11}{line}" for label, line in lines)
+
+
+def expected(plan: Plan) -> str:
+    """Write the error that is expected of a plan that has one, and whether that is proved."""
+    figure = plan.expected_error or 0.0
+    if plan.chosen.promise.proved:
+        return f"a mean error of at most {promised(figure)}, which is proved"
+    within = ""
+    if plan.expected_range is not None:
+        low, high = plan.expected_range
+        within = f"; {low:.2g} to {high:.2g} for about nine tables of ten"
+    return f"an error of about {figure:.2g}{within} (an estimate, no bound)"
 
 
 def error_told(bounds: Mapping[str, Any] | None, queries: str) -> str:
@@ -101,32 +115,24 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
 
 
 def foretold(plan: Plan, other: Plan | str) -> str:
-    """Tell what a plan will cost, the error to expect pure and with a delta, and what plain noise would do."""
-    expected, noise, reached = plan.expected_error, plan.alternatives, pairs_reached(plan)
+    """Tell the error to expect pure and with a delta, what a plan costs, and what plain noise would do."""
+    noise, reached = plan.alternatives, pairs_reached(plan)
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
     if plan.request.delta is not None:
         sides.reverse()
     lines = [*zip(("pure", "delta"), sides, strict=True)]
-    if reached is not None and reached[1]:
-        most, every = reached
-        lines.append(("relations", f"at most {most} of {every} pairs of columns are measured together"))
-        if most < every:
-            others = "others" if 2 * most >= every else "at this size, most"
+    if reached is not None and reached.every:
+        few, every = reached.expected, reached.every
+        how = f"all {every}" if few == every else f"about {few} of {every}"
+        lines.append(("relations", f"{how} pairs of columns are expected to be measured together"))
+        if few < every:
+            others = "others" if 2 * few >= every else "at this size, most"
             lines.append(("", f"({others} come out as independent, given columns in between: an assumption)"))
     lines.append(("cost", plan.chosen.facts.cost))
-    if expected is None:
-        return laid_out(lines)
-    if not plan.chosen.promise.proved:
-        told = [("expected", f"an error of about {expected:.2g} (an estimate, no bound)")]
-        if plan.expected_range is not None:
-            low, high = plan.expected_range
-            told.append(("", f"from {low:.2g} to {high:.2g} for about nine tables of ten"))
-        return laid_out([*told, *lines])
-    lines.insert(0, ("expected", f"a mean error of at most {promised(expected)}, which is proved"))
-    if noise is not None:
+    if plan.expected_error is not None and plan.chosen.promise.proved and noise is not None:
         each, cells = rounded_up(noise["answers"]), rounded_up(noise["histogram"])
         lines.append(("instead", f"with Laplace noise on each answer {each}, on each cell at most {cells}"))
-        if min(noise.values()) < expected:
+        if min(noise.values()) < plan.expected_error:
             lines += [
                 ("", "so plain noise is expected to do better than is provable for a small database,"),
                 ("", "if noisy answers or a noisy histogram will do in place of a table"),

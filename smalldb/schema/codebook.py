@@ -48,7 +48,7 @@ class Described:
 def read_codebook(path: str) -> dict[str, Described]:
     """Read a code book, or a Table Schema or Data Package (Frictionless): by column, what it can hold.
 
-    A code book is a CSV file with the columns `column` and `value` (others are passed over), a line for each
+    A code book is a CSV file with the columns `column` and `value` (others are ignored), a line for each
     value; or a JSON object of lists of values by column.
     """
     try:

@@ -96,7 +96,7 @@ def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str
     Of a table from its names, dtypes and declared categories.
 
     No value is read. The categories of a ``category`` column are public, like its dtype: they are taken, in
-    their order. An index is passed over, and so is a first column that is one by its name.
+    their order. An index is ignored, and so is a first column that is one by its name.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ def dtype_of(name: str) -> Any | None:
 def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
     """Return values, None for a gap, in one of the `ALLOWED` dtypes.
 
-    Moments are of the clock of the dtype's zone. An hour that the zone skips counts as the one behind it, one
-    that it has twice as the first.
+    Moments are of the clock of the dtype's zone. An hour that the zone skips is read as the next
+    one; an hour that it has twice, as the first of the two.
     """
     zone = _zone(dtype)
     if zone is None:

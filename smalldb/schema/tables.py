@@ -62,7 +62,7 @@ def read_domain(
 def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
     """Count the rows of a CSV or JSON lines file (``.jsonl``) of 0/1 or true/false columns.
 
-    Columns that the domain lacks are passed over.
+    Columns that the domain lacks are ignored.
     A field is spelled 0/1 (or 0.0/1.0) or true/false, in any case. Memory grows with the distinct rows.
     """
     names = tuple(name.strip() for name in domain.attributes)

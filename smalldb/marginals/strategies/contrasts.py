@@ -124,6 +124,8 @@ class Contrasts:
         sets = [*self.sets, *(self.triples if self.guarded else ())]
         return len({pair for some in sets for pair in combinations([columns[a] for a in some], 2)})
 
+    expected_pairs = most_pairs
+
     @property
     def triples(self) -> tuple[Positions, ...]:
         """The parities of three attributes, one of which a guard chooses."""

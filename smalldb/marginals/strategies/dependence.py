@@ -93,6 +93,11 @@ class DependenceTested(TableStrategy):
         return self.at_once.most_pairs
 
     @property
+    def expected_pairs(self) -> int:
+        """Those of rounds: whether most depend is not public."""
+        return self.adaptive.expected_pairs
+
+    @property
     def most_rows(self) -> int:
         """How many rows are made at most where their number is read from what was released."""
         return self.adaptive.most_rows

@@ -61,8 +61,10 @@ def contents(release: Release, schema: Schema | None) -> str:
         if len(names) < len(domain.names):
             note += f"The first {len(names)} columns are shown. "
     if unknown is not None and unknown.any():
-        note += "Grey: the two were not measured together, so the rows say nothing of how they depend"
-        note += " but for what rules say." if domain.rules else "."
+        note += (
+            "Grey: the two were not measured together, so the rows do not show how they depend on each other"
+        )
+        note += ", except where a rule ties them." if domain.rules else "."
     return section(
         "The synthetic data",
         "data",

@@ -10,7 +10,7 @@ from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.about import About
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.shares import labels_of
-from smalldb.reporting.words import privacy, promised
+from smalldb.reporting.words import expected, privacy, promised
 from smalldb.schema import Flag, Schema
 from smalldb.schema.kinds import Kind
 
@@ -45,8 +45,8 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
                 *chosen,
                 (
                     "Made to answer",
-                    f"{queries['text']}: {queries['stated']:,} queries stated, "
-                    f"{queries['reduced']:,} after those that cannot differ in error are counted once",
+                    f"{queries['text']}: {queries['stated']:,} queries; without repetitions and complements, "
+                    f"which have the same error, {queries['reduced']:,}",
                 ),
                 ("Software", f"smalldb {record['versions']['smalldb']}"),
             ]
@@ -65,8 +65,11 @@ def _cited(plan: Plan, record: Record, about: About, title: str) -> str | None:
 
 
 def errors(plan: Plan, record: Record) -> str:
-    """Say what is provable about the error."""
+    """Say which error is expected, and then what is provable about it."""
     bounds = record.get("bounds")
+    first = (
+        "" if plan.expected_error is None else paragraph(f"Expected from public numbers: {expected(plan)}.")
+    )
     if bounds is None:
         inner = paragraph(
             "A provable bound would depend on the number of rows of the data, which is private."
@@ -94,7 +97,7 @@ def errors(plan: Plan, record: Record) -> str:
     return section(
         "How far answers may be off",
         "errors",
-        inner,
+        first + inner,
         element(
             "div", folded(f"The {workload.size:,} queries", element("ol", *listed), *more), class_="queries"
         ),

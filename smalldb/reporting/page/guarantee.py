@@ -8,8 +8,8 @@ from smalldb.reporting.page.markup import element, facts, paragraph, section, ta
 from smalldb.reporting.words import brief, privacy, rounded_up
 
 UNSTATED = (
-    "Rows are protected here, and not people: nobody said how many rows a person has (rows_per_person). A "
-    "person with several rows is protected less."
+    "This protects rows, not people: how many rows a person has is not stated (rows_per_person). A person "
+    "with several rows is protected less."
 )
 BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
@@ -122,8 +122,8 @@ def _pure(plan: Plan, change: str) -> tuple[str, ...]:
     return (
         f"If {change}, the probability of every possible synthetic table would change "
         f"by a factor of at most {rounded_up(factor(plan.privacy))}.",
-        f"believe {claim} with some probability. Having seen the table, they can believe it at most so much "
-        "more",
+        f"believe {claim} with some probability. After they have seen the synthetic table, that probability "
+        "is at most this",
         table(
             "How far a belief about one person can move",
             ("held before", "held after, at most"),
@@ -146,8 +146,8 @@ def _with_delta(plan: Plan, change: str) -> tuple[str, ...]:
         f"what it was, plus {brief(plan.delta)}. So delta is an amount of probability that is added for each "
         "set; it is not the probability that the factor fails.",
         f"guess whether {claim}. After some improbable tables a belief may move further than by the factor, "
-        "so none is bounded here. But however the table is used, a guess is right with at most this "
-        "probability",
+        "so none is bounded here. But however the synthetic table is used, a guess is right with at most "
+        "this probability",
         table(
             "How often a guess about one person can be right",
             ("right without the table", "right with it, at most"),

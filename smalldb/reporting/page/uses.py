@@ -21,8 +21,8 @@ UNKNOWN = "Do not study relations of columns that were not measured together: th
 
 
 UNMEASURED_BOUND = (
-    " Of pairs of columns that were not measured together only the bound of all queries holds: it says "
-    "nothing of shares below it."
+    " For pairs of columns that were not measured together, only the bound on all queries holds: a share "
+    "that is smaller than this bound may be entirely wrong."
 )
 
 
