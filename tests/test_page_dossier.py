@@ -69,9 +69,9 @@ def test_epsilon_covers_all_rows_of_a_person():
 def test_the_page_says_who_is_one_person():
     unsaid, said = page(release()), page(release(rows_per_person=1))
     assert fact(unsaid, "One person is").startswith("not stated: what is protected is one row")
-    assert "Rows are protected here, and not people" in unsaid
+    assert "This protects rows, not people" in unsaid
     assert fact(said, "One person is").startswith("one row. A person with k rows")
-    assert "Rows are protected here" not in said
+    assert "This protects rows" not in said
     text = page(release(rows_per_person=3))
     assert fact(text, "One person is").startswith("up to 3 rows: epsilon covers all of them")
     assert "If all rows of any one person, up to 3, were exchanged" in text

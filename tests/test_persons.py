@@ -82,7 +82,7 @@ def test_where_nobody_says_who_a_person_is_rows_are_protected_and_that_is_told(t
     for schema, unsaid in ((UNSAID, True), (SCHEMA, False)):
         made = smalldb.release(FRAME, schema=schema, epsilon=1, rng=1)
         text = page(made, made.schema)
-        assert ("Rows are protected here, and not people" in text) == unsaid
+        assert ("This protects rows, not people" in text) == unsaid
         assert ("any one row was" in text) == unsaid
 
 
