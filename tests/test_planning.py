@@ -329,12 +329,13 @@ def test_a_plan_and_what_it_says_of_others_are_short():
     )
     many = Domain([Column(f"c{i}", 10) for i in range(4)])
     open_ended = smalldb.plan(many, epsilon=1, neighbours="add-remove", n_max=5000)
-    assert open_ended.why == "the others were ruled out: under add-remove n is private, so rows cannot be planned from it"
+    assert (
+        open_ended.why
+        == "the others were ruled out: under add-remove n is private, so rows cannot be planned from it"
+    )
     assert "rows as the release will tell" in repr(open_ended)
     mixed = smalldb.plan(Domain([Column(f"c{i}", 10) for i in range(12)]), n=1000, epsilon=1)
-    assert mixed.why == (
-        "the others were ruled out: census and rejection promise no mean error below 1"
-    )
+    assert mixed.why == ("the others were ruled out: census and rejection promise no mean error below 1")
 
 
 def test_a_plan_says_where_nothing_useful_is_expected_from_public_numbers_alone():
