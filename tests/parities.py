@@ -22,13 +22,19 @@ def _read(given):
 
 
 def planned(workload, **given):
-    """The contrasts that are measured."""
-    return choosing_parities.plan_contrasts(workload, **_read(given))
+    """The contrasts that are measured, if pairs are."""
+    plans = alternatives(workload, **given)
+    return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
 
 
 def alternatives(workload, **given):
-    """All designs that they are chosen from; the pure one is the first."""
-    return choosing_parities.alternatives(workload, **_read(given))
+    """All designs that they are chosen from, but that of columns alone."""
+    return [plan for plan in choosing_parities.alternatives(workload, **_read(given)) if not plan.columns]
+
+
+def columns_alone(workload, **given):
+    """The design of columns alone."""
+    return choosing_parities.alternatives(workload, **_read(given))[0]
 
 
 def curator(plan, rows, source, kind=Curator):

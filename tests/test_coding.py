@@ -1,18 +1,16 @@
 """Columns of any number of categories as yes/no attributes: rows, queries, releases and what they tell."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from smalldb.marginals.contrasts.parity_measurement import counts
+from parities import exact, planned
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
-from smalldb.marginals.contrasts.spectrum import odd_counts
-from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
+from smalldb.marginals.contrasts.parity_asks import odd_counts
+from smalldb.marginals.strategies.contrasts import Contrasts
 
 DOMAIN = Domain(["a", Column("job", ["none", "part", "full"]), Column("sex", ["F", "M"]), Column("e", 4)])
 
@@ -82,18 +80,11 @@ def test_what_cannot_be_coded_is_refused():
 def test_parities_of_categories_move_by_one_row(relation):
     """What is measured moves as far as of yes/no columns: by 1 for each row that comes, goes or changes."""
     rng, replaced = np.random.default_rng(5), relation == "replace-one"
-    given = {
-        "n": 30,
-        "epsilon": Fraction(1),
-        "delta": None,
-        "neighbours": relation,
-        "certificate": Fraction(0),
-    }
-    plan = plan_contrasts(Marginals(2).workload(DOMAIN), **given).parities
+    plan = planned(Marginals(2).workload(DOMAIN), n=30, epsilon=1, neighbours=relation)
     for _ in range(50):
         codes = rng.integers(0, DOMAIN.sizes, (30, 4))
         other = np.vstack([codes[1:], rng.integers(0, DOMAIN.sizes, (int(replaced), 4))])
-        one, two = (counts(plan, Rows.from_codes(DOMAIN, some)) for some in (codes, other))
+        one, two = (exact(plan, Rows.from_codes(DOMAIN, some)) for some in (codes, other))
         assert np.abs(one - two).max() <= 1
 
 

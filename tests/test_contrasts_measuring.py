@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from margins import outcomes
-from parities import alternatives, asked, curator, estimated, exact, planned, values
+from margins import ScriptedBits, outcomes
+from parities import alternatives, asked, columns_alone, curator, estimated, exact, planned, values
 from scipy import stats
 from scipy.linalg import hadamard
 
 from queries import Column, Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact import integers as drawing_module
-from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import (
     coins,
     uniform_integers,
@@ -29,7 +29,9 @@ from smalldb.marginals.contrasts import parity_asks
 from smalldb.marginals.contrasts.parity_asks import Parities as Asked
 from smalldb.marginals.contrasts.parity_asks import WorstParity, odd_counts
 from smalldb.marginals.contrasts.spectrum import spectrum
-from smalldb.noise.distributions import DiscreteGaussian, Geometric, WishartDifference
+from smalldb.marginals.curator import Columns
+from smalldb.marginals.strategies.contrasts import weights_of
+from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, WishartDifference
 
 pytestmark = pytest.mark.usefixtures("remembered")
 RELATIONS = ["replace-one", "add-remove"]
@@ -298,6 +300,51 @@ def entries(plan):
     """Which entry of the matrix of a row and 1 each set is: of one attribute, of two, or 1 itself."""
     attributes = sorted({a for some in plan.sets for a in some})
     return tuple(((0, 0, *(attributes.index(a) + 1 for a in some))[-2:]) for some in plan.sets)
+
+
+def weights_by_definition(plan, some):
+    """What the number of a set is of the counts of all categories: its category, or all but twice it."""
+    sizes = plan.workload.domain.sizes
+    cells = [(c, k) for c, size in enumerate(sizes) for k in range(size)]
+    (c, k), *_ = [(plan.coding.columns[a], plan.coding.categories[a]) for a in some] or [(0, None)]
+    yes = np.array([float(cell == (c, k)) for cell in cells])
+    return yes if plan.replaced else np.array([float(cell[0] == c) for cell in cells]) - 2 * yes
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_columns_alone_are_counted_with_k_norm_noise(name, relation):
+    """A row moves one count of each column, or two; parities are read from the counts by their weights."""
+    domain, epsilon = DOMAINS[name], Fraction(3, 5)
+    given = {"n": 200, "epsilon": epsilon, "neighbours": relation}
+    plan = columns_alone(Marginals(2).workload(domain), **given)
+    (noise, _), (ask,) = plan.noises[0], [next(plan.steps())]
+    assert isinstance(ask, Columns) and ask.columns == tuple(range(len(domain.sizes)))
+    assert noise == plan.law.noise_of_columns(ask.sizes, ask.cost)
+    assert noise == KNorm(domain.sizes, epsilon, relation == "replace-one")
+    assert plan.loss.epsilon == noise.loss(1).epsilon == ask.cost == epsilon
+    rows = table(domain, np.arange(domain.size) * 9)
+    estimate = estimated(plan, rows, SeededBits(2))
+    (measured,) = estimate.parities
+    true = exact(plan, rows)
+    assert np.abs(measured.values - true).max() <= noise._level_quantile(Fraction(1, 10**9)) * 2
+    known, failure = weights_of(noise), Fraction(1, 10)
+    for order in known:
+        likely = [noise.variance(one) for one in known[order]]
+        assert plan.deviations[order] == (2 if plan.replaced else 1) * max(likely) ** 0.5
+        widest = max(noise.quantile(one, failure) for one in known[order])
+        assert measured.margins(failure)[order] == widest
+        for value, some in zip(measured.values, plan.sets, strict=True):
+            if len(some) == order:
+                one = weights_by_definition(plan, some)
+                assert one @ measured.counts == value
+                assert min(abs(noise.variance(one) - each) for each in likely) < 1e-9 * max(likely)
+                assert noise.quantile(one, failure) <= widest
+    if not plan.replaced:
+        assert estimate.total == max(1, int(measured.values[0]))
+    published = estimate.measurements[0]
+    assert published.noise == noise and published.cost == epsilon
+    assert published.values.tolist() == measured.counts.tolist()
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -8,12 +8,8 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from parity_bounds import bound, planned
+from parities import alternatives, bound, estimated, exact, max_error, planned, values
 from records import check_record
-from smalldb.marginals.contrasts.parity_bound import _parity_intervals
-from smalldb.marginals.contrasts.parity_means import NoisyParities
-from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
@@ -23,8 +19,7 @@ from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
 from smalldb.exact.numbers import as_text
-from smalldb.marginals.contrasts import loss, measure, synthesise
-from smalldb.marginals.contrasts.spectrum import odd_counts
+from smalldb.marginals.contrasts.parity_asks import odd_counts
 from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.tails import gaussian_quantile
 from smalldb.releasing.budget_ledger import Ledger
@@ -49,30 +44,22 @@ def gaussian(frame, queries, *, epsilon=1, delta="0.01", relation="replace-one")
     return plans[-1], Rows.from_frame(domain, frame)
 
 
-def max_error(plan, rows, bits):
-    workload = plan.workload
-    synthetic = Rows.from_frame(workload.domain, workload.domain.decode(bits))
-    one, other = workload.answers(rows) / rows.n, workload.answers(synthetic) / len(bits)
-    return np.abs(one - other).max() / workload.denominator
-
-
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("queries", [Conjunctions(2), Marginals(3, exactly=True), Parities(3, exactly=True)])
 def test_pure_alternatives_are_what_they_were_and_one_is_added_for_each_order(relation, queries):
     workload = queries.workload(Domain([*"abcdef"]))
-    numbers = {"n": 900, "epsilon": "0.7", "neighbours": relation}
-    pure, more = alternatives(workload, **numbers), alternatives(workload, **numbers, delta="1e-9")
+    numbers = {"n": 900, "epsilon": "0.7", "neighbours": relation, "delta": "1e-9"}
+    more = alternatives(workload, **numbers)
+    pure = [plan for plan in more if plan.delta is None]
     added = more[len(pure) :]
-    assert all(plan.delta is None for plan in pure)
-    for one, other in zip(pure, more, strict=False):
-        assert other.delta is None
-        assert [(p.law, p.sets, p.share, getattr(p, "tilt", None), p.deviations) for p in one.parts] == [
-            (p.law, p.sets, p.share, getattr(p, "tilt", None), p.deviations) for p in other.parts
-        ]
-    orders = sorted({*added[-1].spectrum.orders.tolist()})
-    assert [max(map(len, plan.parts[0].sets)) for plan in added] == orders
+    assert [(plan.sets, plan.noises) for plan in pure] == (
+        []
+        if queries.text.startswith("parities")
+        else [(plan.sets, plan.noises) for plan in alternatives(workload, **numbers | {"delta": None})]
+    )
+    orders = sorted({*more[-1].spectrum.orders.tolist()})
+    assert [max(map(len, plan.sets)) for plan in added] == orders
     assert {plan.delta for plan in added} == {Fraction(1, 10**9)}
-    assert planned(workload, **numbers).delta is None
 
 
 def test_a_pure_choice_draws_the_same_bits_and_says_that_it_is_pure():
@@ -89,33 +76,39 @@ def test_the_part_is_private_as_the_plan_says(relation):
     """From its variances alone: squared moves of all pairs of rows; replace-one counts odd rows."""
     frame = latent(5, 300, 2)
     plan, _ = gaussian(frame, Marginals(3, exactly=True), relation=relation)
-    part, rho = plan.parts[0], rho_of(Fraction(1), Fraction(1, 100))
+    rho, variances = rho_of(Fraction(1), Fraction(1, 100)), scales(plan)
     cells = plan.workload.domain.table()
-    odd = np.array([[sum(row[i] for i in s) % 2 for s in part.sets] for row in cells.astype(int)])
-    weights = np.array([1 / (2 * float(part.variances[len(s)])) for s in part.sets])
+    odd = np.array([[sum(row[i] for i in s) % 2 for s in plan.sets] for row in cells.astype(int)])
+    weights = np.array([1 / (2 * float(variances[len(s)])) for s in plan.sets])
     if relation == "replace-one":
         losses = [(odd != row) @ weights for row in odd]
         assert np.max(losses) == pytest.approx(float(rho))
     else:  # a row adds 1 or -1 to each sum, and 1 to the number of rows
-        assert part.sets[0] == ()
+        assert plan.sets[0] == ()
         assert weights.sum() == pytest.approx(float(rho))
+
+
+def scales(plan):
+    """The variance of the noise of each order."""
+    orders = [len(some) for some in plan.sets]
+    noises = [noise for noise, many in plan.noises for _ in range(many)]
+    return {order: noise.scale for order, noise in zip(orders, noises, strict=True)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monkeypatch):
     plan, rows = gaussian(latent(4, 80, 3), Marginals(2), relation=relation)
-    part, source = plan.parts[0], SeededBits(1)
-    noise = np.array([measure(plan, rows, source).values - counts(plan, rows) for _ in range(400)])
-    unit = 2 if relation == "replace-one" else 1
-    stated = np.array([part.deviations[len(positions)] for positions in part.sets]) / unit
+    source, unit = SeededBits(1), 2 if relation == "replace-one" else 1
+    noise = np.array([values(estimated(plan, rows, source)) - exact(plan, rows) for _ in range(400)])
+    stated = np.array([plan.deviations[len(positions)] for positions in plan.sets]) / unit
     squares = (noise / stated) ** 2
     assert squares.mean() == pytest.approx(1, abs=6 * sqrt(2 / squares.size))
-    for order in part.variances:
-        some = squares[:, [len(positions) == order for positions in part.sets]]
+    for order in plan.deviations:
+        some = squares[:, [len(positions) == order for positions in plan.sets]]
         assert some.mean() == pytest.approx(1, abs=6 * sqrt(2 / some.size))
     monkeypatch.setattr(DiscreteGaussian, "draw", lambda _, count, __: np.zeros(count, np.int64))
-    assert measure(plan, rows, source).values.tolist() == counts(plan, rows).tolist()
+    assert values(estimated(plan, rows, source)).tolist() == exact(plan, rows).tolist()
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 30), Fraction(1, 2), Fraction(7), Fraction(5000, 3)])
@@ -148,19 +141,24 @@ def test_the_bound_holds_as_often_as_it_says(relation, queries):
     frame = latent(5, 4000, 7)
     plan, rows = gaussian(frame, queries, relation=relation)
     bits = np.random.default_rng(2).integers(0, 2, (7, 5)).astype(np.uint8)
-    exact, odd = counts(plan, rows), odd_counts(rows, plan.spectrum.sets)
-    true, failure = rows.n - 2 * odd, Fraction(1, 5)
+    truth, failure = exact(plan, rows), Fraction(1, 5)
+    signs = rows.n - 2 * odd_counts(rows, plan.spectrum.sets)
 
-    def inside(values):
-        low, high = _parity_intervals(plan, NoisyParities(values), failure, rows.n)
-        return ((low <= true) & (true <= high)).all()
+    def inside(numbers):
+        estimate = plan.estimate(numbers)
+        margins = {
+            o: m for one in estimate.parities for o, m in one.margins(failure / len(plan.sets)).items()
+        }
+        apart = np.abs(numbers - truth)
+        return all(gap <= margins[len(some)] for gap, some in zip(apart, plan.sets, strict=True))
 
+    assert truth[-1] == (signs[-1] if relation == "add-remove" else (rows.n - signs[-1]) // 2)
     held = within = wider = 0
     for seed in range(30):
-        measured = measure(plan, rows, SeededBits(seed))
-        held += max_error(plan, rows, bits) <= bound(plan, measured, bits, failure) < 1
-        within += inside(measured.values)
-        wider += inside(exact + (measured.values - exact) * 8 // 5)
+        estimate = estimated(plan, rows, SeededBits(seed))
+        held += max_error(estimate, rows, bits) <= bound(estimate, bits, failure) < 1
+        within += inside(values(estimate))
+        wider += inside(truth + (values(estimate) - truth) * 8 // 5)
     assert held >= within >= 30 - 13  # Binomial(30, 0.2) exceeds 13 with probability 0.001
     assert wider < 30 - 13
 
@@ -169,10 +167,10 @@ def test_the_bound_holds_as_often_as_it_says(relation, queries):
 def test_a_release_without_noise_to_speak_of_is_right(d):
     frame = latent(d, 4000, 8)
     plan, rows = gaussian(frame, Conjunctions(2), epsilon=2**20)
-    measured = measure(plan, rows, SeededBits(1))
-    bits = synthesise(plan, measured, 200)
-    error = max_error(plan, rows, bits)
-    assert error <= bound(plan, measured, bits, 0.01) <= error + 1e-9
+    estimate = estimated(plan, rows, SeededBits(1))
+    bits = estimate.rows(200, None)
+    error = max_error(estimate, rows, bits)
+    assert error <= bound(estimate, bits, "0.01") <= error + 1e-9
     assert error < 0.01
 
 
@@ -186,20 +184,12 @@ def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     errors = []
     for delta in (None, "1e-5"):
         plan = planned(workload, **numbers, delta=delta)
-        found = [
-            max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 60_000))
-            for s in (1, 2)
-        ]
-        assert plan.expected_error / 2.5 < np.mean(found) < 2.5 * plan.expected_error
+        estimates = [estimated(plan, rows, SeededBits(s)) for s in (1, 2)]
+        found = [max_error(estimate, rows, estimate.rows(60_000, None)) for estimate in estimates]
+        assert plan.worst_expected / 2.5 < np.mean(found) < 2.5 * plan.worst_expected
         errors.append(np.mean(found))
-    assert plan.method == "gaussian"
+    assert plan.delta
     assert errors[1] < errors[0]
-
-
-def test_no_largest_loss_is_stated():
-    plan, rows = gaussian(latent(4, 50, 1), Marginals(2))
-    with pytest.raises(ValueError, match="no largest loss"):
-        loss(plan, rows, rows)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -218,7 +208,6 @@ def test_the_record_says_epsilon_and_delta(relation):
         neighbours=relation,
         **public,
     )
-    assert made.plan.chosen.strategy.parities.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     rho = as_text(rho_of(Fraction(1), Fraction(delta)))
@@ -314,16 +303,13 @@ def test_smalldb_stays_pure_where_a_delta_is_allowed():
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**40), Fraction(2**20)])
 def test_plans_at_the_ends_of_the_range(relation, epsilon):
     domain = Domain([f"a{i}" for i in range(100)])
-    plans = alternatives(
-        Conjunctions(2).workload(domain), n=10, epsilon=epsilon, neighbours=relation, delta="1e-300"
-    )
-    part = plans[-1].parts[0]
-    assert part.law == "gaussian"
-    assert all(0 < variance < 2**120 for variance in part.variances.values())
+    given = {"n": 10, "epsilon": epsilon, "neighbours": relation, "delta": "1e-300"}
+    plan = alternatives(Conjunctions(2).workload(domain), **given)[-1]
+    assert plan.delta and all(0 < variance < 2**120 for variance in scales(plan).values())
     rows = Rows.from_frame(domain, latent(100, 10, 1))
-    released = measure(plans[-1], rows, SeededBits(1)).values
+    released = values(estimated(plan, rows, SeededBits(1)))
     if epsilon > 1:
-        assert released.tolist() == counts(plans[-1], rows).tolist()
+        assert released.tolist() == exact(plan, rows).tolist()
     else:
         assert np.abs(released).max() > 10**9
 

@@ -6,14 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from smalldb.marginals.contrasts.parity_plan import alternatives
+from parities import alternatives
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.adaptive.dependence_test import distance
-from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Dependence, Journal, Marginal
 from smalldb.noise.distributions import KNorm, read
@@ -101,8 +100,7 @@ def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relati
     rows, delta = rows_of(YES_NO), Fraction(1, 1000)
     given = {"n": rows.n, "epsilon": Fraction(1), "neighbours": relation, "delta": delta}
     plans = alternatives(Marginals(3).workload(YES_NO), **given)
-    (plan,) = [one for one in plans if one.delta is not None and one.spectrum.orders[-1] == 3][-1:]
-    made = Contrasts(plan, Fraction(0)).release(rows, Journal(SeededBits(1)), None)
+    made = plans[-1].release(rows, Journal(SeededBits(1)), None)
     codes = np.repeat(rows.codes(), rows.counts, axis=0)
     assert [each.cost for each in made.measurements] == [rho_of(1, delta)] + [0] * (
         len(made.measurements) - 1

@@ -8,30 +8,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from smalldb.marginals.contrasts.maximum_entropy import fit, predicted
-from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates
-from smalldb.marginals.contrasts.parity_measurement import measure
-from smalldb.marginals.contrasts.parity_plan import alternatives
+from parities import exact, planned
 
 from queries import Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts.parity_fit import fit
 
 
 def released(seed, d=8, n=3000):
     """A plan with a safeguard, and what is released of a table that a seed makes; predictions see a part."""
     domain = Domain([f"a{i}" for i in range(d)])
     workload = Marginals(3, exactly=True).workload(domain)
-    plans = alternatives(workload, n=n, epsilon=1, neighbours="replace-one")
-    (plan,) = [plan for plan in plans if plan.safeguard is not None]
-    bits = np.random.default_rng(seed).integers(0, 2, (n, d)).astype(np.uint8)
-    return plan, measure(plan, Rows.from_bits(domain, bits), SeededBits(seed)).values
+    plan = planned(workload, n=n, epsilon=1, neighbours="replace-one")
+    assert plan.guarded
+    rows = Rows.from_bits(domain, np.random.default_rng(seed).integers(0, 2, (n, d)).astype(np.uint8))
+    (noise, many), *_ = plan.noises
+    return plan, exact(plan, rows) + noise.draw(many, SeededBits(seed))
 
 
 def floats(plan, values):
     """The fitted means before they are rounded, and the rounded predictions."""
-    measured = NoisyParities(values)
-    means = fit(plan, estimates(plan, measured, plan.unguarded)).chi
-    return means.tobytes().hex(), predicted(plan, measured, plan.safeguard.sets).tolist()
+    estimate = plan.estimate(values)
+    means = fit(plan, estimate.means(*estimate.parities)).chi
+    return means.tobytes().hex(), estimate.predicted(plan.triples).tolist()
 
 
 def test_predictions_depend_on_released_integers_alone():

@@ -6,18 +6,18 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from smalldb.marginals.contrasts.parity_means import Estimates
-from smalldb.marginals.wide_parities import rows_with_means
+from parities import planned
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import turn
-from smalldb.marginals.contrasts import NoisyParities
+from smalldb.marginals.contrasts.parity_asks import Parities
+from smalldb.marginals.contrasts.parity_fit import Means
+from smalldb.marginals.contrasts.parity_rows import rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
-from smalldb.marginals.strategies import contrasts as parities
-from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
+from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.mechanisms import Journal
 from smalldb.releasing.evaluation import evaluate
 
@@ -180,10 +180,9 @@ def test_answers_of_three_columns_follow_the_pairs():
 def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch):
     """So that no expected sum of a certificate passes 2^60, whatever the noise."""
     plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.strategy
-    sets = sum(len(part.sets) for part in plan.parities.parts)
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
-        released = NoisyParities(np.full(sets, noisy, dtype=np.int64))
-        monkeypatch.setattr(parities, "measure", lambda *_, released=released: released)
+        released = np.full(len(plan.sets), noisy, dtype=np.int64)
+        monkeypatch.setattr(Parities, "answer", lambda *_, released=released: released)
         rows = Rows.from_codes(domain_of(24), latent(24, 50, 1))
         assert plan.release(rows, Journal(SeededBits(1)), 9).total == total
 
@@ -199,22 +198,22 @@ def test_fifty_columns():
 @pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("text", ["marginals:2", "marginals:3"])
 def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certificate):
-    given = {"epsilon": Fraction(1), "delta": None, "neighbours": "replace-one", "certificate": certificate}
     workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="marginals").workload
-    plan = plan_contrasts(workload, n=10_000, **given)
-    assert plan.parities.epsilon + plan.certifying == 1
+    plan = planned(workload, n=10_000, epsilon=1, neighbours="replace-one", certificate=certificate)
+    assert plan.epsilon + plan.certifying == 1
     assert plan.certifying in (0, certificate)
-    assert bool(plan.certifying) == (bool(certificate) and not plan.complete)
-    sets = {s for part in plan.parities.parts for s in part.sets}
-    assert plan.complete == all(
+    complete, sets = plan.measures_all(workload), {*plan.sets}
+    assert bool(plan.certifying) == (bool(certificate) and not complete)
+    assert complete == (text == "marginals:2")
+    assert complete == all(
         s in sets for t in workload.tables for k in range(1, len(t) + 1) for s in combinations(t, k)
     )
 
 
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
     rows = Rows.from_codes(domain_of(24), latent(24, 300, 1))
-    made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)
-    assert not made.plan.chosen.strategy.complete  # pairs would drown: columns alone
+    made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)  # pairs would drown: columns alone
+    assert not made.plan.chosen.strategy.measures_all(made.plan.workload)
     assert made.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
 
 
@@ -248,13 +247,11 @@ def released(means, dependences, deviation, seed):
     """A plan of all pairs, parities of such means and dependences, and these with normal noise."""
     generator = np.random.default_rng(seed)
     workload = smalldb.plan(domain_of(len(means)), "marginals:2", n=10_000, epsilon=1).workload
-    plan = plan_contrasts(
-        workload, n=10_000, epsilon=1, delta=None, neighbours="replace-one", certificate=Fraction(0)
-    ).parities
+    plan = planned(workload, n=10_000, epsilon=1, neighbours="replace-one")
     sets = plan.spectrum.sets
     true = np.array([means[list(s)].prod() + (dependences[s] if len(s) == 2 else 0) for s in sets])
     noise = generator.normal(0, deviation, len(true))
-    return plan, true, Estimates(true + noise, np.full(len(true), deviation))
+    return plan, true, Means(true + noise, np.full(len(true), deviation))
 
 
 def risks(plan, true, found):
@@ -311,10 +308,10 @@ def test_without_noise_all_is_believed_and_what_was_not_measured_is_the_product_
     np.testing.assert_allclose(near, true, atol=1e-6)
     unknown = (plan.spectrum.orders == 2) & (np.arange(len(true)) % 3 > 0)
     deviations = np.where(unknown, np.inf, found.deviations)
-    some = believed(plan, Estimates(np.where(unknown, 0.0, found.chi), deviations))[1]
+    some = believed(plan, Means(np.where(unknown, 0.0, found.chi), deviations))[1]
     said = np.array([means[list(positions)].prod() for positions in plan.spectrum.sets])
     np.testing.assert_allclose(some[unknown], said[unknown], atol=1e-6)
     np.testing.assert_allclose(some[~unknown], true[~unknown], atol=1e-6)
-    none = believed(plan, Estimates(np.zeros(len(true)), np.full(len(true), np.inf)))
+    none = believed(plan, Means(np.zeros(len(true)), np.full(len(true), np.inf)))
     assert not none[0].any()
     assert not none[1].any()

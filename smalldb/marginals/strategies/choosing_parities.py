@@ -14,8 +14,8 @@ from queries.domain import MAX_TABLE_ATTRIBUTES
 from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.contrasts.coding import attributes_of, coded_spectrum, coding, unlike_coded
 from smalldb.marginals.contrasts.spectrum import Spectrum, spectrum
-from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of
-from smalldb.noise.distributions import DiscreteGaussian, WishartDifference
+from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of, weights_of
+from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
 from smalldb.noise.gaussian import least_variances
 from smalldb.noise.wishart import rates
 
@@ -51,7 +51,7 @@ def alternatives(
     neighbours: str,
     certificate: Fraction,
 ) -> list[Contrasts]:
-    """Return all designs: with Wishart noise, with Gaussian noise up to each order; ValueError: none."""
+    """Return all designs: columns alone, with Wishart noise, with Gaussian noise up to each order."""
     if (lacking := unlike_coded(workload)) is not None:
         raise ValueError(f"contrasts need {lacking}: use strategy cells, pairs or adaptive")
     d = attributes_of(workload.domain)
@@ -75,7 +75,11 @@ def alternatives(
     )
     for certifying in sorted({Fraction(0), epsilon * certificate}):
         bare = Contrasts(workload, series, n, epsilon - certifying, replaced, certifying)
-        designs = [_wishart(bare), *(_gaussian(bare, delta, order) for order in orders if delta)]
+        designs = [
+            _columns(bare),
+            _wishart(bare),
+            *(_gaussian(bare, delta, order) for order in orders if delta),
+        ]
         # a certificate is paid where something is not measured
         plans += [
             plan
@@ -88,6 +92,18 @@ def alternatives(
             "use strategy cells or adaptive"
         )
     return plans
+
+
+def _columns(bare: Contrasts) -> Contrasts | None:
+    """Return the counts of all columns that are asked about, at once, with K-norm noise."""
+    sets = sets_of(bare.spectrum, 1, 1)
+    if not sets:
+        return None
+    columns = tuple(sorted({bare.coding.columns[a] for (a,) in sets}))
+    noise = KNorm(tuple(bare.workload.domain.sizes[c] for c in columns), bare.epsilon, bare.replaced)
+    unit, sets = (2, sets) if bare.replaced else (1, ((), *sets))
+    deviations = {o: unit * sqrt(max(map(noise.variance, ws))) for o, ws in weights_of(noise).items()}
+    return replace(bare, sets=sets, noises=((noise, len(sets)),), deviations=deviations, columns=columns)
 
 
 def _wishart(bare: Contrasts) -> Contrasts | None:

@@ -1,6 +1,6 @@
 """Contrasts: parities of all columns at once, with the noise that does least harm, and rows near to them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -21,13 +21,13 @@ from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, ro
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.counted_rows import checked
-from smalldb.marginals.curator import Curator, Steps
+from smalldb.marginals.curator import Columns, Curator, Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import Sums, bound
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
-from smalldb.mechanisms import Journal, Measurement, Parity, Running
-from smalldb.noise.distributions import Geometric, Noise, WishartDifference
+from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
+from smalldb.noise.distributions import Geometric, KNorm, Noise, WishartDifference
 from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
@@ -56,6 +56,7 @@ class Contrasts:
     noises: tuple[tuple[Noise, int], ...] = ()  # each, and of how many of the sets, in order
     deviations: Mapping[int, float] = field(default_factory=dict)  # of sums of signs over the rows, by order
     guarded: bool = False
+    columns: tuple[int, ...] = ()  # that are counted at once, if these alone are measured
 
     @property
     def coding(self) -> Coding:
@@ -109,6 +110,7 @@ class Contrasts:
             self.certifying,
             self.guarded,
             self.noises,
+            self.columns,
         )
         arrays = (series.constants, series.starts, series.members, series.coefficients)
         return (*numbers, self.sets, series.sets, *arrays)
@@ -165,6 +167,8 @@ class Contrasts:
     def described(self) -> str:
         """What is measured, in some words."""
         parities = "parities of one and two columns with Wishart noise"
+        if self.columns:
+            parities = "the counts of columns with K-norm noise"
         if self.delta is not None:
             parities = "parities with Gaussian noise"
         guard = ", the parity of three columns that was predicted worst" * self.guarded
@@ -173,25 +177,35 @@ class Contrasts:
     # Proof: docs/proofs/rounds.md, lemma 10.
     def steps(self) -> Steps:
         """Ask for all parities at once, then perhaps for that of three columns that was predicted worst."""
-        values = yield Parities(self.coding, self.sets, self.noises, self.measuring)
-        ends = np.cumsum([0, *(many for _, many in self.noises)]).tolist()
-        estimate = Estimate(
-            self,
-            tuple(
-                Measured(self.sets[start:end], values[start:end], noise, self.deviations)
-                for (noise, _), (start, end) in zip(self.noises, pairwise(ends), strict=True)
-            ),
-        )
+        if self.columns:
+            sizes = tuple(self.workload.domain.sizes[c] for c in self.columns)
+            return self.estimate_of_columns((yield Columns(self.columns, sizes, self.measuring)))
+        estimate = self.estimate((yield Parities(self.coding, self.sets, self.noises, self.measuring)))
         if not self.guarded:
             return estimate
-        chi = fit(self, estimate.means(*estimate.parities)).chi[masks(self, self.triples)]
-        shares = (1 - chi) / 2 if self.replaced else chi
-        predicted = np.rint(estimate.total * shares).astype(np.int64)
+        predicted = estimate.predicted(self.triples)
         rank = yield WorstParity(self.coding, self.triples, predicted, self.guarding)
         guard, noise = (self.triples[rank],), Geometric(self.guarding)
         values = yield Parities(self.coding, guard, ((noise, 1),), self.guarding)
         deviations = {3: (2 if self.replaced else 1) * sqrt(noise.variance())}
         return replace(estimate, guard=(Measured(guard, values, noise, deviations),))
+
+    def estimate(self, values: Integers) -> "Estimate":
+        """Return what follows from the released numbers of all sets."""
+        ends = np.cumsum([0, *(many for _, many in self.noises)]).tolist()
+        parts = [
+            Measured(self.sets[start:end], values[start:end], noise, self.deviations)
+            for (noise, _), (start, end) in zip(self.noises, pairwise(ends), strict=True)
+        ]
+        return Estimate(self, tuple(parts))
+
+    def estimate_of_columns(self, counts: Sequence[Integers]) -> "Estimate":
+        """Return what follows from the released counts of the categories of each column."""
+        odd = np.concatenate([counted[1:] for counted in counts])
+        total = int(counts[0].sum())  # one number: the noise of all columns has the same sum
+        values = odd if self.replaced else np.concatenate([[total], total - 2 * odd])
+        flat = np.concatenate(counts)
+        return Estimate(self, (Measured(self.sets, values, self.noises[0][0], self.deviations, flat),))
 
     def release(
         self, rows: Rows, journal: Journal, count: int | None, running: Running = _QUIETLY
@@ -214,13 +228,29 @@ class Measured(NamedTuple):
     values: Integers
     noise: Noise
     deviations: Mapping[int, float]  # of sums of signs, by order
+    counts: Integers | None = None  # of the categories of columns, from which the numbers were read
 
     def margins(self, failure: Fraction) -> dict[int, float]:
         """Return what the noise of a parity of each order exceeds with probability at most `failure`."""
         orders, noise = {*map(len, self.sets)}, self.noise
         if isinstance(noise, WishartDifference):
             return {order: noise.entry_quantile(order, failure) for order in orders}
+        if isinstance(noise, KNorm):
+            return {o: max(noise.quantile(w, failure) for w in ws) for o, ws in weights_of(noise).items()}
         return dict.fromkeys(orders, noise.quantile(None, failure))
+
+
+def weights_of(noise: KNorm) -> dict[int, list[Floats]]:
+    """Return how numbers of parities are read from counts of columns at once: by order, one a size."""
+    found: dict[int, list[Floats]] = {1: []} if noise.replaced else {0: [], 1: []}
+    for size in sorted({*noise.sizes}):
+        start, weights = sum(noise.sizes[: noise.sizes.index(size)]), np.zeros(sum(noise.sizes))
+        if not noise.replaced:
+            weights[start : start + size] = 1
+            found[0].append(weights.copy())
+        weights[start] = 1 if noise.replaced else -1  # a sum of signs: all rows, less twice the odd ones
+        found[1].append(weights)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,6 +287,12 @@ class Estimate:
             deviations[-1][members] = [measured.deviations[len(one)] / total for one in sets]
         means, variances = pooled(chi, np.square(deviations))
         return Means(means, np.sqrt(variances))
+
+    def predicted(self, sets: tuple[Positions, ...]) -> Integers:
+        """Return what a fit to the parities predicts of the numbers of other ones, rounded."""
+        chi = fit(self.strategy, self.means(*self.parities)).chi[masks(self.strategy, sets)]
+        predicted = np.rint(self.total * ((1 - chi) / 2 if self.strategy.replaced else chi))
+        return np.asarray(predicted, dtype=np.int64)
 
     def rows(self, count: int, seed: int | None) -> Bits:
         """Return rows near to the parities, from all cells, or (a seed) from independent columns."""
@@ -312,16 +348,25 @@ class Estimate:
             cost = rho_of(plan.epsilon, plan.delta)
         costs = (cost, *[Fraction(0)] * (len(self.parities) - 1))
         published = [
-            Measurement(self._parts(one), one.values, one.noise, cost, concentrated)
+            Measurement(
+                self._parts(one),
+                one.values if one.counts is None else one.counts,
+                one.noise,
+                cost,
+                concentrated,
+            )
             for one, cost in zip(self.parities, costs, strict=True)
         ]
         rate = plan.guarding
         guard = [Measurement(self._parts(o), o.values, o.noise, rate, selecting=rate) for o in self.guard]
         return (*published, *guard)
 
-    def _parts(self, measured: Measured) -> tuple[Parity, ...]:
-        """Return the parities of a measurement, by columns and categories."""
+    def _parts(self, measured: Measured) -> tuple[Marginal | Parity, ...]:
+        """Return the parities of a measurement, by columns and categories; or columns that were counted."""
         plan, coded = self.strategy, self.strategy.coding
+        if measured.counts is not None:
+            sizes = plan.workload.domain.sizes
+            return tuple(Marginal((c,), (tuple(range(sizes[c])),)) for c in plan.columns)
         return tuple(
             Parity(
                 tuple(coded.columns[a] for a in positions),
