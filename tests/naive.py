@@ -77,12 +77,3 @@ def exp_minus(r):
     for _ in range(halvings):
         total = total * total // ONE
     return Fraction(total, ONE)
-
-
-def split(block, width, separator=","):
-    """The fields of plain lines (see `kernels.splitting`), line by line; None where a line is not plain."""
-    lines = [line for line in block.split(b"\n")[:-1] if line]
-    if {*b'"\r\x00'} & {*block}:
-        return None
-    fields = [line.split(separator.encode()) for line in lines]
-    return fields if all(len(line) == width for line in fields) else None

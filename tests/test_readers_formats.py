@@ -7,7 +7,6 @@ import random
 import sys
 import threading
 import zipfile
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,6 @@ from queries import DataError, Domain
 from smalldb.cli import main
 from smalldb.releasing.table_source import file_source
 from smalldb.schema import parse_schema
-
-plain = SimpleNamespace(LEAST=0, BLOCK=0)
 from smalldb.schema.file_format import FileFormat, as_encoding
 from smalldb.schema.readers import csv_files
 from smalldb.schema.readers.compressed import compress
@@ -104,9 +101,9 @@ def expected():
 @pytest.mark.parametrize("separator", [",", ";", "|", "tab", "space", "^", "\\x01", "§", ":"])
 @pytest.mark.parametrize("quote", ['"', "'"])
 @pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("least", [0, 1 << 30], ids=["plain", "records"])
+@pytest.mark.parametrize("least", [0, 1 << 30], ids=["pyarrow", "csv"])
 def test_csv_of_any_signs(tmp_path, monkeypatch, expected, separator, quote, decimal, least):
-    monkeypatch.setattr(plain, "LEAST", least)
+    monkeypatch.setattr(csv_files, "LEAST", least)
     path, file = tmp_path / "t.csv", FileFormat(separator, quote, decimal)
     path.write_bytes(spell(rows(), file))
     same(read_table(str(path), stated(**file.stated())), expected)
@@ -118,22 +115,22 @@ def test_csv_of_any_signs(tmp_path, monkeypatch, expected, separator, quote, dec
     "encoding", ["utf-8", "utf-16", "cp1252", "latin-1", "iso8859-15", "mac-roman", "gb18030"]
 )
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst", ".zip"])
-@pytest.mark.parametrize("least", [0, 1 << 30], ids=["plain", "records"])
+@pytest.mark.parametrize("least", [0, 1 << 30], ids=["pyarrow", "csv"])
 def test_csv_of_any_encoding_compressed_or_not(tmp_path, monkeypatch, expected, encoding, packed, least):
     if packed == ".zst":
         pytest.importorskip("zstandard")
-    monkeypatch.setattr(plain, "LEAST", least)
+    monkeypatch.setattr(csv_files, "LEAST", least)
     path, file = tmp_path / f"t.csv{packed}", FileFormat(encoding=encoding)
     path.write_bytes(compress(spell(rows(), file), packed))
     same(read_table(str(path), stated(encoding=encoding)), expected)
 
 
-def test_plain_blocks_and_the_rest_of_a_compressed_file_are_one_table(tmp_path, monkeypatch):
-    """The first blocks are plain, then a quote comes: the reader seeks back in what is compressed."""
-    monkeypatch.setattr(plain, "LEAST", 0)
-    monkeypatch.setattr(plain, "BLOCK", 64)
+def test_blocks_and_the_rest_of_a_compressed_file_are_one_table(tmp_path, monkeypatch):
+    """pyarrow reads the first blocks, then a line longer than a block comes: the file is sought."""
+    monkeypatch.setattr(csv_files, "LEAST", 0)
+    monkeypatch.setattr(csv_files, "BLOCK", 64)
     lines = [f"{i % 100},{i % 40}.5,Köln,true" for i in range(500)]
-    lines[300] = '7,1.5,"a ""b"", c",false'
+    lines[300] = f'7,{" " * 90}1.5,"a ""b"", c",false'
     content = ("age,pay,town,smoker\n" + "\n".join(lines) + "\n").encode()
     (tmp_path / "t.csv").write_bytes(content)
     whole = read_table(str(tmp_path / "t.csv"), parse_schema(SCHEMA))
@@ -149,7 +146,7 @@ def test_fields_without_quotes_keep_them(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text('a,b\n"x,1\ny"",2\n"x,3\n')
     for least in (0, 1 << 30):
-        monkeypatch.setattr(plain, "LEAST", least)
+        monkeypatch.setattr(csv_files, "LEAST", least)
         found = read_table(str(path), parse_schema(f"ignore = ['b']\n{schema}"))
         assert found.histogram().tolist() == [2, 1]
 
@@ -193,7 +190,7 @@ def test_bytes_that_an_encoding_has_not_are_refused_and_nothing_of_them_is_told(
         path = tmp_path / f"{encoding}.csv"
         path.write_bytes(head + byte + tail)
         for least in (0, 1 << 30):
-            monkeypatch.setattr(plain, "LEAST", least)
+            monkeypatch.setattr(csv_files, "LEAST", least)
             with pytest.raises(DataError, match="is not a CSV file in") as caught:
                 read_table(str(path), stated(encoding=encoding))
             assert caught.value.__context__ is None

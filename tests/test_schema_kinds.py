@@ -1,20 +1,26 @@
 """Kinds of columns: what has which category, what a value of a category can be, and how values are drawn."""
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import smalldb
 from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
-from smalldb.schema.bin_shapes import BinShape
+from smalldb.schema.bin_shapes import BinShape, drawn_steps
+from smalldb.schema.codebook import Described
+from smalldb.schema.drafting import draft_schema
+from smalldb.schema.kinds import SPECS, Kind, Spec
+from smalldb.schema.kinds.dates import read_date
 from smalldb.schema.kinds.edges import equal_steps
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.schema_columns import drawn
+from smalldb.schema.wizard import ask_schema
 
 COMMA = NumberFormat(",", ".")
 KINDS = {
@@ -34,6 +40,11 @@ KINDS = {
     "codes": Flag([1], [2]),
     "groups": Categories(["Rome"], other=True, groups={"north": ["Leeds", "York"], "south": ["Bath"]}),
 }
+
+
+def drawn(kind, code, count, shape, source):
+    """Values of a bin, by the shape of its column."""
+    return [kind.at(int(step)) for step in drawn_steps(kind, code, count, shape, source)]
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -244,3 +255,43 @@ def test_all_columns_with_values_that_are_not_listed_are_told_at_once():
     parts = ["column 'a' has values", "column 'b' has values", "column 'c' has missing"]
     assert sorted(map(told.index, parts)) == [told.index(part) for part in parts]
     assert told.count("for the curator only") == 1
+
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS += ("August", "September", "October", "November", "December")
+
+
+@dataclass(frozen=True, slots=True)
+class Months(Kind):
+    """A date, or the English name of a month, read as the month."""
+
+    codings = ("one-hot", "bits")
+    spelling = "a month is a date such as 1999-12-31, or a name such as March"
+    size, dtype, labels = 12, "str", MONTHS
+
+    def code(self, text):
+        found = read_date(text, None)
+        return MONTHS.index(text) if text in MONTHS else found and found.month - 1
+
+    def names(self, column, coding):
+        return [f"{column}={month}" for month in MONTHS]
+
+    def values(self):
+        return MONTHS
+
+
+def test_a_new_kind_is_its_class_and_one_line(monkeypatch):
+    """Its SPEC is all that a schema, a draft, the wizard and a release need of it."""
+    monkeypatch.setitem(SPECS, "months", Spec("months", lambda given: Months(), {"coding": str}, "of dates"))
+    text = 'columns.born = { kind = "months", coding = "bits", missing = ["NA"] }'
+    schema = parse_schema(text)
+    rows = schema.encode(pd.DataFrame({"born": ["1999-02-28", "March", "NA", "2000-02-29"]}))
+    assert schema.decode(rows.codes())["born"].tolist()[:2] == ["February", "March"]
+    answers = iter(["months", "NA"])
+    assert 'missing = ["NA"]' in ask_schema(["born"], lambda _: next(answers), lambda _: None)
+    assert 'kind = "months"' in draft_schema(["born"], {"born": Described("months")})
+    frame = pd.DataFrame({"born": ["2000-05-01", "March"] * 50})
+    release = smalldb.release(frame, schema=schema, epsilon=1, rng=1)
+    assert {*release.data["born"].dropna()} <= {*MONTHS}
+    with pytest.raises(ValueError, match=r"expected one of .*coding"):
+        parse_schema('columns.born = { kind = "months", bins = 3 }')

@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Codes, Floats, Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_integers
-from smalldb.schema.kinds import Binned, Dates
+from smalldb.schema.kinds import Binned
 from smalldb.schema.kinds.edges import uniform_between
 
 _KNOTS = 65  # of a bin, between which a distribution function is linear
@@ -101,7 +101,7 @@ class BinShape:
 def drawable(kind: Binned, code: int) -> tuple[int, int]:
     """Return the first and the last step that values of a bin are drawn from: no date is ahead of today."""
     first, last = kind.steps(code)
-    latest = kind.latest if isinstance(kind, Dates) else None
+    latest = kind.latest
     return first, last if latest is None or latest < first else min(last, latest)
 
 

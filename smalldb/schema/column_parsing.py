@@ -8,7 +8,7 @@ from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.determined import read_book
 from smalldb.schema.finer_bins import SHARE, FinerBins
-from smalldb.schema.keys import IDS, KEYS, LEARN, MAX_LEARNED, SHARED, Fault, faults_of, texts_of
+from smalldb.schema.keys import IDS, LEARN, MAX_LEARNED, SHARED, Fault, faults_of, texts_of
 from smalldb.schema.kinds import SPECS, Cuts
 from smalldb.schema.schema_columns import Column
 
@@ -64,11 +64,11 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
     """Read a column whose categories are known."""
     if not isinstance(given, dict):
         raise FaultyColumn(Fault("expected a table of what it can hold"))
-    every = SHARED | {key: form for keys in KEYS.values() for key, form in keys.items()}
+    every = SHARED | {key: form for spec in SPECS.values() for key, form in spec.keys.items()}
     kind = given.get("kind")
-    if not isinstance(kind, str) or kind not in KEYS:
-        near = suggestion(kind, [*KEYS, ID]) if isinstance(kind, str) else ""
-        said = f"kind must be one of {', '.join([*KEYS, ID])}{near}"
+    if not isinstance(kind, str) or kind not in SPECS:
+        near = suggestion(kind, [*SPECS, ID]) if isinstance(kind, str) else ""
+        said = f"kind must be one of {', '.join([*SPECS, ID])}{near}"
         if kind == "":
             said = f"fill in the draft: {said}; or list the column in ignore, without a table"
         raise FaultyColumn(*faults_of(given, every, ()), Fault(said, "kind"))

@@ -96,7 +96,7 @@ class FinerBins:
             return None
         spans = [drawable(self.kind, part) for part in range(self.kind.size)]
         widths, starts = [last + 1 - first for first, last in spans], np.array([first for first, _ in spans])
-        latest = self.kind.latest if isinstance(self.kind, Dates) else None
+        latest = self.kind.latest
         found, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
         measured = np.array(self.counts, dtype=np.float64)
         times = max(1.0, float(measured.sum())) / max(1.0, float(coarse.counts.sum()))

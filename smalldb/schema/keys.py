@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from queries.expressions import suggestion
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.kinds import SPECS
-from smalldb.schema.kinds.kind import Type
+from smalldb.schema.kinds.kind import Type as Type
 from smalldb.schema.kinds.number_format import SIGNS
 
 TOP: dict[str, Type] = {
@@ -21,7 +20,6 @@ SHARED: dict[str, Type] = {
     **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
     **{"description": str, "unit": str},
 }
-KEYS = {name: spec.keys for name, spec in SPECS.items()}
 IDS: dict[str, Type] = {"kind": str, "dtype": str}
 DERIVED: dict[str, Type] = {
     **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},

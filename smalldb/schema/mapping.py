@@ -29,7 +29,7 @@ from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
-from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, occurrences, tally
+from smalldb.schema.pieces import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
 from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
@@ -275,7 +275,7 @@ class Schema:
         fields: Sequence[Fields],
         wrong: dict[str, str],
         outside: set[int],
-        known: Sequence[dict[str, int]] | None = None,
+        known: Sequence[Memo] | None = None,
     ) -> list[Integers]:
         """
         Return the code of each field of a piece, column by column, and add what is wrong to the two.
@@ -291,9 +291,9 @@ class Schema:
         outside
             Numbers of rules, from 1.
         known
-            By column, the codes of texts that were found in earlier pieces; they are added to.
+            By column, the `memo` of earlier pieces.
         """
-        own = known or [{} for _ in self.columns]
+        own = known or [column.memo() for column in self.columns]
         found = [column.found(fields[c], own[c]) for c, column in enumerate(self.columns)]
         for column, each in zip(self.columns, found, strict=True):
             problem = column.problem(each)
@@ -356,7 +356,7 @@ class Schema:
         The numbers of the orders that some row breaks go to `outside`.
         """
         wrong: dict[str, str] = {}
-        known: list[dict[str, int]] = [{} for _ in self.columns]
+        known = [column.memo() for column in self.columns]
         for fields, times in pieces:
             found = self.coded(fields, wrong, outside, known)
             if not wrong:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from queries.arrays import Booleans, Codes, Integers
 from smalldb.exact.bits import BitSource
 from smalldb.schema.fields import as_field
-from smalldb.schema.kinds import Dates
+from smalldb.schema.kinds import Binned
 from smalldb.schema.kinds.edges import uniform_between
 from smalldb.schema.orders import Orders
 
@@ -32,7 +32,7 @@ def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dic
     """
     found: dict[int, Steps] = {}
     kinds = {c: orders.kind(c) for group in orders.groups for c in group}
-    days = {c: kind.latest for c, kind in kinds.items() if isinstance(kind, Dates)}
+    days = {c: kind.latest for c, kind in kinds.items() if isinstance(kind, Binned)}
     latest = {c: day * orders.scale[c] for c, day in days.items() if day is not None}
     for group in orders.groups:
         distinct, of_row = np.unique(codes[:, group], axis=0, return_inverse=True)

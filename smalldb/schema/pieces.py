@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,21 @@ Piece: TypeAlias = tuple[Sequence[Fields], Sequence[int] | None]
 CHUNK = 1 << 16  # rows of a piece
 
 _COUNT = re.compile("[0-9]{1,19}")
+
+
+class Memo(dict[str, int]):
+    """The numbers of texts, each computed once; by itself, the order in which they come."""
+
+    def __init__(self, number: Callable[[str], int] | None = None) -> None:
+        self._number = number
+
+    def __missing__(self, text: str) -> int:
+        found = self[text] = len(self) if self._number is None else self._number(text)
+        return found
+
+    def of(self, texts: Collection[str]) -> npt.NDArray[np.int32]:
+        """Return the number of each text."""
+        return np.fromiter(map(self.__getitem__, texts), dtype=np.int32, count=len(texts))
 
 
 def tally(

@@ -3,11 +3,12 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
+from threading import Lock
 from typing import Any, TextIO, final
 
 from smalldb.schema.fields import is_text
@@ -25,7 +26,7 @@ from smalldb.schema.file_format import (
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.readers.compressed import open_bytes
 
-LONGEST = 1 << 26  # characters of a record, so that a quote that is never closed does not take all memory
+LONGEST = 1 << 26  # characters of a field, so that a quote that is never closed does not take all memory
 LONGEST_HEADER = 1 << 22
 CHUNK = 1 << 13  # records that are read at a time
 
@@ -34,18 +35,11 @@ FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
 _STATED = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)  # how Excel is told the separator
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong with a record; nothing of the data."""
-
-    said: str
-
-
-NO_CSV = Fault("is not a CSV file: a quote is not closed, or text stands behind one that closes a field")
-TOO_LONG = Fault("has a record of more than 2^26 characters: is a quote not closed?")
-
-Record = list[str] | Fault
+NO_CSV = (
+    "is not a CSV file: a quote is not closed, text stands behind one that closes a field, or a field has "
+    "more than 2^26 characters"
+)
+_LIMIT = Lock()  # how long a field may be is a setting of the whole process
 
 
 @final
@@ -107,11 +101,11 @@ def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Colle
             )
         if separator not in (None, sign):
             raise ValueError(f"{path}: its first line says sep={sign}, not {named(separator or '')}")
-        names = check_header(next(records(lines(), sign, form.quote), []), path, known, form)
+        names = check_header(_first(records(lines(), sign, form.quote)), path, known, form)
     else:
         sign = COMMA if separator is None else separator
-        found = next(records(chain([first] if first else [], lines()), sign, form.quote), [])
-        given = [] if isinstance(found, Fault) else found
+        found = _first(records(chain([first] if first else [], lines()), sign, form.quote))
+        given = found or []
         check_names(given, path, form)
         if first and not ({name.strip() for name in given} <= {*known} and given):
             _check_separator(first, len(given), path, form)
@@ -119,35 +113,21 @@ def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Colle
     return Heading(names, sign, read)
 
 
-def records(lines: Iterator[str], separator: str = COMMA, quote: str = '"') -> Iterator[Record]:
-    """
-    Yield the records that are not blank, with fields of any length; a fault is the last.
+def records(lines: Iterable[str], separator: str = COMMA, quote: str = '"') -> Iterator[list[str]]:
+    """Return the records that are not blank, which `next_records` reads."""
+    return filter(None, csv.reader(lines, strict=True, **signs_of(separator, quote)))
 
-    `csv` refuses long fields, by a limit that is the whole process's: these are read by `long_record`.
-    """
-    kept: list[str] = []  # the lines of the record that is being read
 
-    def noted() -> Iterator[str]:
-        for line in lines:
-            kept.append(line)
-            yield line
-
-    source = noted()
-    signs = signs_of(separator, quote)
-    while True:
+def next_records(found: Iterator[list[str]], count: int = CHUNK) -> list[list[str]] | None:
+    """Return the next records, with fields of up to 2^26 characters; None: `csv` can read no further."""
+    with _LIMIT:
+        usual = csv.field_size_limit(LONGEST)
         try:
-            for record in csv.reader(source, strict=True, **signs):
-                kept.clear()
-                if record:
-                    yield record
-            return
+            return [*islice(found, count)]
         except csv.Error:
-            pass
-        found = long_record(chain(tuple(kept), source), separator, quote)
-        kept.clear()
-        yield found
-        if isinstance(found, Fault):  # not chained: nothing of the data may travel in an error
-            return
+            return None
+        finally:
+            csv.field_size_limit(usual)
 
 
 def signs_of(separator: str, quote: str) -> dict[str, Any]:
@@ -155,65 +135,6 @@ def signs_of(separator: str, quote: str) -> dict[str, Any]:
     if not quote:
         return {"delimiter": separator, "quoting": csv.QUOTE_NONE, "quotechar": None}
     return {"delimiter": separator, "quotechar": quote}
-
-
-def long_record(lines: Iterator[str], separator: str, quote: str = '"') -> Record:
-    r"""
-    Read a record of any length as ``csv.reader(lines, delimiter=separator, strict=True)`` does.
-
-    Parameters
-    ----------
-    lines
-        With their ends; as many are read as the record has.
-    separator, quote
-        As for `records`.
-
-    Returns
-    -------
-    list of str, or Fault
-        The fields; or what is wrong, which says nothing of the data.
-
-    >>> long_record(iter(['a,"b,\n', 'c"\n']), ",")
-    ['a', 'b,\nc']
-    """
-    ends = re.compile(f"[{re.escape(separator)}\r\n]|$")
-    fields: list[str] = []
-    parts: list[str] = []  # of the field that is being read
-    quoted, length = False, 0
-    for line in lines:
-        length += len(line)
-        if length > LONGEST:
-            return TOO_LONG
-        at = 0
-        while True:
-            if quoted:
-                end = line.find(quote, at)
-                parts.append(line[at:] if end < 0 else line[at:end])
-                if end < 0:  # it goes on in the next line
-                    break
-                at = end + 1
-                if line.startswith(quote, at):
-                    parts.append(quote)
-                    at += 1
-                    continue
-                quoted = False
-            elif quote and line.startswith(quote, at):
-                quoted = True
-                at += 1
-                continue
-            else:
-                found = ends.search(line, at)
-                end = len(line) if found is None else found.start()
-                parts.append(line[at:end])
-                at = end
-            fields.append("".join(parts))
-            parts.clear()
-            if at == len(line) or line[at] in "\r\n":
-                return fields
-            if line[at] != separator:
-                return NO_CSV
-            at += 1
-    return NO_CSV
 
 
 def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
@@ -234,10 +155,16 @@ def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
             )
 
 
-def check_header(header: Record, path: str, known: Collection[str], form: FileFormat) -> list[str]:
+def _first(found: Iterator[list[str]]) -> list[str] | None:
+    """Return the first record, empty if there is none; None: it is broken."""
+    first = next_records(found, 1)
+    return None if first is None else next(iter(first), [])
+
+
+def check_header(header: list[str] | None, path: str, known: Collection[str], form: FileFormat) -> list[str]:
     """Return the names of the first record."""
-    if isinstance(header, Fault):
-        raise ValueError(f"{path} {header.said} (in the first line)")
+    if header is None:
+        raise ValueError(f"{path} {NO_CSV} (in the first line)")
     check_names(header, path, form)
     if not header:
         raise ValueError(f"{path} is empty: expected a first line with column names")
@@ -284,5 +211,4 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
 
 def field_count(line: str, separator: str, quote: str = '"') -> int:
     """Count the fields of a line."""
-    found = long_record(iter([line]), separator, quote)
-    return 0 if isinstance(found, Fault) else len(found)
+    return len(_first(records([line], separator, quote)) or ())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
-from queries.arrays import Codes
+from queries.arrays import Codes, Integers
 from queries.expressions import suggestion
 from queries.late import pd
 from smalldb.exact.bits import BitSource
@@ -23,7 +23,7 @@ from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.finer_bins import FinerBins, FinerShape
 from smalldb.schema.kinds import Binned, Categories, Dates, Flag, Kind, Ranged, Value
 from smalldb.schema.kinds.number_format import NumberFormat, without_zeros
-from smalldb.schema.pieces import Fields
+from smalldb.schema.pieces import Fields, Memo
 
 UNKNOWN = -1  # a field that no category covers
 MOST_KNOWN = 1 << 18  # texts of a column whose codes are kept from one piece to the next
@@ -152,35 +152,42 @@ class Column:
             return f"column {self.name!r} has missing values: missing = true gives them a category"
         return None
 
-    def found(self, fields: Fields, known: dict[str, int] | None = None) -> npt.NDArray[np.int64]:
-        """Find the code of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
+    def memo(self, kind: Kind | None = None) -> Memo:
+        """Return what finds the code of a text: of a gap the one behind all others, or `UNKNOWN`."""
+        kind = kind or self.kind
+        size, blank = kind.size, {"", *self.gaps}
+        beyond = size if self.unknown else UNKNOWN
+        # 99.0 is a gap where 99 is one, but not if a point stands between thousands
+        short = without_zeros if self.numbers.plain else str
+
+        def code(text: str) -> int:
+            if text in blank or (self.gaps and short(text) in blank):
+                return size
+            found = kind.code(text)
+            return beyond if found is None else found
+
+        return Memo(code)
+
+    def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
+        """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces.
 
         Raises
         ------
         DataError
             The fields are no single values: names the column.
         """
-        return self._found(fields, self.kind, {} if known is None else known)
-
-    def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
-        """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
-        return self._found(fields, self.kind if self.finer is None else self.finer.kind, {})
-
-    def _found(self, fields: Fields, kind: Kind, known: dict[str, int]) -> npt.NDArray[np.int64]:
+        known = self.memo() if known is None else known
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
-        inverse, distinct = texts
-        size, blank = kind.size, {"", *self.gaps}
-        beyond = size if self.unknown else UNKNOWN
-        # 99.0 is a gap where 99 is one, but not if a point stands between thousands
-        short = without_zeros if self.numbers.plain else str
         if len(known) > MOST_KNOWN:
             known.clear()
-        for text in {*distinct} - known.keys():
-            code = size if {text, short(text)} & blank else kind.code(text)
-            known[text] = beyond if code is None else code
-        return np.array([known[text] for text in distinct], dtype=np.int64)[inverse]
+        inverse, distinct = texts
+        return known.of(distinct).astype(np.int64)[inverse]
+
+    def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
+        return self.found(fields, self.memo(None if self.finer is None else self.finer.kind))
 
     def beyond(self, fields: Fields) -> tuple[int, int] | None:
         """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
@@ -290,7 +297,7 @@ class Column:
         return inverse.astype(np.int32), [every[code] for code in codes.tolist()]
 
     def _at(self, steps: npt.NDArray[Any], codes: Codes) -> pd.Series[Any]:
-        """Return the values at steps of the grid, a gap where there is none; each distinct one is made once."""
+        """Return the values at steps of the grid, a gap where there is none; each one is made once."""
         assert isinstance(self.kind, Binned)
         there = np.flatnonzero(codes < self.kind.size)
         distinct, first, inverse = np.unique(steps[there], return_index=True, return_inverse=True)
@@ -390,17 +397,9 @@ class Column:
         return usual if self.dtype is None else self.dtype
 
 
-def drawn(
-    kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
-) -> list[Value]:
-    """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
-    steps = _steps(kind, code, count, shape, source)
-    return [kind.at(int(step)) for step in steps]
-
-
 def _steps(
     kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
-) -> Sequence[int]:
+) -> Sequence[int] | Integers:
     if isinstance(shape, FinerShape):
         return shape.drawn_steps(code, count, source)
     return drawn_steps(kind, code, count, shape, source)

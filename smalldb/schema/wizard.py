@@ -7,8 +7,6 @@ from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import parse_schema
 
-KIND = f"kind ({', '.join(SPECS)}; empty: ignore the column)"
-
 
 def ask_schema(
     columns: Iterable[str],
@@ -17,11 +15,11 @@ def ask_schema(
     file: FileFormat = USUAL,
 ) -> str:
     """Ask what each column can hold, and return the schema as TOML text."""
-    ignored, described = [], ""
+    ignored, described, kinds = [], "", f"kind ({', '.join(SPECS)}; empty: ignore the column)"
     for name in columns:
         while True:
             tell(f"\n{name}")
-            kind = ask(f"  {KIND}: ").strip()
+            kind = ask(f"  {kinds}: ").strip()
             if not kind:
                 ignored.append(name)
                 break

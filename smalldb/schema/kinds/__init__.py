@@ -3,7 +3,7 @@
 A kind is one file with a class of `kind.Kind` and its `Spec`, and a line in `SPECS`.
 """
 
-from smalldb.schema.kinds import bins, categories, dates, flags, months, times, weekdays, whole_numbers
+from smalldb.schema.kinds import bins, categories, dates, flags, times, weekdays, whole_numbers
 from smalldb.schema.kinds.binned import Binned
 from smalldb.schema.kinds.bins import Cuts
 from smalldb.schema.kinds.categories import Categories
@@ -16,7 +16,7 @@ from smalldb.schema.kinds.whole_numbers import Integers
 
 SPECS: dict[str, Spec] = {
     module.SPEC.name: module.SPEC
-    for module in (flags, categories, bins, whole_numbers, dates, weekdays, months, times)
+    for module in (flags, categories, bins, whole_numbers, dates, weekdays, times)
 }
 
 __all__ = [

@@ -28,6 +28,11 @@ class Binned(Kind):
     edges: tuple[Any, ...]  # exact: where the range begins, the cuts, the last value of the range
     unit: Fraction  # how far released values are apart
 
+    @property
+    def latest(self) -> int | None:
+        """The last step that a value is drawn from, whatever its bin; None: all of its bin."""
+        return None
+
     @abstractmethod
     def value(self, text: str) -> Decimal | int | None:
         """Read a field, of the measure of `edges`; None: it is none."""

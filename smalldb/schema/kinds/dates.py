@@ -34,7 +34,7 @@ Day = int | str | date
 
 
 class Edge(NamedTuple):
-    """A year, month, day or time of the calendar: as it is written, its first moment, its last day or second."""
+    """A year, month, day or time: as it is written, its first moment, its last day or second."""
 
     text: str
     start: datetime

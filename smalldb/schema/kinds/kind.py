@@ -68,7 +68,7 @@ class Kind(ABC):
         return PLAIN
 
     def ends(self) -> Sequence[tuple[float, float]]:
-        """Return the least and the largest number of each category, for records; empty: they are no numbers."""
+        """Return the least and the largest number of each category, for records; empty: they have none."""
         return ()
 
     def in_sql(self) -> InSql | None:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, final
+from typing import Any, BinaryIO, ClassVar, TextIO, final
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import DataError
 from queries.late import pd
 from smalldb.files.progress_bar import progress_bar
+from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import COMMA, SEPARATORS, USUAL, FileFormat
-from smalldb.schema.pieces import Fields, Piece
+from smalldb.schema.pieces import CHUNK, Fields, Memo, Piece
 from smalldb.schema.readers.compressed import open_bytes, parted
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
-from smalldb.schema.records import Heading, field_count, lines_of, open_text, read_heading
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.records import (
+    NO_CSV,
+    Heading,
+    field_count,
+    lines_of,
+    next_records,
+    open_text,
+    read_heading,
+    records,
+)
 
-BLOCK = 1 << 22  # bytes that are read at a time: the longest record
+NEAR = 1 << 11  # records that the caches of a processor hold
+BLOCK = 1 << 22  # bytes that pyarrow reads at a time
+LEAST = 1 << 20  # bytes of a file for which it is worth loading
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -40,7 +54,7 @@ class CsvFiles(WithoutCodeBook):
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
-        """Yield the columns as texts, by pyarrow."""
+        """Yield the columns as texts."""
         if file.decimal == ".":
             yield from _pieces(path, wanted, file, progress)
             return
@@ -83,45 +97,122 @@ def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
 
 
 def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
-    """Yield the columns block by block: of each the distinct texts, and the number of each field among them."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", "CSV files"):
-        from pyarrow import ArrowInvalid, csv, dictionary, int32, string, system_memory_pool
-    header = heading(path, file, [*wanted.names, *(wanted.others or ())])
-    positions, names = wanted.choose(header.names), [str(i) for i in range(len(header.names))]
-    chosen, wrong = [names[i] for i in positions], ""
-    reading = csv.ReadOptions(
-        use_threads=False,
-        block_size=BLOCK,
-        skip_rows=header.lines,
-        column_names=names,
-        encoding=file.codec,
-    )
-    parsing = csv.ParseOptions(
-        delimiter=header.separator, quote_char=file.quote or False, newlines_in_values=bool(file.quote)
-    )
-    texts = dict.fromkeys(chosen, dictionary(int32(), string()))
-    kept = csv.ConvertOptions(column_types=texts, strings_can_be_null=False, include_columns=[*texts])
-    size = os.path.getsize(path) if os.path.isfile(path) and not parted(path)[1] else None
-    with progress_bar(progress, total=size, unit="B", unit_scale=True) as bar, open_bytes(path) as raw:
+    """Yield the columns: of each the distinct texts, and the number of each field among them.
+
+    pyarrow, where it is installed, reads whole blocks of a large file that `csv` would read the same. From
+    the first block on that it might not, `csv` reads, and tells what is wrong.
+    """
+    regular = os.path.isfile(path)
+    size = os.path.getsize(path) if regular else 0
+    total = None if parted(path)[1] else size  # bytes are told as they are read, behind the compression
+    with (
+        progress_bar(progress and regular, total=total, unit="B", unit_scale=True) as bar,
+        open_text(path, file.codec) as text,
+    ):
+        header = read_heading(text, path, file, [*wanted.names, *(wanted.others or ())])
+        positions, width, sign = wanted.choose(header.names), len(header.names), header.separator
+        if regular and size >= LEAST and file.splits_as_bytes and sign.isascii():
+            at = text.tell()
+            if at < 1 << 64:  # else it is not a place between bytes: a line might end in two parts
+                text.buffer.seek(at)
+                for columns, read in _by_pyarrow(text.buffer, width, positions, sign, file):
+                    yield columns, None
+                    at += read
+                    bar.update(at - bar.n)
+                text.seek(at)
+        for columns in _by_csv(text, path, width, positions, sign, file):
+            yield columns, None
+            bar.update(text.buffer.tell() - bar.n)
+
+
+def _by_csv(
+    text: TextIO, path: str, width: int, positions: Sequence[int], sign: str, file: FileFormat
+) -> Iterator[list[Fields]]:
+    """Yield the columns of the rest of a file, in pieces."""
+    found, rows = records(lines_of(text), sign, file.quote), [[""]]
+    while rows:
+        memos = [Memo() for _ in positions]
+        codes: list[list[npt.NDArray[np.int32]]] = [[] for _ in positions]
+        for _ in range(CHUNK // NEAR):
+            read = next_records(found, NEAR)
+            if read is None:  # not chained: nothing of the data may travel in an error
+                raise DataError(f"{path} {NO_CSV}")
+            rows = read
+            if {*map(len, rows)} - {width}:
+                raise DataError(
+                    f"{path} is not a CSV file with as many fields in every line as names: {width}"
+                )
+            fields = [*zip(*rows, strict=True)]
+            for i, memo, own in zip(positions, memos, codes, strict=True):
+                own.append(memo.of(fields[i] if fields else ()))
+        if not all(is_text("".join(memo)) for memo in memos):
+            raise DataError(f"{path} is not a CSV file in {file.told}")
+        yield [_categorical(np.concatenate(own), [*memo]) for memo, own in zip(memos, codes, strict=True)]
+
+
+def _by_pyarrow(
+    raw: BinaryIO, width: int, positions: Sequence[int], sign: str, file: FileFormat
+) -> Iterator[tuple[list[Fields], int]]:
+    """Yield the columns of one block after the other, and its bytes, up to one that `csv` must read."""
+    try:
+        from pyarrow import ArrowInvalid, binary, csv, dictionary, int32, py_buffer, system_memory_pool
+    except ImportError:
+        return
+    names = [str(i) for i in range(width)]
+    chosen = {names[i]: dictionary(int32(), binary()) for i in positions}
+    reading = csv.ReadOptions(use_threads=False, block_size=2 * BLOCK, column_names=names)
+    parsing = csv.ParseOptions(delimiter=sign, quote_char=file.quote or False, newlines_in_values=True)
+    typed = csv.ConvertOptions(column_types=chosen, strings_can_be_null=False, include_columns=[*chosen])
+    block = b""
+    while block := block + raw.read(BLOCK - len(block)):
+        end = _whole(block, sign, file.quote, len(block) < BLOCK)
+        if not end or block.startswith(BOM_UTF8):  # which pyarrow would leave out
+            return
         try:
-            blocks = csv.open_csv(raw, reading, parsing, kept, system_memory_pool())
-            for block in blocks:
-                yield [_fields(block.column(name)) for name in chosen], None
-                bar.update(raw.tell() - bar.n)
-        except (ArrowInvalid, UnicodeDecodeError) as error:
-            wrong = str(error)
-    if wrong:  # not chained: nothing of the data may travel in an error
-        coded = "UTF8" in wrong or "codec" in wrong
-        fields = f"with as many fields in every line as names: {len(names)}"
-        raise DataError(f"{path} is not a CSV file {f'in {file.told}' if coded else fields}")
+            content = py_buffer(memoryview(block)[:end])
+            table = csv.read_csv(content, reading, parsing, typed, system_memory_pool())
+            yield [_decoded(table.column(names[i]).chunk(0), file.codec) for i in positions], end
+        except (ArrowInvalid, UnicodeDecodeError):
+            return
+        block = block[end:]
 
 
-def _fields(column: Any) -> Fields:
-    texts = pd.Index(column.dictionary.to_pylist(), dtype=object)
-    return pd.Series(pd.Categorical.from_codes(column.indices.to_numpy(), texts, validate=False))
+def _whole(block: bytes, sign: str, quote: str, last: bool) -> int:
+    """Return how many bytes of a block are whole records; 0: it has none, or `csv` might refuse a quote.
+
+    Of the quotes in whole records, every second one opens: a field begins there, or the one before is of the
+    same pair, which stands for a quote. All others close.
+    """
+    end = len(block) if last else block.rfind(b"\n") + 1
+    if not quote or quote.encode() not in block:
+        return end
+    text = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+    marks = np.flatnonzero(text == ord(quote)) - 1
+    while not last and (before := int(np.searchsorted(marks, end))) % 2:
+        end = block.rfind(b"\n", 0, marks[before - 1]) + 1
+    marks = marks[marks < end]
+    if len(marks) % 2:
+        return 0
+    opening, closing = marks[::2], marks[1::2]
+    ends = np.isin(np.arange(256), [*b"\r\n", ord(sign)])
+    begins, stops = ends[text[opening]], ends[text[closing + 2]]
+    pairs = closing[:-1] + 1 == opening[1:]
+    begins[1:] |= pairs
+    stops[:-1] |= pairs
+    return end if begins.all() and stops.all() else 0
 
 
-def _with_points(column: Fields, gaps: frozenset[str]) -> Fields:
+def _decoded(column: Any, codec: str) -> Fields:
+    return _categorical(
+        column.indices.to_numpy(), [text.decode(codec) for text in column.dictionary.to_pylist()]
+    )
+
+
+def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> pd.Series[Any]:
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))
+
+
+def _with_points(column: Any, gaps: frozenset[str]) -> Fields:
     """Return numbers that have a decimal comma as programs write them; one with a point is no number."""
 
     def respelled(text: str) -> str:
@@ -129,8 +220,5 @@ def _with_points(column: Fields, gaps: frozenset[str]) -> Fields:
             return text
         return f"\0{text}" if "." in text else text.replace(",", ".")
 
-    if isinstance(column, np.ndarray):
-        return np.array([respelled(text) for text in column.tolist()], dtype=object)
-    fields: Any = column.array
-    texts = pd.Index([respelled(text) for text in fields.categories], dtype=object)
-    return pd.Series(pd.Categorical.from_codes(fields.codes, texts, validate=False))
+    fields = column.array
+    return _categorical(fields.codes, [respelled(text) for text in fields.categories])

@@ -1,0 +1,130 @@
+"""Large CSV files are read as small ones are: pyarrow reads blocks that `csv` would read the same."""
+
+import csv
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queries import DataError, Domain
+from smalldb.schema import parse_schema
+from smalldb.schema.file_format import SEPARATORS, USUAL, FileFormat
+from smalldb.schema.readers import csv_files
+from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.records import NO_CSV
+from smalldb.schema.tables import read_csv, read_table
+
+pytest.importorskip("pyarrow")
+
+CSV = csv_files.CsvFiles()
+WORDS = [",", "\n", "\r\n", "\r", '"', "\x00", " ", "\ufeff", "\udcff", "17", "NA", "none", "é", "x" * 40]
+RECORDS = ["17,none", "NA,é", " 70 ,", ",part", "8e0,x", "", "1,2,3", "5"]
+QUOTED = ['"17","a\nb"', '"NA","""x"', '"a"b,1', 'a"b,1', '"","a,\r"', '"a"', '"",""""', '"\n","']
+RECORD = st.sampled_from([*RECORDS, *QUOTED])
+HEADERS = ["age,job\n", "job,id,age\r\n", "\n\ufeffage,job\n", '"age",job\n', "\ufeffage,job\n"]
+END = st.sampled_from(["\n", "\n", "\r\n"])
+LINES = st.lists(st.builds(str.__add__, RECORD, END), max_size=12).map("".join)
+
+
+def texts(path, file=USUAL):
+    """The fields of the columns job and age, or how the file is refused."""
+    wanted = Wanted(
+        ("job", "age"), lambda names: [[n.strip() for n in names].index(n) for n in ("job", "age")]
+    )
+    try:
+        pieces = [columns for columns, _ in CSV.pieces(str(path), wanted, file)]
+    except (DataError, ValueError) as error:
+        assert error.__context__ is None or not isinstance(error, DataError)
+        return type(error), str(error)
+    return [[text for piece in pieces for text in piece[c]] for c in (0, 1)]
+
+
+@contextmanager
+def by_pyarrow(block=csv_files.BLOCK, least=0):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files, "LEAST", least)
+        patch.setattr(csv_files, "BLOCK", block)
+        yield patch
+
+
+def test_engines_agree(tmp_path):
+    @settings(max_examples=300)
+    @given(
+        header=st.sampled_from(
+            [*HEADERS, '"age","jo""b"\n', '"x\ny","age",job\n', "age,job\r", '\ufeff"age","job"\n', "age,job"]
+        ),
+        body=LINES | st.lists(st.sampled_from(WORDS), max_size=12).map("".join),
+        block=st.integers(1, 60),
+        end=st.booleans(),
+        sign=st.sampled_from([",", *SEPARATORS]),
+        stated=st.booleans(),
+        quote=st.sampled_from(['"', '"', "'", ""]),
+        encoding=st.sampled_from([None, None, "cp1252", "cp437"]),
+    )
+    def agree(header, body, block, end, sign, stated, quote, encoding):
+        whole = (header + body if end else (header + body).rstrip("\n")).replace(",", sign)
+        whole = (f"sep={sign}\n" * stated + whole).replace('"', quote or '"')
+        path, file = tmp_path / "data.csv", FileFormat(None if stated else sign, quote, encoding=encoding)
+        path.write_bytes(whole.encode(errors="surrogateescape"))
+        expected = texts(path, file)
+        with by_pyarrow(block):
+            assert texts(path, file) == expected
+
+    agree()
+
+
+def test_pyarrow_reads_all_that_is_quoted_as_it_should_be(tmp_path):
+    """Also where the header alone is quoted, and across the ends of blocks."""
+    path = tmp_path / "data.csv"
+    for name in ("age,job", '"age","job"'):
+        for row in ("17,none", '"17","none"', '17,"a ""b"",\n\r\nc"', '"","x"'):
+            for end in ("\n", "\r\n"):
+                path.write_text(end.join([name, *[row] * 50, ""]), newline="")
+                expected = texts(path)
+                with by_pyarrow(200) as patch:
+                    patch.setattr(
+                        csv_files, "_by_csv", lambda text, *_: iter([] if not text.read() else [None])
+                    )
+                    assert texts(path) == expected and len(expected[0]) == 50
+
+
+def test_a_quote_that_csv_refuses_is_refused_by_both(tmp_path):
+    path = tmp_path / "data.csv"
+    for row in ('"a"b,1', '"a" ,1', '"a,1', '"a""b,1', '1,"', '""a,"1"'):
+        path.write_text(f"age,job\n1,none\n{row}\n2,part\n")
+        for block in (10, 1 << 20):
+            with by_pyarrow(block):
+                kind, said = texts(path)
+                assert kind is DataError and said.startswith(f"{path} {NO_CSV}")
+
+
+def test_a_large_file_of_flags(tmp_path):
+    path, chance = tmp_path / "data.csv", np.random.default_rng(5)
+    bits = chance.integers(0, 2, size=(3000, 5))
+    path.write_text("a,b,c,d,e\n" + "".join(",".join(map(str, row)) + "\n" for row in bits.tolist()))
+    slow = read_csv(str(path), Domain([*"abcde"]))
+    with by_pyarrow(1000):
+        rows = read_csv(str(path), Domain([*"abcde"]))
+    assert rows.histogram().tolist() == slow.histogram().tolist() and rows.n == 3000
+
+
+def test_a_field_longer_than_csv_allows_is_read_by_both(tmp_path):
+    path, limit = tmp_path / "data.csv", csv.field_size_limit()
+    long = "x" * (limit + 1)
+    schema = parse_schema("ignore = '*'\n[columns.job]\nkind = 'categories'\nvalues = ['none', 'part']")
+    for line in (f"{long},none", f'"{long}","none"', f'"{long}\n""\n{long}",part'):
+        path.write_text(f"age,job\n1,none\n{line}\n2,part\n")
+        slow = texts(path)
+        assert len(slow[0]) == 3 and len(slow[1][1]) > limit
+        for block in (1 << 22, 1 << 10, 1):
+            with by_pyarrow(block):
+                assert texts(path) == slow
+    assert csv.field_size_limit() == limit
+    for line in (f"1,{long}", f'1,"{long}"'):  # of a column that is described: no category, as other texts
+        path.write_text(f"age,job\n{line}\n")
+        with pytest.raises(DataError, match="column 'job' has values that its schema does not cover"):
+            read_table(str(path), schema)
+        with pytest.raises(DataError, match="'job' is not spelled 0/1"):
+            read_csv(str(path), Domain(["job"]))
