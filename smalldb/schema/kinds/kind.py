@@ -138,7 +138,10 @@ class Comparable(Protocol):
     """A kind whose fields have values that can be compared, exactly; its released ones lie on a grid."""
 
     measure: ClassVar[str]  # "numbers", "dates" or "times": those of one measure can be compared
-    size: int
+
+    @property
+    def size(self) -> int:
+        """How many categories there are."""
 
     @property
     def unit(self) -> Fraction:
