@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not, 4 done in part."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
-    unfinished.paid, unfinished.folder = False, ""
+    unfinished.paid, unfinished.folder, unfinished.done = False, "", False
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         sys.stderr.write(WELCOME)

@@ -24,7 +24,12 @@ def take() -> None:
 
 
 def stop(number: int, *_: object) -> None:
-    """Leave at a signal with nothing behind, at once: an exception can drown in compiled code."""
+    """Leave at a signal with nothing behind, at once: an exception can drown in compiled code.
+
+    Where all is done, only the end is left, and a retry would pay again: the signal is ignored.
+    """
+    if unfinished.done:
+        return
     if unfinished.placing:
         unfinished.pending_signal = number
         return

@@ -181,3 +181,52 @@ def test_the_list_of_commands_is_theirs():
     assert parser("plan").format_help() == parser().format_help()
     assert one.choices["plan"].format_help() == every.choices["plan"].format_help()
     assert "--epsilon" not in one.choices["generate"].format_help()
+
+
+AT_THE_PAYMENT = """
+import sys
+from smalldb.cli import main
+from smalldb.releasing.budget_ledger import Ledger
+spend = Ledger.spend
+def spending(*given):
+    global before
+    found = spend(*given)
+    before = {{*sys.modules}}
+    return found
+Ledger.spend = spending
+assert main({given}) == 0
+print(*sorted({{*sys.modules}} - before))
+"""
+HOMES = ["homes=homes.csv", "persons=persons.csv", "--schema", str(EXAMPLES / "homes.toml"), "-o", "out"]
+PAY = ["pay.csv", "--schema", "pay.toml"]
+SCHEMA = """
+columns.pay = { kind = "cuts", cuts = [10, 20], range = [0, 40] }
+columns.town = { kind = "categories", values = ["A", "B", "C"] }
+columns.flag.kind = "bool"
+"""
+FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [*FLAGS, "--rows", "3"],
+        [*FLAGS, "--rows", "3", "--mechanism", "rejection"],
+        [*FLAGS, "--mechanism", "marginals", "--report", "out.html"],
+        [*PAY, "-o", "out.csv", "--strategy", "adaptive", "--report", "out.html"],
+        [*PAY, "-o", "out", "--strategy", "adaptive", "--tables", "2"],
+        HOMES,
+    ],
+    ids=["census", "rejection", "page", "rounds", "tables", "related"],
+)
+def test_nothing_is_first_imported_behind_the_payment(tmp_path, monkeypatch, given):
+    """What cannot be loaded, or does not fit in memory, is noticed while nothing is spent."""
+    monkeypatch.chdir(tmp_path)
+    Path("flags.csv").write_text("a,b,c\n" + "0,1,1\n1,1,0\n" * 300)
+    Path("pay.csv").write_text("pay,town,flag\n" + "5,A,1\n25,B,0\n12,C,1\n" * 500)
+    Path("pay.toml").write_text(SCHEMA)
+    if given is HOMES:
+        subprocess.run([sys.executable, EXAMPLES / "make_homes.py", "homes.csv", "persons.csv"], check=True)
+    options = ["generate", *given, "--epsilon", "1", "--ledger", "l", "--budget", "1", "--quiet"]
+    late = fresh(AT_THE_PAYMENT.format(given=options)).split()
+    assert [name for name in late if "multiprocessing" not in name and name != "__mp_main__"] == []

@@ -329,7 +329,6 @@ def test_a_ledger_takes_only_what_protects_the_same(tables, tmp_path):
         ({"mechanism": "census"}, "made by marginals"),
         ({"n_max": 5}, "n_max is for add-remove"),
         ({"neighbours": "add-remove"}, "n_max is missing"),
-        ({"checkpoint": "x"}, "do not take checkpoint yet"),
         ({"middle": True}, "do not take middle yet"),
         ({"schema": '[columns.a]\nkind = "bool"'}, "need a schema with unit"),
         ({"epsilon": 1 << 1001}, "epsilon is too large"),

@@ -1,7 +1,9 @@
 """A paid release of any mechanism goes on after a kill at any moment: paid once, and drawn once."""
 
+import dataclasses
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,14 @@ import pytest
 from dying import Killed, stop_after
 
 import smalldb
+from queries import DataError
 from smalldb.cli import main
 from smalldb.files import outputs
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.files.output_folder import OutputFolder
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
+from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
@@ -100,6 +106,118 @@ def test_killed_at_any_moment_it_is_released_for_one_payment(workdir, monkeypatc
     assert went_on.count(0) >= 5 and went_on.count(1) >= 10
 
 
+FOLDERS = {
+    "tables": ["data.csv", "--tables", "2", "--mechanism", "marginals"],
+    "related": ["homes=homes.csv", "persons=persons.csv", "--schema", "homes.toml"],
+}
+RELATED = """
+unit = "homes"
+
+[tables.homes]
+key = "home"
+columns.owned = { kind = "bool" }
+
+[tables.persons]
+parent = "homes"
+most = 3
+columns.works = { kind = "bool" }
+"""
+
+
+def folder_command(name, number=1):
+    given = ["generate", *FOLDERS[name], "--epsilon", "1", "--quiet", "-o", f"out{number}"]
+    return [*given, "--ledger", f"l{number}", "--budget", "1"]
+
+
+@pytest.fixture
+def several(workdir):
+    Path("homes.toml").write_text(RELATED)
+    homes = pd.DataFrame({"home": range(200), "owned": np.arange(200) % 2})
+    persons = pd.DataFrame({"home": np.arange(300) % 150, "works": np.arange(300) % 2})
+    homes.to_csv("homes.csv", index=False)
+    persons.to_csv("persons.csv", index=False)
+    return workdir
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("where", ["paid", "drawn", "placed", "removing"])
+def test_a_folder_killed_in_each_window_is_finished_by_a_retry(several, monkeypatch, capsys, name, where):
+    given = folder_command(name)
+
+    def dying(*_, **__):
+        raise Killed
+
+    def placing(folder):
+        place(folder)
+        raise Killed
+
+    place = OutputFolder.place
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        if where == "paid":
+            stop_after(patched, 3)
+        elif where == "drawn":
+            patched.setattr(OutputFolder, "write", dying)
+        elif where == "placed":
+            patched.setattr(OutputFolder, "place", placing)
+        else:
+            patched.setattr(Checkpoint, "remove", dying)
+        main(given)
+    assert Ledger("l1").read().spent == 1 and len(begun_beside("l1")) == 1
+    stood = contents("out1") if os.path.exists("out1") else None
+    assert (stood is None) == (where in ("paid", "drawn"))
+    assert main(given) == 0
+    assert stood in (None, contents("out1"))
+    assert Ledger("l1").read().spent == 1 and begun_beside("l1") == []
+    capsys.readouterr()
+    assert main(given) == 2  # all is done: nothing more is spent on the same
+    assert "is not empty: name one that is new or empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_of_others_is_not_taken_for_the_one_that_a_killed_run_placed(
+    several, monkeypatch, capsys, name
+):
+    given = folder_command(name)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        stop_after(patched, 3)
+        main(given)
+    Path("out1").mkdir()
+    Path("out1", "record.json").write_text("{}")
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert (
+        "is not empty: name one that is new or empty; the ledger is paid: the same command goes on" in error
+    )
+    assert os.listdir("out1") == ["record.json"]
+    assert main([*given[:-5], "out2", *given[-4:]]) == 0
+    assert Ledger("l1").read().spent == 1
+
+
+def test_related_tables_are_paid_once_in_python_too(several, monkeypatch):
+    tables = {name: pd.read_csv(f"{name}.csv") for name in ("homes", "persons")}
+    ledger, given = Ledger("l", 1), {"schema": RELATED, "epsilon": 1}
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        stop_after(patched, 5)
+        smalldb.release(tables, ledger=ledger, **given)
+    changed = {**tables, "persons": tables["persons"].assign(works=1)}
+    with pytest.raises(ValueError, match=r"of another run \(other data"):
+        smalldb.release(changed, ledger=ledger, **given)
+    (folder,) = begun_beside("l")
+    kept = {path: path.read_bytes() for path in folder.glob("*.shard")}
+    assert len(kept) == 5
+    shuffled = {name: table.sample(frac=1, random_state=1) for name, table in tables.items()}
+    made = smalldb.release(shuffled, ledger=ledger, **given)  # the same rows are the same data
+    assert ledger.read().spent == 1 and begun_beside("l") == []
+    again = [smalldb.release(tables, checkpoint="own", **given) for _ in "ab"]
+    assert again[0].record == again[1].record and made.record != again[0].record
+    assert all(again[0].data[name].equals(again[1].data[name]) for name in tables)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeypatch, name):
@@ -170,6 +288,30 @@ def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, monkeyp
     assert str(folder) in error and len(error.splitlines()) == 1
     Path("data.csv").write_text(data)
     assert main(given) == 0 and Ledger("l").read().spent == 1
+
+
+@pytest.mark.parametrize("rows", [60, 61])
+def test_a_killed_night_blocks_the_next_whatever_its_number_of_rows(tmp_path, monkeypatch, rows):
+    """Unless it had not paid: then nothing is lost."""
+    ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "mechanism": "census", "rows": 2}
+    tonight = pd.DataFrame(np.random.default_rng(2).integers(0, 2, (rows, 3)), columns=list("abc"))
+    for paid in (False, True):
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            stop_after(patched, 4)
+            if not paid:
+                patched.setattr(Ledger, "spend", lambda *_: (_ for _ in ()).throw(Killed()))
+            smalldb.release(FRAME, ledger=ledger, **given)
+        assert len(begun_beside(ledger.path)) == 1
+        if not paid:
+            smalldb.release(tonight, ledger=ledger, **given)
+            assert ledger.read().spent == 1 and begun_beside(ledger.path) == []
+            continue
+        with pytest.raises(ValueError, match=r"of another run \(other data.*it has paid and is not finished"):
+            smalldb.release(tonight, ledger=ledger, **given)
+        assert ledger.read().spent == 2
+        shutil.rmtree(*begun_beside(ledger.path))  # as the message says
+        smalldb.release(tonight, ledger=ledger, **given)
+        assert ledger.read().spent == 3
 
 
 @pytest.mark.slow
@@ -251,3 +393,46 @@ def test_learned_categories_are_learned_once(tmp_path, monkeypatch):
     assert again.data.equals(made.data) and again.record == made.record
     with pytest.raises(ValueError, match="of another run"):
         smalldb.release(data[1:], **given)
+
+
+LEARNING = """
+columns.town = { kind = "categories", values = "learn", unknown = "other", share = "1/4" }
+columns.smoker.kind = "bool"
+"""
+
+
+@pytest.mark.parametrize("where", ["smalldb.releasing.pipeline.learn", "smalldb.releasing.pipeline.alike"])
+def test_other_data_are_refused_where_categories_are_learned(tmp_path, monkeypatch, where):
+    """Killed before the step that learns, and behind it: the texts are bound from the first step on."""
+
+    def dying(*_, **__):
+        raise Killed
+
+    tables = [
+        pd.DataFrame({"town": [*towns] * 100, "smoker": [0, 1] * 100}) for towns in (["N", "S"], ["E", "W"])
+    ]
+    given = {"schema": LEARNING, "epsilon": 2, "delta": "1e-6", "checkpoint": tmp_path / "x"}
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(where, dying)
+        smalldb.release(tables[0], **given)
+    with pytest.raises(ValueError, match=r"of another run \(other data"):
+        smalldb.release(tables[1], **given)
+    assert {*smalldb.release(tables[0], **given).data.town} <= {"N", "S", "other"}
+
+
+@pytest.mark.parametrize("changed", ["rows", "columns"])
+def test_a_table_that_changes_between_two_readings_is_refused(tmp_path, monkeypatch, changed):
+    """A database may: number of rows and what is not learned are compared before more is drawn."""
+    table = pd.DataFrame({"town": ["N", "S"] * 100, "smoker": [0, 1] * 100})
+    other = table[2:] if changed == "rows" else table.assign(smoker=[1] * 200)
+    read, readings = Source.read, []
+
+    def reading(source, *given):
+        readings.append(source)
+        return read(source if len(readings) == 1 else dataclasses.replace(source, table=other), *given)
+
+    monkeypatch.setattr(Source, "read", reading)
+    given = {"schema": LEARNING, "epsilon": 2, "delta": "1e-6", "checkpoint": tmp_path / "x"}
+    with pytest.raises(DataError, match="the table changed while it was read"):
+        smalldb.release(table, **given)
+    assert len(readings) == 2 and len([*(tmp_path / "x").glob("*.shard")]) == 3  # data, ticket, categories

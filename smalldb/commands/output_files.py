@@ -1,6 +1,7 @@
 """The files that `generate` writes: rehearsed before anything is paid, and moved to their places together."""
 
 import argparse
+import os
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -19,6 +20,7 @@ from smalldb.releasing.pipeline import Destination
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
+from smalldb.releasing.transaction import begun_beside
 from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
@@ -31,57 +33,20 @@ if TYPE_CHECKING:
     from smalldb.reporting.page import Comparison
 
 
-class Files(Destination):
-    """The table, its record, its page and the schema that was learned, as the options of `generate` say.
-
-    Attributes
-    ----------
-    several
-        The folder of several tables; None: they are not asked for.
-
-    Raises
-    ------
-    ValueError
-        A format that cannot be written, or an output in the place of an input.
-    """
+class Spoken(Destination):
+    """What goes to files of a command, which asks and tells on the terminal what is spent."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        self.several: SeveralTables | None = None
-        self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
-        # the table last: whoever finds it finds its record
-        named = [arguments.record, arguments.measurements, arguments.schema_out, arguments.report]
-        named += [arguments.output] if arguments.tables is None else []
-        self._paths = [path for path in named if path is not None]
-        keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
         self._account: Account | None = None
 
-    def __enter__(self) -> "Files":
-        report = [self._arguments.report] if self._arguments.confidential else []
-        with ExitStack() as stack:
-            if self._arguments.tables is not None:
-                # what draws tables takes a moment to import
-                from smalldb.commands.several_tables import SeveralTables
-
-                self.several = SeveralTables(self._arguments, self._form)
-                stack.callback(self.several.close)
-            self._outputs = stack.enter_context(Outputs(self._paths, confidential=report))
-            if self.several is not None:
-                self._outputs.then(self.several.place)
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._open.__exit__(*error)
-
-    def rehearse(self, source: Source) -> None:
-        """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
-        self._source = source
-        if source.schema is not None:
-            self._row_bytes = rehearse(source.schema, self._form, source.file)
-        else:
-            none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
-            self._row_bytes = len(self._flags(none, "true/false"))
+    @property
+    def may_stand(self) -> bool:
+        """Whether an earlier run may have begun this release, and killed at its end left all outputs."""
+        ledger, checkpoint = self._arguments.ledger, self._arguments.checkpoint
+        if checkpoint is not None:
+            return os.path.isdir(checkpoint) and bool(os.listdir(checkpoint))
+        return ledger is not None and os.path.exists(ledger) and bool(begun_beside(ledger))
 
     def spend_on_nothing(self, why: str) -> None:
         """Refuse, unless an option or an answer on the terminal says yes: ValueError."""
@@ -100,6 +65,76 @@ class Files(Destination):
         raise ValueError(
             f"{said}: take more rows or a larger epsilon, or add --even-if-empty to spend it all the same"
         )
+
+    def paid(self, account: Account, before: bool) -> None:
+        """Tell what is spent: it stays so if the release fails."""
+        self._account = account
+        spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
+        if account.delta is not None:
+            rho, spent_rho, _ = account.in_rho
+            budget, spent = f"{rho}", f"epsilon {spent}, and of rho {spent_rho}"
+        which = "this release was paid before" if before else f"with this release, number {number}"
+        lines = [f"ledger:    {spent} of {budget} spent, {which}"]
+        if account.torn:
+            lines.append("           (an unfinished line of a run that released nothing was removed)")
+        if not self._arguments.quiet:
+            print("\n".join(lines), file=sys.stderr)
+
+
+class Files(Spoken):
+    """The table, its record, its page and the schema that was learned, as the options of `generate` say.
+
+    Attributes
+    ----------
+    several
+        The folder of several tables; None: they are not asked for.
+
+    Raises
+    ------
+    ValueError
+        A format that cannot be written, or an output in the place of an input.
+    """
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        super().__init__(arguments)
+        self.several: SeveralTables | None = None
+        self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
+        # the table last: whoever finds it finds its record
+        named = [arguments.record, arguments.measurements, arguments.schema_out, arguments.report]
+        named += [arguments.output] if arguments.tables is None else []
+        self._paths = [path for path in named if path is not None]
+        keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
+
+    def __enter__(self) -> "Files":
+        report = [self._arguments.report] if self._arguments.confidential else []
+        if self._arguments.report is not None:  # not behind the payment
+            import smalldb.reporting.page  # noqa: F401
+        if report:
+            import smalldb.releasing.evaluation  # noqa: F401
+        with ExitStack() as stack:
+            if self._arguments.tables is not None:
+                # what draws tables takes a moment to import
+                from smalldb.commands.several_tables import SeveralTables
+
+                self.several = SeveralTables(self._arguments, self._form, self.may_stand)
+                stack.callback(self.several.close)
+            self._outputs = stack.enter_context(Outputs(self._paths, confidential=report, last=True))
+            if self.several is not None:
+                self._outputs.then(self.several.place)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._open.__exit__(*error)
+
+    def rehearse(self, source: Source) -> None:
+        """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
+        self._source = source
+        if source.schema is not None:
+            self._row_bytes = rehearse(source.schema, self._form, source.file)
+        else:
+            none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
+            self._row_bytes = len(self._flags(none, "true/false"))
 
     def reserve(self, plan: Plan) -> None:
         """Take about the room on the disk that the outputs need; ValueError: nothing will be measured."""
@@ -122,19 +157,10 @@ class Files(Destination):
             if getattr(self._arguments, name) in self._paths:
                 self._outputs.reserve(getattr(self._arguments, name), size)
 
-    def paid(self, account: Account, before: bool) -> None:
-        """Tell what is spent: it stays so if the release fails."""
-        self._account = account
-        spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
-        if account.delta is not None:
-            rho, spent_rho, _ = account.in_rho
-            budget, spent = f"{rho}", f"epsilon {spent}, and of rho {spent_rho}"
-        which = "this release was paid before" if before else f"with this release, number {number}"
-        lines = [f"ledger:    {spent} of {budget} spent, {which}"]
-        if account.torn:
-            lines.append("           (an unfinished line of a run that released nothing was removed)")
-        if not self._arguments.quiet:
-            print("\n".join(lines), file=sys.stderr)
+    def begun(self, before: bool) -> None:
+        """Refuse a folder that is not empty, unless an earlier run may have placed it: ValueError."""
+        if self.several is not None and not before:
+            self.several.check_empty()
 
     def write(self, release: Release, rows: Rows) -> None:
         """Write the outputs beside their places; CSV is written as was stated for reading."""

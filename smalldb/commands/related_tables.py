@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -11,14 +11,16 @@ from typing import Any
 
 from smalldb.commands.input_files import ledger_of
 from smalldb.commands.options import keep_inputs
+from smalldb.commands.output_files import Spoken
 from smalldb.files.inputs import rereadable
 from smalldb.files.output_folder import OutputFolder
 from smalldb.planning import Settings
 from smalldb.releasing.related_evaluation import evaluate_related
 from smalldb.releasing.related_record import written_related
-from smalldb.releasing.related_release import refuse, related_schema, release_related
+from smalldb.releasing.related_release import RelatedRelease, refuse, related_schema, release_related
 from smalldb.reporting.related_page import related_page
 from smalldb.reporting.words import CONFIDENTIAL, SEEDED, as_json
+from smalldb.schema import Schema
 from smalldb.schema.linked_rows import check_columns, check_names, coded_rows, linked_keys
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
@@ -38,6 +40,8 @@ OWN = (
     "ledger",
     "budget",
     "budget_delta",
+    "checkpoint",
+    "even_if_empty",
     "quiet",
     "json",
     "run",
@@ -83,30 +87,82 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
     keep_inputs([*tables.values(), arguments.schema, arguments.ledger], [arguments.output])
     forms = {name: form_like(path) for name, path in tables.items()}
     schemas = schema.tables if schema.whole is None else dict.fromkeys(tables, schema.whole)
-    for name, own in schemas.items():
-        rehearse(own, forms[name], own.file)
+    sizes = {name: rehearse(own, forms[name], own.file) for name, own in schemas.items()}
     settings = {name: getattr(arguments, name) for name in Settings.__annotations__}
-    with closing(OutputFolder(arguments.output)) as folder:
-        tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
-        release = release_related(
-            tables if schema.whole is None else next(iter(tables.values())),
-            schema,
-            seed=arguments.seed,
-            ledger=ledger_of(arguments),
-            **settings,
-        )
-        data = release.data if schema.whole is None else dict.fromkeys(tables, release.data)
-        for name, table in data.items():
-            folder.write(f"{name}.{forms[name]}", written(table, forms[name], schemas[name]))
-        folder.write("record.json", written_related(release.record) + "\n")
-        folder.write("report.html", related_page(release.record, schema, arguments.title))
-        folder.place()
+    tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
+    release = release_related(
+        tables if schema.whole is None else next(iter(tables.values())),
+        schema,
+        seed=arguments.seed,
+        checkpoint=arguments.checkpoint,
+        ledger=ledger_of(arguments),
+        destination=RelatedFiles(arguments, forms, schemas, sizes),
+        **settings,
+    )
     if arguments.json:
         print(as_json(release.record))
     if not arguments.quiet:
         print(_told(release.record, schema, arguments.output), file=sys.stderr)
     if not release.record["private"]:
         print(SEEDED, file=sys.stderr)
+
+
+class RelatedFiles(Spoken):
+    """
+    The folder of both tables, the record and the page.
+
+    Parameters
+    ----------
+    arguments
+        Of the command.
+    forms, schemas, sizes
+        By table: its format, what it holds, and the bytes of its longest row.
+    """
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        forms: Mapping[str, str],
+        schemas: Mapping[str, Schema],
+        sizes: Mapping[str, int],
+    ) -> None:
+        super().__init__(arguments)
+        self._forms, self._schemas, self._sizes = forms, schemas, sizes
+
+    def __enter__(self) -> "RelatedFiles":
+        self._folder = OutputFolder(self._arguments.output, self.may_stand)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        with closing(self._folder):
+            if kind is None:
+                self._folder.place()
+
+    def reserve(self, plan: tuple[int, int]) -> None:
+        """Take about the room that is needed, as if parents had half of the children that are told apart."""
+        parents, most = plan
+        for name, size in self._sizes.items():
+            rows = parents if [*self._sizes].index(name) == 0 < len(self._sizes) - 1 else parents * most // 2
+            self._folder.reserve(f"{name}.{self._forms[name]}", size * rows)
+        self._folder.reserve("record.json", 1 << 18)
+        self._folder.reserve("report.html", 1 << 18)
+
+    def begun(self, before: bool) -> None:
+        """Refuse a folder that is not empty, unless an earlier run may have placed it: ValueError."""
+        if not before:
+            self._folder.check_empty()
+
+    def write(self, made: RelatedRelease, _: Any) -> None:
+        """Write all files beside their place."""
+        record = written_related(made.record) + "\n"
+        if self._folder.stands({"record.json": record}):
+            return
+        data = made.data if isinstance(made.data, dict) else dict.fromkeys(self._forms, made.data)
+        for name, table in data.items():
+            content = written(table, self._forms[name], self._schemas[name])
+            self._folder.write(f"{name}.{self._forms[name]}", content)
+        self._folder.write("record.json", record)
+        self._folder.write("report.html", related_page(made.record, made.schema, self._arguments.title))
 
 
 def _files(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:

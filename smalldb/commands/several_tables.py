@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -17,6 +18,8 @@ from smalldb.releasing.imputed_tables import Spelling, check_drawable, released_
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 
+HOW = "tables.json"  # says how the tables were drawn
+
 Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
 """What a file holds, from a table (None: of yes/no columns) and its codes."""
 
@@ -31,6 +34,8 @@ class SeveralTables:
         Of the command: its folder, and how many tables.
     form
         Of the tables: the ending of their names.
+    begun
+        Whether an earlier run may have placed the folder already.
 
     Attributes
     ----------
@@ -40,9 +45,10 @@ class SeveralTables:
         Where they are, and how they were drawn.
     """
 
-    def __init__(self, arguments: argparse.Namespace, form: str) -> None:
+    def __init__(self, arguments: argparse.Namespace, form: str, begun: bool) -> None:
         self._arguments, self._form = arguments, form
-        self._folder = OutputFolder(arguments.output)
+        self._folder = OutputFolder(arguments.output, begun)
+        self.check_empty = self._folder.check_empty
         digits = max(2, len(str(arguments.tables)))
         self._names = [f"table-{k + 1:0{digits}}.{form}" for k in range(arguments.tables)]
         self.refused: str | None = None
@@ -59,9 +65,17 @@ class SeveralTables:
         arguments = self._arguments
         whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
         table = None if release.schema is None else release.data
+        told = {"record.json": release.record, "measurements.json": whole}
+        public = {name: written_record(record) + "\n" for name, record in told.items()}
+        if self._folder.stands(public):
+            if os.path.exists(os.path.join(arguments.output, HOW)):
+                self.told = f"tables:    {arguments.tables} in {arguments.output}, from an earlier run"
+            else:
+                self.refused = f"the release is paid, and stands in {arguments.output} without several tables"
+            return
         self._folder.write(f"synthetic.{self._form}", contents(table, release.codes))
-        self._folder.write("record.json", written_record(release.record) + "\n")
-        self._folder.write("measurements.json", written_record(whole) + "\n")
+        for name, text in public.items():
+            self._folder.write(name, text)
         shown = sys.stderr.isatty() and not arguments.quiet
         total = released_total(release.measurements) if release.plan.n is None else release.plan.n
         rows = arguments.table_rows
@@ -92,7 +106,7 @@ class SeveralTables:
         rare = sum(map(len, made_by.rare.values()))
         self.told += f"; {rare} rare categories, see tables.json" if rare else ""
         summary |= asdict(made_by)
-        self._folder.write("tables.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+        self._folder.write(HOW, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
     def place(self) -> None:
         """Move the folder to its place."""

@@ -105,6 +105,11 @@ class Checkpoint(Generic[R]):
         os.rename(self.folder, gone)
         shutil.rmtree(gone, ignore_errors=True)
 
+    def clear(self) -> None:
+        """Remove the parts of the open folder, from the last to the first: what is left is whole."""
+        for index in reversed(self.saved()):
+            self._path(index, "shard").unlink()
+
     def another(self) -> ValueError:
         """Return the error that the folder is of other work."""
         return ValueError(

@@ -2,12 +2,15 @@
 
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from pathlib import Path
 from shutil import rmtree
 
-from smalldb.files.outputs import POSIX, beside, fill, lock, named, sweep, sync_folder, take_room
+from smalldb.files import unfinished as open_files
+from smalldb.files.outputs import POSIX, beside, fill, lock, named, placing, sweep, sync_folder, take_room
 from smalldb.files.unfinished import unfinished
 
 _numbers = count()  # of the folders that are begun
@@ -24,6 +27,8 @@ class OutputFolder:
     ----------
     path
         The place: nothing, or an empty folder.
+    begun
+        Whether an earlier run may have placed the folder, and been killed then: see `stands`.
 
     Raises
     ------
@@ -33,14 +38,15 @@ class OutputFolder:
         From the constructor: something is there, or it is a mount point.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, begun: bool = False) -> None:
         if os.path.lexists(path) and not os.path.isdir(path):
             raise ValueError(f"{path!r} is a file: name a folder that is new or empty")
-        if not path or (os.path.isdir(path) and os.listdir(path)):
-            raise ValueError(f"the folder {path!r} is not empty: name one that is new or empty")
+        self._taken = not path or (os.path.isdir(path) and bool(os.listdir(path)))
+        self._path, self._standing = path, False
+        if not begun or not path:
+            self.check_empty()
         if os.path.ismount(path):
             raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
-        self._path = path
         with named(path):
             sweep(path, "parts", os.O_RDONLY, partial(rmtree, ignore_errors=True))
             self._begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
@@ -53,6 +59,28 @@ class OutputFolder:
                 raise
             if self._handle is not None:
                 lock(self._handle)
+
+    def check_empty(self) -> None:
+        """Refuse a place where something is: ValueError."""
+        if self._taken:
+            raise ValueError(f"the folder {self._path!r} is not empty: name one that is new or empty")
+
+    def stands(self, files: Mapping[str, str]) -> bool:
+        """Tell whether an earlier run has placed the folder, by files of it that no other release has.
+
+        ValueError: something else is there.
+        """
+        if not self._taken:
+            return False
+        for name, content in files.items():
+            try:
+                found = Path(self._path, name).read_bytes()
+            except OSError:
+                found = b""
+            if found != content.encode():
+                self.check_empty()
+        self._standing = True
+        return True
 
     def reserve(self, name: str, size: int) -> None:
         """Take so many bytes of the disk for a file that will be written; OSError: there is no room."""
@@ -70,8 +98,11 @@ class OutputFolder:
         (self._begun / name).unlink(missing_ok=True)
 
     def place(self) -> None:
-        """Move the folder to its place."""
-        with named(self._path):
+        """Move the folder to its place; a command is done then."""
+        if self._standing:
+            open_files.done = True
+            return
+        with named(self._path), placing(last=True):
             sync_folder(self._begun)
             if not POSIX and os.path.isdir(self._path):
                 os.rmdir(self._path)  # an empty folder in the way is replaced by itself elsewhere

@@ -42,6 +42,8 @@ class Outputs:
         The places.
     confidential
         Those among them that get mode 0600, whatever stood there; others keep their mode, or the umask's.
+    last
+        Whether a command is done once they are in their places: a signal is ignored from then on.
 
     Raises
     ------
@@ -51,9 +53,12 @@ class Outputs:
         From the constructor: an empty path, or two paths to one file.
     """
 
-    def __init__(self, paths: Iterable[str], confidential: Collection[str] = ()) -> None:
+    def __init__(
+        self, paths: Iterable[str], confidential: Collection[str] = (), *, last: bool = False
+    ) -> None:
         self._kept: dict[str, bytes] = {}
-        self._last: Callable[[], None] = lambda: None
+        self._ends = last
+        self._last: Callable[[], None] | None = None
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
@@ -104,23 +109,19 @@ class Outputs:
     def _place(self) -> None:
         """Move all to their places; a signal that comes meanwhile waits."""
         begun = {path: file for path, file in self._begun.items() if file is not None}
-        open_files.placing = True
-        try:
+        with placing(last=self._ends and not self._kept and self._last is None):
             for path, file in begun.items():
                 with named(path):
                     file.replace(os.path.realpath(path))
-        finally:
-            open_files.placing = False
-            waiting, open_files.pending_signal = open_files.pending_signal, 0
-            if waiting:
-                os.kill(os.getpid(), waiting)
         for folder in dict.fromkeys(file.parent for file in begun.values()):
             with suppress(PermissionError):  # of one that may be entered, and not listed
                 sync_folder(folder)
         for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
             with named(path), Path(path).open("ab") as pipe:
                 pipe.write(raw)
-        self._last()
+        if self._last is not None:
+            self._last()
+        open_files.done |= self._ends
 
     def _remove(self) -> None:
         for begun in self._begun.values():
@@ -181,6 +182,20 @@ def all_beside(path: str, endings: str) -> list[Path]:
     begin = beside(path, "")
     name = re.compile(re.escape(begin.name) + f"(?:{endings})")
     return [begin.with_name(found) for found in os.listdir(begin.parent) if name.fullmatch(found)]
+
+
+@contextmanager
+def placing(last: bool) -> Iterator[None]:
+    """Have signals wait for the ``with`` block; if it is the `last` that a command does, they are ignored."""
+    open_files.placing = True
+    try:
+        yield
+        open_files.done |= last
+    finally:
+        open_files.placing = False
+        waiting, open_files.pending_signal = open_files.pending_signal, 0
+        if waiting:
+            os.kill(os.getpid(), waiting)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ paid = False  # whether a ledger holds what this process has not released yet
 folder = ""  # from which a release that was paid goes on
 placing = False  # whether files are being moved to their places: all are, before a signal ends the process
 pending_signal = 0  # the signal that waits for it
+done = False  # whether all outputs of the process are in their places: it ends well, whatever signal comes
 
 
 def abandon() -> None:

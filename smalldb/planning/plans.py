@@ -202,21 +202,11 @@ class Plan:
         A standard deviation: Laplace noise on the counts of each column, with an equal part of epsilon, or
         Gaussian noise where a delta is allowed and less is needed. None: the rows are not known.
         """
-        rows, request = self.request.rows_hint, self.request
-        if not rows:
+        request = self.request
+        if not request.rows_hint:
             return None
-        columns, moved = (
-            len(self.workload.domain.columns),
-            1 if self.neighbours is Neighbours.ADD_REMOVE else 2,
-        )
-        epsilon = float(request.epsilon)
-        if not epsilon:  # below all floats
-            return inf
-        noise = [moved * sqrt(2) * columns / epsilon]
-        if request.delta is not None:
-            least = log(request.delta.denominator) - log(request.delta.numerator)
-            noise.append(sqrt(moved * columns / 2) * (sqrt(epsilon + least) + sqrt(least)) / epsilon)
-        return min(noise) / rows
+        columns = len(self.workload.domain.columns)
+        return column_noise(columns, request.rows_hint, request.epsilon, self.neighbours, request.delta)
 
     @property
     def nothing_expected(self) -> str | None:
@@ -226,12 +216,8 @@ class Plan:
         says nothing: it is 1 or more.
         """
         noise = self.column_noise
-        if noise is not None and noise > USELESS:
-            points = f"about {100 * noise:.0f} of" if noise < 1 else "more than"
-            return (
-                "even if all of epsilon went to single columns, noise would move each share by "
-                f"{points} 100 points"
-            )
+        if noise is not None and (why := drowning(noise)) is not None:
+            return why
         if self.bound is not None and self.bound >= 1:
             return "the bound on the error will be 1 or more, which says nothing"
         return None
@@ -254,6 +240,30 @@ class Plan:
         answers added up; a bound.
         """
         return plain_noise(self.request)
+
+
+def column_noise(
+    columns: int, rows: int, epsilon: Fraction, neighbours: Neighbours, delta: Fraction | None = None
+) -> float:
+    """Return about how far noise moves a share, if all of the budget goes to single columns alone."""
+    moved, rate = 1 if neighbours is Neighbours.ADD_REMOVE else 2, float(epsilon)
+    if not rate:  # below all floats
+        return inf
+    noise = [moved * sqrt(2) * columns / rate]
+    if delta is not None:
+        least = log(delta.denominator) - log(delta.numerator)
+        noise.append(sqrt(moved * columns / 2) * (sqrt(rate + least) + sqrt(least)) / rate)
+    return min(noise) / rows
+
+
+def drowning(noise: float) -> str | None:
+    """Say in a clause that noise hides the shares of single columns; None: it does not."""
+    if noise <= USELESS:
+        return None
+    points = f"about {100 * noise:.0f} of" if noise < 1 else "more than"
+    return (
+        f"even if all of epsilon went to single columns, noise would move each share by {points} 100 points"
+    )
 
 
 def finer_measure(relation: Neighbours) -> PrivacyMeasure:

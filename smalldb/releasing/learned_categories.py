@@ -15,11 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from itertools import accumulate, pairwise
 from math import ceil, floor
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import DataError
 from queries.expressions import parse
@@ -226,6 +228,12 @@ def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterato
                 if number and not {text, without_zeros(text)} & gaps and _can_stand(text, asked):
                     counts[text] += number
         yield fields, times
+
+
+def digests(texts: Texts) -> list[npt.NDArray[np.uint8]]:
+    """Return a digest of the texts of each column, and how often each occurs."""
+    told = (repr((name, sorted(counts.items()))).encode() for name, counts in sorted(texts.items()))
+    return [np.frombuffer(sha256(text).digest(), np.uint8) for text in told]
 
 
 def _can_stand(text: str, asked: ColumnToLearn) -> bool:

@@ -4,32 +4,36 @@ Related tables have an order of their own: `related_release.release_related`.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
+import numpy as np
+
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.frames import as_given
+from queries.packing import merge, pack_codes
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
-from smalldb.mechanisms import MAX_N, Journal, Measurements, Neighbours, Running, relation_of
+from smalldb.mechanisms import MAX_N, Journal, Measurements, Neighbours, Resumable, Running, relation_of
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.finer_histograms import Histograms, finer_variances, gather_finer, measure_finer
-from smalldb.releasing.learned_categories import Texts, gather, learn, shared
+from smalldb.releasing.learned_categories import Texts, digests, gather, learn, shared
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record, with_measurements
 from smalldb.releasing.record_keys import Record
+from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, running_of
+from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, request_of, running_of
 from smalldb.schema import Schema
 from smalldb.schema.learned import Learned
 from smalldb.schema.pieces import Piece
@@ -57,13 +61,16 @@ class Destination:
         """Warn before anything is paid that nothing useful is expected; others ask, or refuse: ValueError."""
         warnings.warn(f"nothing useful is expected: {why}", EmptyReleaseWarning, stacklevel=5)
 
-    def reserve(self, plan: Plan) -> None:
-        """Take the room that the release will need."""
+    def reserve(self, plan: Any) -> None:
+        """Take the room that the release will need; of related tables: parents, and most children of each."""
+
+    def begun(self, before: bool) -> None:
+        """Take note whether an earlier run began this release; if not, no output may stand already."""
 
     def paid(self, account: Account, before: bool) -> None:
         """Take note of the account after the payment, and whether an earlier run had paid."""
 
-    def write(self, made: Release, rows: Rows) -> None:
+    def write(self, made: Any, rows: Any) -> None:
         """Write the release of these rows; what follows is its end."""
 
 
@@ -160,14 +167,19 @@ def carry_out(
         # The release is bound to its data before it is paid, and paid before the first draw: a run that was
         # killed goes on with the same data alone, and with the one payment.
         transaction = Transaction(
-            foreseen,
-            private=bits.private,
+            make_record(foreseen, private=bits.private),
+            request_of(foreseen, "" if learns is None else learns.text),
+            foreseen.chosen.public if isinstance(foreseen.chosen, Resumable) else (),
             checkpoint=checkpoint,
             ledger=ledger,
-            asked="" if learns is None else learns.text,
         )
+        if ledger is not None:
+            rehearse_draw(foreseen, source.schema)
+            if learns is not None and foreseen.strategy not in (None, "adaptive"):
+                rehearse_draw(foreseen, source.schema, "adaptive")
         journal = kept.enter_context(transaction.opened(bits))
-        transaction.bind(journal, rows, *histograms.values())
+        destination.begun(journal.begun)
+        transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         if learns is not None:
@@ -179,10 +191,12 @@ def carry_out(
                 source=journal,
                 fits=lambda found: planned(found, foreseen.n, queries),
             )
-            texts.clear()
             source = source.learned(schema)
-            rows = source.read(progress)
-            transaction.bind(journal, rows, *histograms.values())
+            texts.clear()
+            first, rows = rows, source.read(progress)
+            if not alike(first, rows, {asked.column for asked in learns.asked}):
+                raise DataError("the table changed while it was read: start again with the one it was")
+            transaction.bind(journal, rows.words, rows.counts, *histograms.values())
 
         # From here on nothing is refused for the data: what was paid is released.
         finer = None
@@ -222,6 +236,16 @@ def carried_out(
     record = with_measurements(record, plan, measurements, Rows.from_codes(domain, codes))
     table = None if synthetic is None else as_given(synthetic, source.given)
     return Release(table, record, plan, codes, schema, confidential, measurements)
+
+
+def alike(one: Rows, other: Rows, learned: Collection[str]) -> bool:
+    """Tell whether two readings are of one table: as many rows, and alike in what is not learned."""
+    kept = [c for c, name in enumerate(one.domain.names) if name not in learned]
+    sizes = [one.domain.sizes[c] for c in kept]
+    if one.n != other.n or not kept:
+        return one.n == other.n
+    first, second = (merge(pack_codes(rows.codes()[:, kept], sizes), rows.counts) for rows in (one, other))
+    return all(map(np.array_equal, first, second))
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:

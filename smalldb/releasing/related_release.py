@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
+from hashlib import sha256
 from inspect import signature
 from itertools import combinations
 from typing import Any, assert_never, final
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
 from queries.expressions import joined
@@ -19,19 +22,23 @@ from queries.frames import as_given
 from queries.late import pd
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import Number, positive, whole
+from smalldb.files.checkpoints import Folder, check_running, identity
 from smalldb.inference.answering import Answer, ask
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.mechanism import MOST_CELLS
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import MOST_PARENTS, Families, Related, Walks, plan_walks
-from smalldb.mechanisms import Journal, Measurements, Neighbours, relation_of
+from smalldb.mechanisms import Measurements, Neighbours, relation_of
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Settings, plan
 from smalldb.planning.choosing import MOST_EPSILON
+from smalldb.planning.plans import column_noise, drowning
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.pipeline import EMPTY
+from smalldb.releasing.pipeline import EMPTY, Destination
+from smalldb.releasing.rehearsing_draws import rehearse_walks
 from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
 from smalldb.releasing.related_record import number_column, related_record
+from smalldb.releasing.transaction import Transaction, begun_beside
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import schema_text_of
@@ -152,11 +159,13 @@ def release_related(
     *,
     rng: int | BitSource | None = None,
     seed: int | None = None,
+    checkpoint: Folder | None = None,
     ledger: Ledger | Callable[[Any], Ledger] | None = None,
+    destination: Destination | None = None,
     **settings: Any,
 ) -> RelatedRelease:
-    """Release two related tables: check, read, pay, draw, write."""
-    bits = bit_source(rng, seed)
+    """Release two related tables: check, read, bind, make room, pay, draw, write, forget."""
+    bits, destination = bit_source(rng, seed), destination or Destination()
     if ledger is not None and not bits.private:
         raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
     epsilon, relation, guess = _asked(settings)
@@ -164,31 +173,88 @@ def release_related(
     public = relation is Neighbours.REPLACE_ONE
     foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
     record_of = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
-    if ledger is not None:
-        record = record_of(foreseen, n=1 if public else None)
-        ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
-        ledger.read().after(record)
+    columns = len(schema.parents.domain.columns) + 1 + len(schema.children.domain.columns)
 
-    linked = read_linked(tables, schema)
-    n = len(linked.parents)
-    if public and n == 0:
-        raise ValueError(EMPTY)
-    if n > MOST_PARENTS:
-        raise DataError(f"table {schema.unit!r} has more than 2^32 rows")
-    final = plan_related(schema, epsilon, relation, n) if public else foreseen
-    known = n if public else None
-    if ledger is not None:
-        ledger.spend(record_of(final, n=known))
+    def consider(rows: int) -> None:
+        if (why := drowning(column_noise(columns, rows, epsilon, relation))) is not None:
+            destination.spend_on_nothing(why)
 
-    # from here on nothing is refused for the data
-    released = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
-    record = record_of(final, n=known, released=released)
-    if schema.whole is not None:
-        whole = as_given(long_table(schema, schema.whole, released, tables, bits), tables)
-        return RelatedRelease(whole, record, schema, final, released)
-    synthetic = synthetic_tables(schema, released, tables, bits)
-    given = {name: as_given(table, tables[name]) for name, table in synthetic.items()}
-    return RelatedRelease(given, record, schema, final, released)
+    # the transaction ends last: from what it keeps the release can go on until all of it is in its place
+    with ExitStack() as kept, destination:
+        check_running(None, checkpoint)
+        if guess is not None:
+            consider(guess)
+        if ledger is not None:
+            record = record_of(foreseen, n=1 if public else None)
+            ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
+            if checkpoint is None and not begun_beside(ledger.path):  # else it may be paid already
+                ledger.read().after(record)
+
+        linked = read_linked(tables, schema)
+        n = len(linked.parents)
+        if public and n == 0:
+            raise ValueError(EMPTY)
+        if n > MOST_PARENTS:
+            raise DataError(f"table {schema.unit!r} has more than 2^32 rows")
+        final, known = foreseen, None
+        if public:
+            final, known = plan_related(schema, epsilon, relation, n), n
+            consider(n)
+        destination.reserve((known or guess or 1, schema.most))
+        if ledger is not None:
+            rehearse_walks(schema.parents, schema.children)
+        transaction = Transaction(
+            record_of(final, n=known),
+            identity(epsilon, relation, guess, *_shape_of(schema)),
+            (known,),
+            checkpoint=checkpoint,
+            ledger=ledger,
+        )
+        journal = kept.enter_context(transaction.opened(bits))
+        destination.begun(journal.begun)
+        transaction.bind(journal, *digest_of(linked))
+        if (paid := transaction.pay(journal)) is not None:
+            destination.paid(*paid)
+
+        # from here on nothing is refused for the data
+        released = final.release(Families(linked.parents, linked.children, linked.of), journal)
+        record, finishing = record_of(final, n=known, released=released), journal.postprocessing_bits()
+        if schema.whole is not None:
+            data = as_given(long_table(schema, schema.whole, released, tables, finishing), tables)
+        else:
+            synthetic = synthetic_tables(schema, released, tables, finishing)
+            data = {name: as_given(table, tables[name]) for name, table in synthetic.items()}
+        made = RelatedRelease(data, record, schema, final, released)
+        destination.write(made, linked)
+    return made
+
+
+def digest_of(linked: Linked) -> list[npt.NDArray[Any]]:
+    """Return what binds a release to its parents and their children, in whatever order they were read."""
+    order = np.lexsort((*linked.children.T, linked.of))
+    children, ends = linked.children[order], np.bincount(linked.of, minlength=len(linked.parents)).cumsum()
+    parts = zip(linked.parents, np.split(children, ends[:-1]), strict=True)
+    families = sorted(parent.tobytes() + own.tobytes() for parent, own in parts)
+    digest = sha256()
+    for family in families:
+        digest.update(len(family).to_bytes(8, "big") + family)
+    return [np.frombuffer(digest.digest(), np.uint8)]
+
+
+def _shape_of(schema: RelatedSchema) -> list[object]:
+    """Return what tells a schema of related tables from any other, as far as codes know it."""
+    columns = [
+        (
+            name,
+            column.name,
+            column.labels,
+            column.ordered,
+            [(r.columns, r.allowed.tolist()) for r in own.domain.rules],
+        )
+        for name, own in schema.tables.items()
+        for column in own.domain.columns
+    ]
+    return [schema.protected, schema.most, schema.least, schema.cap, schema.drop, columns]
 
 
 def long_table(

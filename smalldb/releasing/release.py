@@ -60,6 +60,7 @@ def release(
     schema: RelatedSchemaLike,
     rng: int | BitSource | None = None,
     seed: int | None = None,
+    checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
     **settings: Unpack[Settings],
 ) -> RelatedRelease: ...
@@ -179,16 +180,18 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
+    how: dict[str, Any]
     together = related_schema(schema) if isinstance(data, Mapping) else persons_schema(schema)
     if isinstance(data, Mapping) or together is not None:
-        more = {"queries": queries, "domain": domain, "executor": executor, "checkpoint": checkpoint}
+        more = {"queries": queries, "domain": domain, "executor": executor}
         refuse([name for name, value in more.items() if value is not None] + ["middle"] * middle)
         if together is None:
             raise ValueError(
                 "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
             )
-        return release_related(data, together, rng=rng, seed=seed, ledger=ledger, **settings)
-    how: dict[str, Any] = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
+        how = {"rng": rng, "seed": seed, "checkpoint": checkpoint, "ledger": ledger}
+        return release_related(data, together, **how, **settings)
+    how = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
     how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger}
     if not isinstance(data, Plan):
         _check(settings)

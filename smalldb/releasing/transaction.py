@@ -3,9 +3,10 @@
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Rows, Workload
-from queries.arrays import Integers
 from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
 from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
@@ -25,11 +25,13 @@ from smalldb.mechanisms import LOST, Drawn, Journal, Resumable, Running
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.record import make_record
-from smalldb.releasing.record_keys import Record
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
-FORGET = "go on with what it was begun with, or remove it: what it paid stays paid"
+ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's
+FORGET = (
+    "it has paid and is not finished; go on with what it was begun with, or remove it: what it paid stays "
+    "paid, and this release then pays for itself"
+)
 
 
 @final
@@ -43,28 +45,35 @@ class Transaction:
 
     Parameters
     ----------
-    plan
-        Of the release.
-    private
-        Whether the random bits are.
+    record
+        Of the release, before it is drawn.
+    request
+        What was asked for, whatever the data are: by it a folder beside the ledger is found again.
+    run
+        What tells the release from any other besides: digests, and public numbers such as n.
     checkpoint
         The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
     ledger
         The budget of the data; None: nothing is paid.
-    asked
-        A schema that learns categories, as a text: the plan does not know all of it.
     """
 
     def __init__(
-        self, plan: Plan, *, private: bool, checkpoint: Folder | None, ledger: Ledger | None, asked: str = ""
+        self,
+        record: Mapping[str, Any],
+        request: str,
+        run: Sequence[object],
+        *,
+        checkpoint: Folder | None,
+        ledger: Ledger | None,
     ) -> None:
-        self._ledger, self._record = ledger, make_record(plan, private=private)
-        self._run = _run_of(plan, self._record, asked)
+        self._ledger, self._record, self._request = ledger, record, request
+        self._run = identity(json.dumps(record, sort_keys=True), request, *run)
         self._own = checkpoint is None and ledger is not None
         self._checkpoint: Checkpoint[Any] | None = None
         if checkpoint is not None:
             self._checkpoint = Checkpoint(checkpoint, self._run, remedy=LOST)
         self._charged = False  # or perhaps so
+        self._pointer: Path | None = None
 
     # Proof: docs/proofs/rounds.md, lemma 11.
     @contextmanager
@@ -88,6 +97,8 @@ class Transaction:
             unfinished.paid, unfinished.folder = False, ""
             if self._own:
                 self._remove()
+            elif self._pointer is not None:
+                self._pointer.unlink(missing_ok=True)
 
     def _enter(self, stack: ExitStack) -> None:
         """Open the folder, if there is one; beside a ledger the first in which nobody works."""
@@ -105,12 +116,20 @@ class Transaction:
                 with suppress(OSError):
                     os.rmdir(folder)
                 raise
+            self._begin_anew_if_unpaid(folder, self._checkpoint)
             return
 
+    def _begin_anew_if_unpaid(self, folder: Path, checkpoint: Checkpoint[Any]) -> None:
+        """Clear a folder for which nothing was paid: whatever its data were, nothing was drawn."""
+        ticket = _ticket_in(folder)
+        known = ticket or len(checkpoint.saved()) < 2  # a ticket that cannot be read may be paid
+        if known and self._ledger is not None and ticket not in {*self._ledger.read().tickets} - {""}:
+            checkpoint.clear()
+
     def _folders(self) -> Iterator[Path]:
-        """Yield the folders of such releases beside the ledger: those that are there, and then new ones."""
+        """Yield the folders of such requests beside the ledger: those that are there, and then new ones."""
         path = self._ledger.path if self._ledger is not None else ""
-        name = identity(self._run, os.path.basename(path))[:16]
+        name = identity(self._request, os.path.basename(path))[:16]
         there = [found for found in begun_beside(path) if f".{name}-" in found.name]
         yield from sorted(there)
         for number in count():
@@ -127,9 +146,9 @@ class Transaction:
         for left in begun_beside(self._ledger.path, GONE):
             rmtree(left, ignore_errors=True)
 
-    def bind(self, journal: Journal, table: Rows, *more: Integers) -> None:
+    def bind(self, journal: Journal, *data: npt.NDArray[Any]) -> None:
         """Bind the release to its data: a salted digest of them is kept in the journal."""
-        data, before = (table.words, table.counts, *more), journal.begun
+        before = journal.begun
         made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
         if before and made != _salted(data, made[0]) and self._checkpoint is not None:
             raise self._checkpoint.another()
@@ -145,8 +164,10 @@ class Transaction:
         before = ledger.paid(ticket, record)
         if journal.begun and not before:
             raise ValueError("checkpoint: the release was not paid from this ledger: name that one")
-        if self._own and self._checkpoint is not None:
-            sync_folder(os.path.dirname(self._checkpoint.folder))
+        if self._checkpoint is not None:
+            sync_folder(os.path.dirname(os.path.abspath(self._checkpoint.folder)))
+            if not self._own:
+                self._point(ledger.path, ticket)
         self._charged = True
         try:
             account = ledger.spend(record, ticket)
@@ -157,6 +178,13 @@ class Transaction:
             unfinished.folder = os.fspath(self._checkpoint.folder)
         journal.step(lambda _: None)
         return account, before
+
+    def _point(self, ledger: str, ticket: str) -> None:
+        """Say beside the ledger where the folder is that the caller chose: for `unfinished_releases`."""
+        if self._checkpoint is not None:
+            self._pointer = beside(ledger, f"{ticket}.{ELSEWHERE}")
+            with suppress(OSError):  # a folder that takes no files: the caller knows where
+                self._pointer.write_text(os.path.abspath(self._checkpoint.folder), encoding="utf-8")
 
 
 def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
@@ -183,9 +211,12 @@ def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
 def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
     """Return the releases that a ledger was paid for and that are not finished: numbers from 1, and folders.
 
-    Of what the folders hold, the ticket alone is read, which the ledger has, too.
+    Of what the folders hold, the ticket alone is read, which the ledger has, too. Folders that the caller
+    chose (a checkpoint) are known from small files beside the ledger.
     """
-    folders = {_ticket_in(folder): folder for folder in begun_beside(path)}
+    pointers = all_beside(path, rf"[0-9a-f]{{32}}\.{ELSEWHERE}")
+    chosen = [Path(pointer.read_text(encoding="utf-8")) for pointer in pointers]
+    folders = {_ticket_in(folder): folder for folder in (*begun_beside(path), *chosen)}
     numbered = enumerate(account.tickets, start=1)
     return [(number, folders[ticket]) for number, ticket in numbered if ticket and ticket in folders]
 
@@ -199,13 +230,15 @@ def _ticket_in(folder: Path) -> str:
     return ""
 
 
-def _run_of(plan: Plan, record: Record, learning: str) -> str:
-    """Return what tells a release from any other: a digest of what is public."""
+def request_of(plan: Plan, learning: str = "") -> str:
+    """Return a digest of what was asked for, whatever the number of rows; `learning` is a schema's text."""
     request, domain = plan.request, plan.workload.domain
-    asked = (request.n, request.n_max, request.rows, request.certificate, request.beta, learning)
+    asked = [getattr(request, field.name) for field in fields(request) if field.name not in ("workload", "n")]
     shape = tuple((size, column.ordered) for size, column in zip(domain.sizes, domain.columns, strict=True))
-    own = plan.chosen.public if isinstance(plan.chosen, Resumable) else ()
-    return identity(json.dumps(record, sort_keys=True), asked, shape, _queries_of(plan.workload), *own)
+    mechanism = plan.mechanism if request.named else ""
+    return identity(
+        asked, mechanism, plan.rows_per_person, domain.names, shape, learning, _queries_of(plan.workload)
+    )
 
 
 def _queries_of(workload: Workload) -> str:

@@ -1,0 +1,93 @@
+"""Tiny made tables are released before anything is paid: what is imported and compiled late is there then."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from queries import Column, Domain, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.numbers import Number
+from smalldb.marginals.universe import Universe
+from smalldb.marginals.walks import Families, plan_walks
+from smalldb.mechanisms import Journal, Measurements, Running
+from smalldb.planning import Plan, plan
+from smalldb.releasing.record import make_record, with_measurements
+from smalldb.releasing.transaction import drawn_by
+from smalldb.schema import Schema
+
+ROWS, EPSILON = 64, 64  # so much that noise drowns nothing
+SIZES = (2, 3, 4)  # of made columns; the last one is ordered
+
+
+def rehearse_draw(foreseen: Plan, schema: Schema | None, strategy: str | None = None) -> None:
+    """Release a made table by the mechanism of a plan, and decode a row; nothing depends on the data.
+
+    `strategy` is one that may come instead of the plan's, whose columns are not all known.
+    """
+    import smalldb.kernels.polytope_points  # noqa: F401 - of noise that made columns may not get
+
+    made = _planned(foreseen, strategy or foreseen.strategy)
+    domain, rows = made.workload.domain, made.n or ROWS
+    codes = np.random.default_rng(0).integers(0, domain.sizes, (min(rows, ROWS), len(domain.sizes)))
+    counts = np.ones(len(codes), dtype=np.int64)
+    counts[0] += rows - len(codes)
+    bits = SeededBits(0)
+    drawn = drawn_by(made, Rows.from_codes(domain, codes, counts), Journal(bits), Running(False, None))
+    measurements = Measurements(domain, drawn.measurements, made.n, None)
+    record = make_record(made, private=False, drawn=drawn)
+    with_measurements(record, made, measurements, Rows.from_codes(domain, drawn.codes))
+    if schema is not None:
+        schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
+
+
+def _planned(foreseen: Plan, strategy: str | None) -> Plan:
+    """Plan a release of made columns by the same mechanism, under the same relation."""
+    domain = Domain(["a", "b", "c"] if foreseen.workload.domain.binary else made_columns())
+    request, mechanism, relation = foreseen.request, foreseen.mechanism, foreseen.neighbours
+
+    def planned(epsilon: Number, hint: int, rows: int) -> Plan:
+        n, n_max = (None, hint) if foreseen.n is None else (hint, None)
+        return plan(
+            domain,
+            n=n,
+            n_max=n_max,
+            epsilon=epsilon,
+            delta=request.delta,
+            rows=rows,
+            neighbours=relation.value,
+            mechanism=mechanism,
+            strategy=strategy,
+        )
+
+    if strategy is None:
+        return planned(1, ROWS, 2)
+    try:
+        return planned(request.epsilon, request.rows_hint or ROWS, ROWS)
+    except ValueError:  # so little epsilon that nothing can be measured of made columns
+        return planned(EPSILON, ROWS, ROWS)
+
+
+def rehearse_walks(*schemas: Schema) -> None:
+    """Release two made related tables, and decode a row of each schema."""
+    universe = Universe(SIZES, (False, False, True), ((0, 1), (0, 2), (1, 2)), (1, 1, 1), ())
+    bits, rng = SeededBits(0), np.random.default_rng(0)
+    parents, children = (rng.integers(0, SIZES, (ROWS, len(SIZES))) for _ in "ab")
+    of = rng.integers(0, ROWS, ROWS)
+    families = Families(parents[:, :-1], children, of)
+    plan_walks(universe, universe, Fraction(EPSILON), True, ROWS).release(families, bits)
+    for schema in schemas:
+        schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
+
+
+def made_columns() -> list[Column]:
+    """Return columns of a few categories."""
+    return [
+        Column.coded(
+            name,
+            [*map(str, range(size))],
+            [f"{name}{k}" for k in range(size)],
+            np.eye(size),
+            ordered=size == SIZES[-1],
+        )
+        for name, size in zip("abc", SIZES, strict=True)
+    ]
