@@ -2,14 +2,13 @@
 
 from fractions import Fraction
 
+import asking
 import numpy as np
 
 from queries import Rows
-from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import as_fraction
-from smalldb.marginals.contrasts.parity_asks import Parities
 from smalldb.marginals.contrasts.parity_fit import fit
-from smalldb.marginals.counted_rows import checked
+from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import Curator
 from smalldb.marginals.strategies import choosing_parities
 from smalldb.mechanisms import Journal
@@ -37,21 +36,15 @@ def columns_alone(workload, **given):
     return choosing_parities.alternatives(workload, **_read(given))[0]
 
 
-def curator(plan, rows, source, kind=Curator):
-    """The curator of a release."""
-    private = checked(rows.codes(), rows.counts, rows.domain.sizes)
-    return kind(private, plan.law, Journal(source), budget=plan.epsilon)
-
-
 def exact(plan, rows, sets=None):
     """The numbers that noise is added to."""
-    ask = Parities(plan.coding, plan.sets if sets is None else sets, (), Fraction(0))
-    return ask.counts(curator(plan, rows, SeededBits(1)))
+    of = plan.parities(plan.sets if sets is None else sets)
+    return InMemory(rows).count(of)[0]
 
 
 def estimated(plan, rows, source):
     """What is released of a table, as an estimate."""
-    return curator(plan, rows, source).follow(plan.steps())
+    return asking.asked(plan.steps(), rows, source, plan.loss).estimate
 
 
 def values(estimate):
@@ -88,15 +81,9 @@ def asked(plan, rows, other, source):
     found = []
 
     class Twin(Curator):
-        def follow(self, steps):
-            told = None
-            while True:
-                try:
-                    ask = steps.send(told)
-                except StopIteration:
-                    return found
-                sets = Parities(ask.coding, ask.sets, (), Fraction(0))
-                found.append((ask, *(sets.counts(curator(plan, one, source)) for one in (rows, other))))
-                told = ask.answer(self)
+        def draw(self, ask, coins):
+            found.append((ask, *(ask.exact(InMemory(one)) for one in (rows, other))))
+            return super().draw(ask, coins)
 
-    return curator(plan, rows, source, Twin).follow(plan.steps())
+    Twin(InMemory(rows), Journal(source), plan.loss).follow(plan.steps())
+    return found

@@ -5,15 +5,16 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from asking import choose, measure, release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
 from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
@@ -169,8 +170,8 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     assert plan.cost == plan.budget
     outcome = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
-    tables = (*outcome.history.tables, *outcome.history.beside)
-    paid = sum(part.cost for part in (*outcome.history.columns, *tables, *outcome.history.again))
+    tables = (*outcome.tables, *outcome.beside)
+    paid = sum(part.cost for part in (*outcome.columns, *tables, *outcome.again))
     selected = sum(part.selecting or 0 for part in outcome.measurements)
     assert selected >= len(tables) * plan.selecting  # more where costs were raised
     assert outcome.spent == paid + selected

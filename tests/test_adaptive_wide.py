@@ -5,9 +5,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from asking import release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive.association_weights import association_weights, cramers_v
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.counted_rows import CountedRows
@@ -79,7 +80,7 @@ def test_columns_alone_are_released():
     made = release_tables(plan, checked(codes, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
     assert plan.rounds == 0
     assert made.codes.shape == (300, 40)
-    assert not (made.history.tables or made.history.beside or made.history.again)
+    assert not (made.tables or made.beside or made.again)
     assert made.spent == sum(plan.columns) == plan.cost - plan.certifying
 
 
@@ -131,7 +132,7 @@ def test_wide_tables_are_learned():
     plan = plan_tables(universe, Fraction(6), None, False, 4_000)
     made = release_tables(plan, checked(codes, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1))
     # each column is in a table
-    assert {c for t in (*made.history.tables, *made.history.beside) for c, _ in t.scope} == set(range(30))
+    assert {c for t in (*made.tables, *made.beside) for c, _ in t.scope} == set(range(30))
     off = np.zeros(2)
     for a, b in universe.tables:
         here = np.bincount(codes[:, a] * 4 + codes[:, b], minlength=16) / 4_000

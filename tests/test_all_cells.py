@@ -5,9 +5,10 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from asking import release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.estimate.cell_estimates import POWERS, SCALES, prior_spread, read_cells
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import PrivacyMeasure

@@ -1,29 +1,30 @@
 """All tables of one and two columns at once: the noise that each gets, and what is read of them."""
 
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+from asking import measure_at_once, release_tables
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.counted_rows import CountedRows, counted
+from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import CountedRows, count, counted
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.strategies.all_pairs import (
     MOST_CATEGORIES,
-    counts_of,
     dependence,
     measurable,
-    measure_at_once,
     pairs_of,
     read_columns,
     read_pairs,
     tables_at_once,
+    tables_measured,
     variances,
 )
 from smalldb.noise import cone
@@ -79,7 +80,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     monkeypatch.setattr(cone.ConeDifference, "draw", drawn)
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
-    counts, source = counts_of(some, rows_of(rows)), SeededBits(0)
+    counts, source = count(tables_measured(some), rows_of(rows)), SeededBits(0)
     values = measure_at_once(some, counts, replaced, cost, source)
     rate = Fraction(3, 14) if replaced else Fraction(3, 7)
     assert asked == [(cone.ConeDifference(sizes, rate, tuple(pairs)), len(noise), source)]
@@ -101,14 +102,16 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
     # counted in pieces, and by counts, they are the same
     twice = CountedRows(rows, np.full(40, 2, dtype=np.int64))
-    whole = counted(twice, lambda part: counts_of(some, part))
+    whole = counted(twice, partial(count, tables_measured(some)))
     assert all((2 * one == other).all() for one, other in zip(counts, whole, strict=True))
 
 
 def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64))
     small = universe((2, 2))
-    found = measure_at_once(small, counts_of(small, rows_of([(0, 0)])), True, Fraction(1), SeededBits(0))
+    found = measure_at_once(
+        small, count(tables_measured(small), rows_of([(0, 0)])), True, Fraction(1), SeededBits(0)
+    )
     assert set(found.tolist()) == {-LIMIT, LIMIT}
 
 
@@ -128,7 +131,9 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     rows = rows_of(codes)
     columns = [np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
-    values = measure_at_once(all_pairs, counts_of(all_pairs, rows), replaced, Fraction(1), SeededBits(0))
+    values = measure_at_once(
+        all_pairs, count(tables_measured(all_pairs), rows), replaced, Fraction(1), SeededBits(0)
+    )
     tables = tables_at_once(all_pairs, values)
     for table, wanted in zip(read_columns(all_pairs, tables, replaced, Fraction(1)), columns, strict=True):
         assert (table.counts == wanted).all()
@@ -146,7 +151,7 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
 def test_noise_of_counts_is_as_large_as_stated(replaced):
     sizes, cost, draws = (2, 3, 4), Fraction(1, 4), 150
     small = universe(sizes)
-    none = counts_of(small, rows_of(np.zeros((0, 3), dtype=np.int64)))
+    none = count(tables_measured(small), rows_of(np.zeros((0, 3), dtype=np.int64)))
     even = [np.full(size, 1.0 / size) for size in sizes]
     groupings = [halved(mass, True) for mass in even]
     columns, pairs = variances(small, cost, replaced)

@@ -5,13 +5,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from asking import certify
 from records import check_record
 
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.certificate import Certificate, certify, expected
+from smalldb.marginals.certificate import Certificate, expected
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.reporting.words import tell
 

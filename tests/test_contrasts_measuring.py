@@ -1,5 +1,6 @@
 """Answers, what sees the data: exact counts, exact noise, and the privacy loss over all neighbours."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -9,10 +10,12 @@ from math import exp
 import naive
 import numpy as np
 import pytest
+from asking import Given
+from asking import asked as answered
 from hypothesis import given
 from hypothesis import strategies as st
 from margins import ScriptedBits, outcomes
-from parities import alternatives, asked, columns_alone, curator, estimated, exact, planned, values
+from parities import alternatives, asked, columns_alone, estimated, exact, planned, values
 from scipy import stats
 from scipy.linalg import hadamard
 
@@ -25,13 +28,14 @@ from smalldb.exact.integers import (
     uniform_integers,
     whole_geometric,
 )
-from smalldb.marginals.contrasts import parity_asks
-from smalldb.marginals.contrasts.parity_asks import Parities as Asked
-from smalldb.marginals.contrasts.parity_asks import WorstParity, odd_counts
+from smalldb.marginals import asks
+from smalldb.marginals.asks import Noisy
 from smalldb.marginals.contrasts.spectrum import spectrum
-from smalldb.marginals.curator import Columns
-from smalldb.marginals.strategies.contrasts import weights_of
+from smalldb.marginals.strategies.contrasts import GUARD, weights_of
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, WishartDifference
+from smalldb.marginals.counted_rows import odd_counts
+from smalldb.marginals.curator import Unpaid
+from smalldb.noise.privacy_loss import Loss
 
 pytestmark = pytest.mark.usefixtures("remembered")
 RELATIONS = ["replace-one", "add-remove"]
@@ -132,7 +136,7 @@ def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
 def test_what_is_cut_off_is_the_sum_with_the_whole_noise(odds, monkeypatch):
     """Noise that was cut off before the sum would tell neighbours apart with certainty."""
     monkeypatch.setattr(drawing_module, "CLIP", 8)
-    monkeypatch.setattr(parity_asks, "LIMIT", 4)
+    monkeypatch.setattr(asks, "LIMIT", 4)
     domain, n, rate, trials = Domain([*"ab"]), 4, Fraction(1, 2), 800
     plan = planned(Conjunctions(2).workload(domain), n=n, epsilon=1, neighbours="replace-one")
     plan = replace(plan, sets=((0,),), noises=((Geometric(rate), 1),))
@@ -283,14 +287,15 @@ def test_every_ask_loses_no_more_than_it_costs(name, relation, delta):
                     own, at = moved[at : at + many], at + many
                     assert own.max() <= 1
                     if isinstance(noise, WishartDifference):  # a row is of trace y and corner x: lemma 4
-                        assert noise.x + noise.y == ask.cost == plan.measuring
+                        assert noise.x + noise.y == ask.cost == ask.loss.epsilon == plan.measuring
                         assert noise.pairs == entries(plan)
                     else:
                         assert isinstance(noise, DiscreteGaussian)
                         rho += Fraction(int((own**2).sum())) / (2 * noise.scale)
-                spent += ask.cost
+                spent += ask.cost if delta is None else ask.loss.rho
             worst, rho = max(worst, rho), Fraction(0)
-            assert spent == plan.epsilon == epsilon
+            assert spent == (epsilon if delta is None else plan.loss.rho)
+            assert plan.epsilon == epsilon
         if delta is not None:
             assert worst <= rho_of(epsilon, Fraction(1, 10**6)) == plan.loss.rho
     assert delta is None or name == "ruled" or worst > 0.999 * rho_of(epsilon, Fraction(1, 10**6))
@@ -319,8 +324,9 @@ def test_columns_alone_are_counted_with_k_norm_noise(name, relation):
     given = {"n": 200, "epsilon": epsilon, "neighbours": relation}
     plan = columns_alone(Marginals(2).workload(domain), **given)
     (noise, _), (ask,) = plan.noises[0], [next(plan.steps())]
-    assert isinstance(ask, Columns) and ask.columns == tuple(range(len(domain.sizes)))
-    assert noise == plan.law.noise_of_columns(ask.sizes, ask.cost)
+    assert [part.columns for part in ask.of] == [(c,) for c in range(len(domain.sizes))]
+    assert ((noise, sum(domain.sizes)),) == ask.noises
+    assert noise == plan.law.noise_of_columns(domain.sizes, ask.cost)
     assert noise == KNorm(domain.sizes, epsilon, relation == "replace-one")
     assert plan.loss.epsilon == noise.loss(1).epsilon == ask.cost == epsilon
     rows = table(domain, np.arange(domain.size) * 9)
@@ -377,9 +383,9 @@ def test_a_plan_that_asks_for_more_than_epsilon_is_stopped_before_it_is_answered
     plan = planned(Conjunctions(2).workload(domain), n=4, epsilon=1, neighbours="replace-one")
     noises, no_bits = plan.noises, ScriptedBits("")
     dear = replace(plan, epsilon=Fraction(1, 2))
-    ask = Asked(plan.coding, plan.sets, noises, plan.epsilon)
-    with pytest.raises(RuntimeError, match="asks for more"):
-        curator(dear, table(domain, (1, 1, 1, 1)), no_bits).follow(iter_of(ask))
+    ask = Noisy(plan.parities(plan.sets), noises, plan.epsilon, loss=Loss.pure(plan.epsilon))
+    with pytest.raises(Unpaid, match=re.escape("1.0 of 0.5")):
+        answered(iter_of(ask), table(domain, (1, 1, 1, 1)), no_bits, dear.loss)
 
 
 def iter_of(ask):
@@ -394,9 +400,12 @@ def test_the_worst_parity_is_selected_by_the_exponential_mechanism(scores):
     plan = planned(Marginals(3).workload(domain), n=8, epsilon=1, neighbours="replace-one")
     rows, sets = table(domain, (1, 0, 2, 1, 0, 1, 3, 0)), ((0, 1), (0, 2), (1, 2))
     signs = np.array([1, -1, 1])
-    ask = WorstParity(plan.coding, sets, exact(plan, rows, sets) - signs * scores, rate)
-    source = SeededBits(1)
-    found = Counter(ask.answer(curator(plan, rows, source)) for _ in range(trials))
+    ask = replace(plan, epsilon=2 * rate / GUARD, guarded=True)._worst(
+        exact(plan, rows, sets) - signs * scores
+    )
+    assert ask.epsilon == rate == ask.loss.epsilon
+    source, counts = SeededBits(1), [exact(plan, rows, sets)]
+    found = Counter(ask.draw(ask.exact(Given(counts)), source) for _ in range(trials))
     for factor, fits in ((1, True), (2, False)):
         weights = np.exp(factor * float(rate) * np.array(scores) / 2)
         chances = trials * weights / weights.sum()

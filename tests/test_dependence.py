@@ -5,22 +5,23 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from asking import ask, release_tables
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive.dependence_test import (
     DEPENDENT_SHARE,
     MOVED,
     answerable,
-    ask,
     distance,
     mostly,
     tops,
 )
+from smalldb.marginals.counted_rows import count
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.strategies.all_pairs import pairs_of, tables_measured, variances
 from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
@@ -100,7 +101,7 @@ def test_far_tables_move_by_less_than_4_too():
 def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
     where, law, cost = universe(), PrivacyMeasure(concentrated=False, replaced=replaced), Fraction(1, 50)
     _, noise = variances(where, EPSILON, replaced)
-    counts = tables_of_pairs(where, rows_of(tied(0.3)))
+    counts = count(tables_measured(where), rows_of(tied(0.3)))[len(SIZES) :]
     exact = sum(min(tops(where, noise)[pair], distance(t)) for pair, t in zip(noise, counts, strict=True))
     assert 0 < exact < sum(tops(where, noise).values())
     drawn = np.array([ask(where, counts, noise, law, cost, SeededBits(seed)) for seed in range(400)]) - exact
@@ -136,14 +137,14 @@ def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     assert adaptive.rounds and plan.epsilon == EPSILON
     assert adaptive.cost <= adaptive.budget == EPSILON - plan.asking == at_once.cost == at_once.budget
     told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
-    assert {part.cost for part in told.history.tables} == {0}  # paid for all at once
-    assert {part.cost for part in told.history.columns} == {0}
+    assert {part.cost for part in told.tables} == {0}  # paid for all at once
+    assert {part.cost for part in told.columns} == {0}
     assert told.spent == plan.asking + at_once.cost - at_once.certifying
     silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
-    assert all(part.cost > 0 for part in silent.history.tables)
+    assert all(part.cost > 0 for part in silent.tables)
     assert silent.spent <= plan.asking + adaptive.cost - adaptive.certifying
-    assert silent.history.dependence < told.history.dependence
-    assert [part.cost for part in silent.history.columns] == list(adaptive.columns)
+    assert silent.dependence < told.dependence
+    assert [part.cost for part in silent.columns] == list(adaptive.columns)
 
 
 @pytest.mark.parametrize("replaced", [True, False])

@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 import pandas as pd
 import pytest
+from asking import release_tables
 from calling import called
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from queries.named_tables import named_tables
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive.stopping_rule import LEAST_UNINFORMATIVE
 from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
@@ -84,7 +85,7 @@ def test_the_star_of_a_narrow_target_stands_for_the_columns(delta, replaced):
     assert all(m.selecting is None for m in first) and selected[0].selecting is not None
     if plan.delta is not None:
         assert sum(m.cost for m in first) == CONCENTRATED * (plan.cost - plan.certifying)
-    assert columns_of(made.history.tables[:5]) == [m.of[0].columns for m in first]
+    assert columns_of(made.tables[:5]) == [m.of[0].columns for m in first]
     assert made.spent == sum(m.cost + (m.selecting or 0) for m in made.measurements)
     assert made.spent <= plan.cost - plan.certifying
 
@@ -189,7 +190,7 @@ def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, r
 
 def test_several_targets_have_a_star_each_and_share_their_table():
     plan, made = released(SIZES, (2, 5), epsilon=Fraction(3))
-    assert columns_of(made.history.tables[:9]) == [
+    assert columns_of(made.tables[:9]) == [
         (0, 2), (0, 5), (1, 2), (1, 5), (2, 3), (2, 4), (2, 5), (3, 5), (4, 5)
     ]  # fmt: skip
     assert plan.described.startswith("tables of the targets (")
@@ -197,7 +198,7 @@ def test_several_targets_have_a_star_each_and_share_their_table():
 
 def test_pairs_of_wider_tables_come_first_too():
     _, made = released(SIZES, (TARGET,), tables=((0, 1, TARGET), (3, 4, 5)))
-    assert columns_of(made.history.tables)[:2] == [(0, TARGET), (1, TARGET)]
+    assert columns_of(made.tables)[:2] == [(0, TARGET), (1, TARGET)]
     # columns that no table of the target has are measured by themselves
     assert measured(made)[:5] == [(0, 2), (1, 2), (3,), (4,), (5,)]
 
@@ -238,8 +239,8 @@ def test_a_table_without_room_in_the_model_is_beside_it():
     plan = plan_tables(universe, Fraction(3), None, True, N, strategy="adaptive", memory=80)
     rows = checked(rows_of(SIZES), np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(1))
-    assert columns_of(made.history.tables)[:1] == [(1, 2, 3)]
-    assert columns_of(made.history.beside)[:3] == [(1, 2), (1, 4), (2, 4)]
+    assert columns_of(made.tables)[:1] == [(1, 2, 3)]
+    assert columns_of(made.beside)[:3] == [(1, 2), (1, 4), (2, 4)]
 
 
 def test_what_columns_were_read_from_is_not_told_again(monkeypatch):
@@ -267,13 +268,13 @@ def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
     sizes = (4,) * 8
     assert LEAST_UNINFORMATIVE < 7
     _, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
-    assert len(made.history.tables) >= 7 + LEAST_UNINFORMATIVE
+    assert len(made.tables) >= 7 + LEAST_UNINFORMATIVE
 
 
 def test_what_is_left_of_rounds_goes_to_the_columns():
     sizes = (4,) * 8
     plan, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(4))
-    assert made.history.again and [part.scope for part in made.history.again] == [((c, 0),) for c in range(8)]
+    assert made.again and [part.scope for part in made.again] == [((c, 0),) for c in range(8)]
     assert made.spent == plan.cost - plan.certifying
 
 

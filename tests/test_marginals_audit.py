@@ -5,14 +5,13 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from asking import Given, certify, release_tables
 
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, plan_tables, release_tables
-from smalldb.marginals import certificate as certificate_module
+from smalldb.marginals import Universe, asks, certificate, plan_tables
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity
-from smalldb.marginals.certificate import certify
-from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies import adaptive as rounds_module
@@ -81,27 +80,21 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
     made = release_tables(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
-    assert made.history.tables and not made.history.beside
-    estimator = Estimator.of(plan, made.history.columns)
-    monkeypatch.setattr(rounds_module, "selected", lambda _, room, names, *given: (room, names, *given))
-    counted = [estimator.candidates.count(rows_of(counts)) for counts in tables]
+    assert made.tables and not made.beside
+    estimator = Estimator.of(plan, made.columns)
+    linear, names = estimator.candidates.linear(), estimator.names
+    counted = [count(linear, rows_of(counts)) for counts in tables]
     model, left = estimator.fit([], ()), plan.rounds * (plan.selecting + plan.measuring)
-    for number, released in enumerate(made.history.tables):
-        before = list(made.history.tables[:number])
+    for number, released in enumerate(made.tables):
+        before = list(made.tables[:number])
         capacity, expected = (
             ModelCapacity(estimator, before),
             estimator.moved(estimator.predicted(model, number), []),
         )
-        found = [
-            rounds_module._selected(plan, estimator, capacity, expected, [], left, lambda c=c: c, None)
-            for c in counted
-        ]
-        _, names, weight, _, payable, _ = found[0]
-        possible = [
-            k for k in np.flatnonzero(payable) if len(names[k]) == 2 or capacity.lacking(names[k]) is None
-        ]
-        scores = np.array([one[3][possible] for one in found], dtype=float)
-        law = log_law(scores, float(plan.law.selecting(plan.selecting)) / (2 * plan.law.moved * weight))
+        ask = rounds_module._worst(plan, estimator, capacity, expected, [], left, linear)
+        possible = [k for k in np.flatnonzero(ask.possible) if ask.refused(k) is None]
+        scores = np.array([ask.exact(Given(c))[possible] for c in counted], dtype=float)
+        law = log_law(scores, float(ask.epsilon) / (2 * ask.moved))
         ratios = law[pairs[0]] - law[pairs[1]]
         assert float(plan.selecting) / 4 < ratios.max() <= float(plan.selecting) + 1e-12
         for position, k in enumerate(possible):
@@ -134,13 +127,13 @@ def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, mon
         seen.append((scores, epsilon, sensitivity))
         raise Stop
 
-    monkeypatch.setattr(certificate_module, "select", select)
+    monkeypatch.setattr(asks, "select", select)
     distances = []
     for counts in tables:
         real = Rows.from_codes(DOMAIN, CELLS, counts.astype(np.int64))
         with pytest.raises(Stop):
             certify(workload, real, finished, 2, law, cost, SeededBits(1))
-        answers = workload.answers(real) - certificate_module.expected(workload.answers(finished), 3, 2)
+        answers = workload.answers(real) - certificate.expected(workload.answers(finished), 3, 2)
         distances.append(np.append(answers, workload.denominator * (real.n - 2)))
         assert (np.abs(distances[-1]) == seen[-1][0]).all()
     (_, epsilon, sensitivity), distances = seen[0], np.array(distances)

@@ -6,17 +6,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from asking import certify, choose
 
 import smalldb
 from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
-from smalldb.marginals import Universe, certificate, measuring
+from smalldb.marginals import Universe, asks
 from smalldb.marginals.adaptive.candidate_tables import candidates
-from smalldb.marginals.certificate import Certificate, beyond, certify, expected, missed
-from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.certificate import Certificate, beyond, expected, missed
+from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import PrivacyMeasure, choose
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 EXACT = Context(prec=60)
@@ -82,7 +83,7 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
         paid.append(loss.rho if law.concentrated else loss.epsilon)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(certificate, "select", selecting)
+    monkeypatch.setattr(asks, "select", selecting)
     for kind in (Geometric, DiscreteGaussian):
         monkeypatch.setattr(kind, "draw", noise)
     rows = Rows.from_codes(DOMAIN, np.array([[0, 1], [1, 0], [2, 1]]))
@@ -116,7 +117,7 @@ def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
         asked.append((epsilon, sensitivity))
         return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
 
-    monkeypatch.setattr(measuring, "select", selecting)
+    monkeypatch.setattr(asks, "select", selecting)
     for law in LAWS[:2]:
         choose([1, 5], law, Fraction(1, 3), 100, SeededBits(1))
     assert asked == [(Fraction(1, 3), 100), (Fraction(1, 3), 200)]
@@ -130,7 +131,7 @@ def test_a_column_of_many_levels_is_merged_step_by_step():
     generator = np.random.default_rng(1)
     codes = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
     rows = CountedRows(codes, np.ones(60, dtype=np.int64))
-    counted = found.count(rows)
+    counted = count(found.linear(), rows)
     finest = counted[0]
     for scope in found.scopes():
         table = np.zeros(found.shape(scope), dtype=np.int64)

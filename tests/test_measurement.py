@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asking import release_tables
 from parities import alternatives
 
 import smalldb
@@ -14,7 +15,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.adaptive.dependence_test import distance
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.mechanisms import Dependence, Journal, Marginal
+from smalldb.mechanisms import Dependence, Marginal
 from smalldb.noise.distributions import KNorm, read
 
 DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
@@ -100,7 +101,7 @@ def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relati
     rows, delta = rows_of(YES_NO), Fraction(1, 1000)
     given = {"n": rows.n, "epsilon": Fraction(1), "neighbours": relation, "delta": delta}
     plans = alternatives(Marginals(3).workload(YES_NO), **given)
-    made = plans[-1].release(rows, Journal(SeededBits(1)), None)
+    made = release_tables(plans[-1], rows, SeededBits(1))
     codes = np.repeat(rows.codes(), rows.counts, axis=0)
     assert [each.cost for each in made.measurements] == [rho_of(1, delta)] + [0] * (
         len(made.measurements) - 1

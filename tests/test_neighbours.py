@@ -12,9 +12,10 @@ from typing import NamedTuple
 import pytest
 from calling import way_options
 
-import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.asks import Noisy, Order
+from smalldb.marginals.curator import Curator
 from smalldb.releasing import pipeline
 
 pytestmark = pytest.mark.slow
@@ -121,14 +122,16 @@ def run(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def measured(monkeypatch):
     """The integers that were released, run for run; what is forced takes their place."""
-    real, released, forced = smalldb.marginals.strategies.contrasts.measure, [], []
+    real, released, forced = Curator.draw, [], []
 
-    def measure(*arguments):
-        made = forced[0] if forced else real(*arguments)
+    def draw(curator, ask, coins):
+        if not isinstance(ask, Noisy):
+            return real(curator, ask, coins)
+        made = forced[len(released)] if forced else real(curator, ask, coins)
         released.append(made)
         return made
 
-    monkeypatch.setattr(smalldb.marginals.strategies.contrasts, "measure", measure)
+    monkeypatch.setattr(Curator, "draw", draw)
     return released, forced
 
 
@@ -140,7 +143,7 @@ def compared(run, released, texts, arguments):
         del released[:]
         shown = run(text, arguments)
         assert shown.code == (2 if "1000000000" in arguments or "--valid" in arguments else 0), shown.err
-        integers = [made.values.tolist() for made in released]
+        integers = [made.tolist() for made in released]
         if before is not None:
             earlier, others = before
             assert shown.without_table() == earlier.without_table()
@@ -175,13 +178,12 @@ def test_contrasts_show_nothing_but_what_follows_from_the_released_integers(
     run, measured, monkeypatch, relation, number
 ):
     released, forced = measured
-    strategy = smalldb.marginals.strategies.contrasts
-    shuffled = strategy.uniform_permutation
+    shuffled = Order.draw
     # bits of their own, as noise that differs takes other ones of the seed
-    monkeypatch.setattr(strategy, "uniform_permutation", lambda count, _: shuffled(count, SeededBits(number)))
+    monkeypatch.setattr(Order, "draw", lambda self, exact, _: shuffled(self, exact, SeededBits(number)))
     texts, arguments = walk("contrasts", relation, number)
     first = run(texts[0], arguments)
-    forced.append(released[0])
+    forced += released
     for text in texts[1::6]:
         assert run(text, arguments) == first
 

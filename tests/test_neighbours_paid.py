@@ -14,8 +14,9 @@ import pytest
 from calling import way_options
 from test_neighbours import Shown, neighbour
 
-import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
+from smalldb.marginals.asks import Noisy
+from smalldb.marginals.curator import Curator
 
 pytestmark = pytest.mark.slow
 
@@ -57,11 +58,13 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     import_module("multiprocessing.process")  # draws from the system's entropy when it is first imported
     (tmp_path / "s.toml").write_text(SCHEMA)
-    measure, released = smalldb.marginals.strategies.contrasts.measure, []
+    draw, released = Curator.draw, []
 
-    def noted(*arguments):
-        released.append(measure(*arguments))
-        return released[-1]
+    def noted(curator, ask, coins):
+        answer = draw(curator, ask, coins)
+        if isinstance(ask, Noisy):
+            released.append(answer)
+        return answer
 
     def shown(text, form, arguments):
         (tmp_path / f"data.{form}").write_text(text)
@@ -73,7 +76,7 @@ def run(tmp_path, monkeypatch, capsys):
 
         with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patched.setattr(smalldb.marginals.strategies.contrasts, "measure", noted)
+            patched.setattr(Curator, "draw", noted)
             patched.setattr(os, "urandom", repeated)
             code = main(
                 ["generate", f"data.{form}", "--even-if-empty", "--ledger", "l", "--budget", "3", *arguments]
@@ -93,7 +96,7 @@ def run(tmp_path, monkeypatch, capsys):
         return (
             said,
             (made["l"], [str(each.message) for each in warned]),
-            [m.values.tolist() for m in released],
+            [values.tolist() for values in released],
         )
 
     return shown

@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from asking import certify
 
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.certificate import beyond, certify
+from smalldb.marginals.certificate import beyond
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import (
     bound,

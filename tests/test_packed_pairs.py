@@ -5,22 +5,22 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from asking import measure
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.cell_sums import count_pairs
-from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.adaptive import packed_pairs as strips_module
+from smalldb.marginals import Universe, checked, counted_rows, plan_tables
 from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
-from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
 from smalldb.marginals.estimate.refitting import ModelInParts, at_first
-from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, measure
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.noise.distributions import Geometric
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
@@ -62,9 +62,9 @@ def test_pairs_are_counted_as_in_the_definition():
 
 @pytest.mark.parametrize(("share", "seed"), [(1.0, 0), (0.5, 1), (0.2, 2)])
 def test_strips_count_and_score_as_candidates_do(share, seed, monkeypatch):
-    monkeypatch.setattr(strips_module, "ROWS", 64)  # more than one block
+    monkeypatch.setattr(counted_rows, "BLOCK", 64)  # more than one block
     found, strips, rows, rng = looked_at(share, seed)
-    one_by_one, at_once = found.count(rows), strips.count(rows)
+    one_by_one, at_once = count(found.linear(), rows), count(strips.linear(), rows)
     assert at_once[0].size == sum(table.size for table in one_by_one)
     for one, other in zip(one_by_one, unlaid(found, strips, at_once), strict=True):
         assert (one == other).all()
@@ -84,7 +84,7 @@ def test_strips_count_and_score_as_candidates_do(share, seed, monkeypatch):
 @pytest.mark.parametrize(("share", "seed"), [(1.0, 0), (0.5, 1)])
 def test_weights_at_once_are_those_one_by_one(share, seed):
     found, strips, rows, rng = looked_at(share, seed)
-    at_once = [strips.count(rows)[0].astype(float)]
+    at_once = [count(strips.linear(), rows)[0].astype(float)]
     at_once[0][rng.random(strips.cells) < 0.2] = 0.0
     strips.table(at_once, found.tables[1])[:] = 0.0  # all in one row: V is 0
     strips.table(at_once, found.tables[1])[0] = 5.0
@@ -230,7 +230,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     assert isinstance(learned, ModelInParts)
     for number, pair in enumerate([(0, 1), (2, 3), (1, 2), (0, 3), (5, 9), (7, 8), (7, 10)], start=1):
         scope = tuple(zip(pair, estimator.candidates.levels(pair), strict=True))
-        counts = estimator.layout.chosen(estimator.layout.count(rows), scope)
+        counts = estimator.layout.chosen(count(estimator.layout.linear(), rows), scope)
         table = measure(counts, scope, PrivacyMeasure(False, False), Fraction(1), bits)
         before = estimator.layout.table(learned.predicted(), pair)
         learned = learned.after(table)

@@ -9,12 +9,12 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from parities import alternatives, asked, bound, curator, estimated, exact, fitted, max_error, means, planned
+from parities import alternatives, asked, bound, estimated, exact, fitted, max_error, means, planned
 from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.parity_asks import Parities, WorstParity
+from smalldb.marginals.asks import Noisy, Worst
 from smalldb.marginals.contrasts.parity_fit import guarded_fit
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Loss
@@ -96,7 +96,7 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
         other[gone] -= neighbours == "replace-one"
         table = Rows.from_counts(rows.domain, rows.domain.decode(rows.domain.table()), other)
         asks = asked(plan, rows, table, SeededBits(1))
-        assert [type(ask) for ask, _, _ in asks] == [Parities, WorstParity, Parities]
+        assert [type(ask) for ask, _, _ in asks] == [Noisy, Worst, Noisy]
         _, choice, noise = [ask for ask, _, _ in asks]
         for _, one, two in asks[1:]:
             moved = max(moved, np.abs(one - two).max())
@@ -111,9 +111,10 @@ def test_the_law_of_the_second_stage():
     """Its choice is in test_contrasts_measuring.py; the noise of the chosen count, with a perturbed twin."""
     plan, rows = guarded(planted(4, 2000, 1), epsilon=16)
     rate, one = 0.8, plan.triples[:1]
-    ask = Parities(plan.coding, one, ((Geometric(plan.guarding), 1),), plan.guarding)
+    noises, loss = ((Geometric(plan.guarding), 1),), Loss.geometric(plan.guarding, 1)
+    ask = Noisy(plan.parities(one), noises, plan.guarding, loss=loss)
     source, true = SeededBits(7), exact(plan, rows, one)
-    made = np.array([ask.answer(curator(plan, rows, source)) - true for _ in range(4000)]).ravel()
+    made = np.array([ask.draw(true, source) - true for _ in range(4000)]).ravel()
     observed = np.array([Counter(np.clip(made, -5, 5).tolist())[v] for v in range(-5, 6)])
     for factor, fits in ((1, True), (1.3, False)):
         law = np.exp(-factor * rate * np.abs(np.arange(-5, 6)))

@@ -5,10 +5,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from asking import measure, release_tables
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive.stopping_rule import (
     LEAST_UNINFORMATIVE,
     MOST_RAISED,
@@ -17,7 +18,7 @@ from smalldb.marginals.adaptive.stopping_rule import (
     beyond_noise,
 )
 from smalldb.marginals.estimate.column_estimates import pooled
-from smalldb.marginals.measuring import PrivacyMeasure, measure
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.marginals.strategies.dependence import DependenceTested
@@ -74,7 +75,7 @@ def test_raised_rounds_stay_within_the_budget():
     for delta in (None, Fraction(1, 10**6)):
         plan = plan_tables(universe, Fraction(1, 2), delta, True, N, strategy="adaptive")
         made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
-        history = made.history
+        history = made
         parts = (*history.columns, *history.tables, *history.beside, *history.again)
         raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
         assert max(raised) > 1 == raised[0]
@@ -126,7 +127,7 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3 if delta else 1))
     assert made.strategy == (plan if delta else plan.adaptive)
-    history = made.history
+    history = made
     assert LEAST_UNINFORMATIVE <= len(history.tables) <= 2 * LEAST_UNINFORMATIVE
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]
     assert made.spent == (rho_of(epsilon, delta) if delta else epsilon) - plan.certifying
@@ -141,4 +142,4 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
     made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
-    assert plan.rounds and made.history.tables and not made.history.again
+    assert plan.rounds and made.tables and not made.again

@@ -6,19 +6,19 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from asking import release_tables
 from parities import planned
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import turn
-from smalldb.marginals.contrasts.parity_asks import Parities
+from smalldb.marginals.asks import Noisy
 from smalldb.marginals.contrasts.parity_fit import Means
 from smalldb.marginals.contrasts.parity_rows import rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.contrasts import Contrasts
-from smalldb.mechanisms import Journal
 from smalldb.releasing.evaluation import evaluate
 
 FULL = 1 << 21
@@ -182,9 +182,9 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
     plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.strategy
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = np.full(len(plan.sets), noisy, dtype=np.int64)
-        monkeypatch.setattr(Parities, "answer", lambda *_, released=released: released)
+        monkeypatch.setattr(Noisy, "draw", lambda *_, released=released: released)
         rows = Rows.from_codes(domain_of(24), latent(24, 50, 1))
-        assert plan.release(rows, Journal(SeededBits(1)), 9).total == total
+        assert release_tables(plan, rows, SeededBits(1), 9).total == total
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_tiny_tables_are_released(n):
     domain = domain_of(30)
     rows = Rows.from_codes(domain, np.ones((n, 30), dtype=np.int64))
     plan = smalldb.plan(domain, epsilon=1, neighbours="add-remove", n_max=5)
-    found = plan.chosen.strategy.release(rows, Journal(SeededBits(1)), None)
+    found = release_tables(plan.chosen.strategy, rows, SeededBits(1))
     assert len(found.codes) == found.total >= 1
     workload, finished = plan.workload, Rows.from_codes(domain, found.codes)
     assert 0 <= found.bound(workload, None, finished, Fraction(1, 20)) <= 1

@@ -8,11 +8,12 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
 from smalldb.files.checkpoints import identity
-from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.mechanisms import LOST, Journal
-from smalldb.selection import select
+from smalldb.marginals.asks import Noisy, Worst
+from smalldb.marginals.counts import Answers
+from smalldb.marginals.curator import Steps
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.mechanisms import LOST
 
 _SLACK = 1 + 1e-12  # more than what rounding takes from a sum of a few floats
 
@@ -76,52 +77,45 @@ class Certificate:
 
 
 # Proof: docs/proofs/certificate.md, lemmas 1 and 2.
-def certify(
-    workload: Workload,
-    rows: Rows,
-    finished: Rows,
-    total: int,
-    law: PrivacyMeasure,
-    cost: Fraction,
-    source: BitSource,
-) -> Certificate:
+def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure, cost: Fraction) -> Steps:
     """
-    Select the worst query by the exact exponential mechanism, and release how far it is off.
+    Ask for the worst query by the exponential mechanism, and how far it is off: a `Certificate`.
 
     Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
     most D; the finished rows and the total were released. So the absolute distances, which are the scores,
     move by at most D. Half of the cost is for the selection, half for the noise on the selected distance.
     """
-    denominator, half = workload.denominator, cost / 2
-    apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
-    distances = np.append(apart, denominator * (rows.n - total))
-    chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
-    noise = law.noise_of_number(half, denominator).draw(1, source)
-    noisy = int(np.clip(distances[[chosen]] + noise, -LIMIT, LIMIT)[0])
-    return Certificate(chosen, noisy, total, workload, law, half)
+    denominator, half, of = workload.denominator, cost / 2, Answers(workload)
+    foretold = np.append(expected(workload.answers(finished), finished.n, total), denominator * total)
+    chosen = yield Certified(
+        of=of,
+        scores=lambda counts: np.abs(counts[0] - foretold),
+        moved=denominator,
+        epsilon=law.selecting(half),
+        cost=half,
+        loss=law.loss_of_selection(half),
+        about=identity(finished.words, finished.counts),
+    )
+    noise = law.noise_of_number(half, denominator)
+    (value,) = yield Noisy(of, ((noise, 1),), half, at=chosen, loss=law.loss_of_number(half))
+    return Certificate(chosen, int(value) - int(foretold[chosen]), total, workload, law, half)
 
 
-# Proof: docs/proofs/certificate.md, lemma 2.
-def certified(
-    workload: Workload,
-    rows: Rows,
-    finished: Rows,
-    total: int,
-    law: PrivacyMeasure,
-    cost: Fraction,
-    journal: Journal,
-) -> Certificate:
-    """Certify as `certify` does, or read what was certified before of the same finished rows."""
-    about = identity(finished.words, finished.counts)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certified(Worst):
+    """The query that is furthest off; it is kept with what it is about: the same finished rows."""
 
-    def draw(coins: BitSource) -> tuple[str, int, int]:
-        found = certify(workload, rows, finished, total, law, cost, coins)
-        return about, found.query, found.distance
+    about: str
 
-    known, query, distance = journal.step(draw)
-    if known != about:
-        raise ValueError(f"checkpoint: its certificate is of other rows: {LOST}")
-    return Certificate(query, distance, total, workload, law, cost / 2)
+    def pack(self, answer: int) -> tuple[str, int]:
+        """Return the finished rows, as a digest, and the query."""
+        return self.about, answer
+
+    def unpack(self, packed: tuple[str, int]) -> int:
+        """Return the query."""
+        if packed[0] != self.about:
+            raise ValueError(f"checkpoint: its certificate is of other rows: {LOST}")
+        return packed[1]
 
 
 # Proof: docs/proofs/certificate.md, lemma 1.

@@ -120,7 +120,7 @@ def by_width(universe: Universe, pairs: float) -> float:
 def all_pairs(
     universe: Universe, columns: Sequence[float], pairs: Mapping[tuple[int, int], float], rows: int
 ) -> float:
-    """Return the mean distance of the workload's tables where all tables of two columns are measured at once."""
+    """Return the mean distance of the workload's tables where all pairs are measured at once."""
     blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
     columns_error, total = sum(blurs) / len(blurs), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):

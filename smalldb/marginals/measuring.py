@@ -1,19 +1,14 @@
 """What a step costs and how it is drawn: exact noise on counts, exact selection; pure or concentrated."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, pi
 
-import numpy as np
-
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, Noise
 from smalldb.noise.privacy_loss import Loss
-from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
 MOST_NOISE = 1 << 40  # in the mean, on a count
@@ -141,57 +136,7 @@ class NoisyTable:
     variance: float
 
 
-# Proof: docs/proofs/k-norm.md, lemma 3.
-def measure_columns(
-    counts: Integers, sizes: tuple[int, ...], law: PrivacyMeasure, cost: Fraction, source: BitSource
-) -> Integers:
-    """
-    Release the counts of columns at once: pure `cost`-differential privacy.
-
-    One row stands in one category of each: under add-remove a count of each column moves by 1, all alike.
-    """
-    return _noisy(counts, law.noise_of_columns(sizes, cost), source)
-
-
-# Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
-def measure(
-    counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction, source: BitSource
-) -> NoisyTable:
-    """
-    Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
-
-    One row stands in one cell: under add-remove counts move by 1 in one cell, under replace-one by 1 in two.
-    """
-    return released(_noisy(counts, law.noise(cost), source), scope, law, cost)
-
-
-def _noisy(counts: Integers, noise: Noise, source: BitSource) -> Integers:
-    """Return counts with noise, of the same shape."""
-    drawn = noise.draw(counts.size, source).reshape(counts.shape)
-    # a function of the sum with the whole noise: what was cut off at CLIP is beyond LIMIT with any count
-    found: Integers = np.clip(counts + drawn, -LIMIT, LIMIT)
-    return found
-
-
 def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> NoisyTable:
     """Return the measurement that released these counts at that cost."""
     noise = law.noise(cost)
     return NoisyTable(scope, counts, cost, noise, noise.variance())
-
-
-# Proof: docs/proofs/rounds.md, lemma 4; docs/proofs/related.md, lemma 3.
-def choose(
-    scores: Sequence[int] | Integers, law: PrivacyMeasure, cost: Fraction, most: int, source: BitSource
-) -> int:
-    """
-    Select a candidate of high score, at a cost; each score moves by at most `law.moved` units times `most`.
-
-    A score is `most` or less times the sum over cells of abs(count - prediction), less a number that does
-    not depend on the data given what was released.
-    """
-    return select(
-        np.asarray(scores),
-        epsilon=law.selecting(cost),
-        sensitivity=law.moved * law.unit * most,
-        rng=source,
-    ).index

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self, TypeAlias
 from queries import Rows
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.rows import MAX_TOTAL
-from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
-from smalldb.marginals.certificate import beyond, certified
+from smalldb.marginals.certificate import beyond, certify
 from smalldb.marginals.contrasts.coding import attributes_of, unlike_coded
 from smalldb.marginals.counted_rows import MOST
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.strategies.adaptive import Adaptive
@@ -23,9 +23,9 @@ from smalldb.marginals.strategies.choosing_parities import plan_contrasts
 from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.marginals.strategies.outcome import TableStrategy
+from smalldb.marginals.strategies.strategy import TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Drawn, Facts, Guarantee, Journal, Neighbours, Request, Running
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
@@ -250,30 +250,25 @@ class ByMarginals:
             "seconds, up to minutes for some 100 columns",
         )
 
-    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Measure, make rows, and bound or certify how far they are off."""
-        return self.draw_resumably(table, Journal(source), Running(progress))
-
     @property
     def public(self) -> Sequence[object]:
         """What decides its steps, and the rows that are asked for."""
         request = self.request
         return (request.n, request.n_max, request.rows, request.certificate, *self.strategy.public)
 
-    def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
-        """Draw a release, or go on with one: what was drawn before is read."""
+    def steps(self) -> Steps:
+        """Ask for measurements, make rows, and bound or certify how far they are off."""
         request, workload = self.request, self.request.workload
-        made = self.strategy.release(table, journal, request.rows, running)
-        finished, bound, followed = Rows.from_codes(table.domain, made.codes), None, made.strategy
+        made = yield from self.strategy.release(request.rows)
+        finished, bound, followed = Rows.from_codes(workload.domain, made.codes), None, made.strategy
         if followed.certifying:
-            certificate = certified(
-                workload, table, finished, made.total, followed.law, followed.certifying, journal
+            certificate = yield from certify(
+                workload, finished, made.total, followed.law, followed.certifying
             )
             bound = float_above(certificate.share(request.beta))
         elif followed.measures_all(workload):
             bound = made.bound(workload, request.n, finished, request.beta)
-        covers = self._covers(followed)
-        return Drawn(made.codes, bound=bound, covers=covers, measurements=made.measurements)
+        return Drawn(made.codes, bound=bound, covers=self._covers(followed))
 
     def _covers(self, strategy: Contrasts | TableStrategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""

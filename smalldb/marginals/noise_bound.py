@@ -125,7 +125,7 @@ def sums_of_columns(
 
 # Proof: docs/proofs/pairs.md, lemma 8.
 def margins_at_once(workload: Workload, noise: ConeDifference, beta: Fraction) -> tuple[Floats, float]:
-    """Return the same where all tables of one and two columns were measured at once: for each query, and for n."""
+    """Return the same, for each query and n, where tables of one and two columns were measured at once."""
     sizes, each = noise.sizes, beta / (workload.size + 1)
     found = []
     for block in workload.cells:

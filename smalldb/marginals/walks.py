@@ -1,6 +1,5 @@
 """Two related tables: parents with their numbers of children, then walks from a parent to a child."""
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -8,62 +7,23 @@ from itertools import combinations
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import uniform_permutation
-from smalldb.marginals.counted_rows import CountedRows, checked
-from smalldb.marginals.curator import Curator
+from smalldb.marginals.asks import Coins, Order
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.estimation import PREDICTING
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES, MEMORY
 from smalldb.marginals.strategies.choosing_tables import DROWNED, OfTables, plan_tables
-from smalldb.marginals.strategies.outcome import Outcome, release_tables
+from smalldb.marginals.strategies.strategy import Estimate
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Journal, Measurement
+from smalldb.mechanisms import Measurement
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53
 WALKS = 3  # times as much as an error in tables of parents counts one in tables of walks: fitted to VietNam
 FEW_CELLS = 64  # of all columns of children: the table of all of them is measured first
 SHARES = tuple(Fraction(i, 16) for i in range(2, 13))  # of epsilon, for parents: what is compared
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Families:
-    """
-    The private rows: parents, and their children.
-
-    Attributes
-    ----------
-    parents
-        Codes of their columns, shape (n, P).
-    children
-        Codes, shape (m, C).
-    of
-        The parent of each child, a number from 0 to n - 1, shape (m,).
-    """
-
-    parents: Integers
-    children: Integers
-    of: Integers
-
-    # Proof: docs/proofs/related.md, lemma 4.
-    def counts(self) -> Integers:
-        """Return the number of children of each parent."""
-        return np.bincount(self.of, minlength=len(self.parents))
-
-    # Proof: docs/proofs/related.md, lemma 4.
-    def with_counts(self, most: int) -> Integers:
-        """Return the codes of parents with one column more: their numbers of children, `most` or more."""
-        return np.column_stack([self.parents, np.minimum(self.counts(), most)])
-
-    # Proof: docs/proofs/related.md, lemma 1.
-    def walks(self, most: int, cap: int) -> CountedRows:
-        """Return the walks: columns of a parent, its number of children, a child's columns; with weights."""
-        weights = weights_of(self.counts(), cap)[self.of]
-        codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
-        return CountedRows(np.asfortranarray(codes), weights)
 
 
 # Proof: docs/proofs/related.md, lemma 1.
@@ -104,38 +64,29 @@ class Walks:
         """Of the guarantee: both strategies together."""
         return self.parents.epsilon + self.children.epsilon
 
+    def cap_after(self, parents: Estimate) -> int:
+        """Return by which number of children walks are weighed, from released parents."""
+        return cap_of(parents.codes[:, -1].astype(np.int64)) if self.cap is None else self.cap
+
     # Proof: docs/proofs/related.md, lemmas 5 and 6.
-    def release(
-        self, families: Families, source: BitSource | Journal, executor: Executor | None = None
-    ) -> "Related":
-        """Release parents, then children of these; every step costs what the two strategies state."""
-        journal = source if isinstance(source, Journal) else Journal(source)
+    def steps(self, parents: Estimate) -> Steps:
+        """Ask for walks from released parents; return both tables: every step costs what the rounds state."""
         universe, sizes = self.parents.universe, self.children.universe.sizes
-        private = checked(
-            families.with_counts(self.most),
-            np.ones(len(families.parents), dtype=np.int64),
-            universe.sizes,
-        )
-        parents = release_tables(self.parents, private, journal, executor=executor)
-        codes = parents.codes.astype(np.int64)
+        codes, cap = parents.codes.astype(np.int64), self.cap_after(parents)
         times = codes[:, -1]
-        cap = cap_of(times) if self.cap is None else self.cap
         width = len(universe.sizes)
         made, count = np.zeros((0, len(sizes) - width), dtype=np.int64), int(times.sum())
         if count * len(sizes) > MAX_ENTRIES:  # of released numbers: everyone may know
             times = np.minimum(times, MAX_ENTRIES // len(sizes) // len(times))
             count = int(times.sum())
         if not count:
-            return Related(parents, made, np.zeros(0, dtype=np.int64), cap, ())
+            return Related(parents, made, np.zeros(0, dtype=np.int64), cap)
         known = known_columns(codes, times, weights_of(times, cap), universe.sizes, PREDICTING)
-        walks = families.walks(self.most, cap)
-        fitted = Curator(walks, self.children.law, journal, executor, self.children.cost).follow(
-            self.children.steps(known)
-        )
-        rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64))).astype(np.int64)
-        order = uniform_permutation(count, journal.postprocessing_bits())
+        fitted = yield from self.children.steps(known)
+        rows = fitted.rows(count, (yield Coins())).astype(np.int64)
+        order = yield Order(count)
         of = np.repeat(np.arange(len(times)), times)
-        return Related(parents, rows[width:, order].T, of[order], cap, fitted.measurements)
+        return Related(parents, rows[width:, order].T, of[order], cap)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,15 +104,18 @@ class Related:
         The parent of each child, shape (m,).
     cap
         By which walks were weighed.
+    of_parents
+        What was released of parents.
     measurements
         Of the walks; values are in units of 1 / `UNIT` of a parent.
     """
 
-    parents: Outcome
+    parents: Estimate
     children: Integers
     of: Integers
     cap: int
-    measurements: tuple[Measurement, ...]
+    of_parents: tuple[Measurement, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
 
 
 def cap_of(counts: Integers) -> int:

@@ -5,7 +5,7 @@ from smalldb.mechanisms.known_pairs import KnownPair
 from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Parity
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.mechanisms.neighbours import MAX_N, Neighbours, relation_of
-from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Promise, Resumable, Running
+from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Promise, Resumable
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, columns_named, workload_of
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Promise",
     "Request",
     "Resumable",
-    "Running",
     "column_named",
     "columns_named",
     "relation_of",

@@ -1,16 +1,11 @@
 """What a mechanism is: the one protocol that planning, releasing and reporting know it by."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from queries import Rows
 from queries.domain import Bits
-from smalldb.exact.bits import BitSource
-from smalldb.mechanisms.journal import Journal
-from smalldb.mechanisms.measurement import Measurement
 from smalldb.mechanisms.request import Request
 from smalldb.noise.privacy_loss import Loss
 
@@ -56,8 +51,6 @@ class Drawn:
     covers: tuple[str, ...] = ()
     # what the curator may look at and must not publish, by name
     confidential: Mapping[str, Any] = field(default_factory=dict)
-    # the numbers that were released on the way, in order; none of mechanisms that draw a table at once
-    measurements: tuple[Measurement, ...] = ()
 
 
 class Promise(Protocol):
@@ -83,43 +76,23 @@ class Promise(Protocol):
         """Return the entry `bounds` of the record, before a release (None) or of one; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """How a mechanism runs; nothing of it changes the law of what is drawn."""
-
-    progress: bool = False  # whether a bar is shown on stderr
-    executor: Executor | None = None  # counts the data in pieces; None: threads
-
-
 @runtime_checkable
 class Resumable(Protocol):
-    """A mechanism that draws in steps, and whose data can be counted in pieces.
-
-    A killed release goes on after its last step; of any other mechanism the whole draw is one.
-    """
+    """A mechanism that asks a curator step by step: a killed release goes on after its last step."""
 
     @property
     def public(self) -> Sequence[object]:
         """What decides its steps, for `files.checkpoints.identity`: public texts, numbers and arrays."""
 
-    def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
-        """Draw a release as `Mechanism.draw` does, or go on with one.
-
-        Parameters
-        ----------
-        table
-            The data, which fit the plan.
-        journal
-            What was drawn before, and where what is drawn now is kept.
-        running
-            How it runs: progress and an executor.
-        """
+    def steps(self) -> Generator[Any, Any, Drawn]:
+        """Ask for what it wants to know; return what was drawn."""
 
 
 class Mechanism(Protocol):
     """A mechanism that was asked for a release and can do it: a frozen value, public as a whole.
 
-    A new mechanism is a class of this shape in a room of its own, and a line in `planning.mechanisms`.
+    A new mechanism is a class of this shape in a room of its own, and a line in `planning.mechanisms`. It is
+    `Resumable`, or draws a small database at once by a method `draw`: see `marginals.asks.SmallDatabase`.
     """
 
     name: ClassVar[str]  # its name in records, arguments and words
@@ -167,16 +140,3 @@ class Mechanism(Protocol):
     @property
     def facts(self) -> Facts:
         """What it will do, for people."""
-
-    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Draw a release: the one step of a mechanism that sees the data.
-
-        Parameters
-        ----------
-        table
-            The data, which fit the plan.
-        source
-            Where random bits come from.
-        progress
-            Whether to show a bar on stderr.
-        """

@@ -1,6 +1,6 @@
 """Counts of finer bins: gathered as a table is read, and released with exact noise beside the mechanism."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from queries import DataError
 from queries.arrays import Integers
 from queries.rows import MAX_TOTAL
-from smalldb.exact.bits import BitSource
-from smalldb.marginals.measuring import measure
+from smalldb.marginals.asks import Noisy
+from smalldb.marginals.counts import FinerBins
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
 from smalldb.schema import Schema
@@ -44,15 +44,21 @@ def gather_finer(
 
 
 # Proof: docs/proofs/learned.md, lemma 7.
-def measure_finer(plan: Plan, histograms: Mapping[str, Integers], source: BitSource) -> dict[str, list[int]]:
+def finer_asks(plan: Plan, schema: Schema) -> dict[str, Noisy]:
     """
-    Release the counts of finer bins, by column: each with its own part of epsilon, which is pure.
+    Return what is asked about finer bins, by column: each with its own part of epsilon, which is pure.
 
     A row stands in one finer bin of a column, or in none: one count moves by 1, or two under replace-one.
     """
     law = finer_measure(plan.neighbours)
+    sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     return {
-        each.column: measure(histograms[each.column], (), law, each.epsilon, source).counts.tolist()
+        each.column: Noisy(
+            FinerBins(each.column),
+            ((law.noise(each.epsilon), sizes[each.column]),),
+            each.epsilon,
+            loss=law.loss_of_table(each.epsilon),
+        )
         for each in plan.finer
     }
 

@@ -13,12 +13,13 @@ add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = eps
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from math import ceil, floor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +30,12 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
-from smalldb.mechanisms import Journal, Neighbours
+from smalldb.marginals.asks import Ask
+from smalldb.marginals.counts import Counts, Texts
+from smalldb.mechanisms import Neighbours
 from smalldb.mechanisms.request import read_delta
 from smalldb.noise.distributions import Geometric
+from smalldb.noise.privacy_loss import Loss
 from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_CATEGORIES, Cuts
@@ -42,9 +46,6 @@ from smalldb.schema.pieces import Piece
 from smalldb.selection import select
 
 F = TypeVar("F")
-Texts: TypeAlias = dict[str, Counter[str]]
-"""By column that learns, its texts and how often each occurs. Private."""
-
 _ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 
 
@@ -79,23 +80,15 @@ def shared(
 
 # Proof: docs/proofs/learned.md, lemma 5.
 def learn(
-    schema: OpenSchema,
-    texts: Texts,
-    costs: Sequence[Learned],
-    *,
-    neighbours: Neighbours,
-    source: BitSource | Journal,
-    fits: Callable[[Schema], F],
+    schema: OpenSchema, categories: Mapping[str, list[str]], fits: Callable[[Schema], F]
 ) -> tuple[Schema, F]:
     """
-    Learn the categories a schema asks for. It was paid for, so it ends with a schema, whatever is found.
+    Put learned categories into a schema. It was paid for, so it ends with a schema, whatever was learned.
 
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
     what nobody has. Categories with which the release could not be made (too many of them for the queries or
     the memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
     """
-    journal = source if isinstance(source, Journal) else Journal(source)
-    categories = journal.step(lambda coins: _categories(schema, texts, costs, neighbours, coins))
     while True:
         try:
             made = schema.learned(
@@ -120,24 +113,37 @@ def _fewer(schema: OpenSchema, categories: Mapping[str, list[str]]) -> dict[str,
     return {name: kept[1::2] for name, kept in categories.items()}
 
 
-def _categories(
-    schema: OpenSchema,
-    texts: Texts,
-    costs: Sequence[Learned],
-    neighbours: Neighbours,
-    source: BitSource,
-) -> dict[str, list[str]]:
-    """Draw the categories of each column that learns: one release."""
-    categories: dict[str, list[str]] = {}
-    for asked, cost in zip(schema.asked, costs, strict=True):
-        occur = texts.get(asked.column, Counter())
-        if asked.what == "cuts":
-            kind = bins_of(asked, schema.outline)
-            categories[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
-        else:
-            delta = cost.delta or Fraction(0)
-            categories[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
-    return categories
+@dataclass(frozen=True, eq=False)
+class LearnedCategories(Ask):
+    """Ask for the categories of each column that learns: one release."""
+
+    schema: OpenSchema
+    costs: Sequence[Learned]
+    neighbours: Neighbours
+
+    # Proof: docs/proofs/learned.md, lemma 6.
+    def exact(self, data: Counts) -> Texts:
+        """Return how often each text occurs: private."""
+        return data.texts
+
+    def draw(self, exact: Texts, coins: BitSource) -> dict[str, list[str]]:
+        """Draw the categories of one column after another."""
+        categories: dict[str, list[str]] = {}
+        for asked, cost in zip(self.schema.asked, self.costs, strict=True):
+            occur = exact.get(asked.column, Counter())
+            if asked.what == "cuts":
+                kind = bins_of(asked, self.schema.outline)
+                categories[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, coins)
+            else:
+                delta = cost.delta or Fraction(0)
+                categories[asked.column] = frequent(occur, cost.epsilon, delta, self.neighbours, coins)
+        return categories
+
+
+def asked_for(schema: OpenSchema, costs: Sequence[Learned], neighbours: Neighbours) -> LearnedCategories:
+    """Ask at these costs; the loss leaves out what happens with the probability of their deltas."""
+    loss = Loss.pure(sum((cost.epsilon for cost in costs), Fraction(0)))
+    return LearnedCategories(schema, costs, neighbours, loss=loss)
 
 
 # Proof: docs/proofs/learned.md, lemmas 1 and 2.
@@ -206,7 +212,7 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
     return most + 1
 
 
-def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterator[Piece]:
+def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[Piece]) -> Iterator[Piece]:
     """
     Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
 

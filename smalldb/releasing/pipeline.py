@@ -4,11 +4,11 @@ Related tables have an order of their own: `related_release.release_related`.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,13 +19,16 @@ from queries.packing import merge, pack_codes
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
-from smalldb.mechanisms import MAX_N, Journal, Measurements, Neighbours, Resumable, Running, relation_of
+from smalldb.files.progress_bar import progress_bar
+from smalldb.marginals.counts import InMemory
+from smalldb.marginals.curator import SHOWN, Curator, Progress
+from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relation_of
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.finer_histograms import Histograms, finer_variances, gather_finer, measure_finer
-from smalldb.releasing.learned_categories import Texts, digests, gather, learn, shared
+from smalldb.releasing.finer_histograms import Histograms, finer_asks, finer_variances, gather_finer
+from smalldb.releasing.learned_categories import asked_for, digests, gather, learn, shared
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record, with_measurements
@@ -33,7 +36,7 @@ from smalldb.releasing.record_keys import Record
 from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, request_of, running_of
+from smalldb.releasing.transaction import Transaction, begun_beside, request_of
 from smalldb.schema import Schema
 from smalldb.schema.learned import Learned
 from smalldb.schema.pieces import Piece
@@ -96,7 +99,7 @@ def carry_out(
     elif stated not in (None, ready.rows_per_person):
         raise ValueError("the plan was made for another rows_per_person than the schema says")
     costs: tuple[Learned, ...] = ()
-    learns, texts = source.learns, Texts()
+    learns, texts = source.learns, dict[str, Counter[str]]()
     if learns is not None:
         costs, left = shared(learns, settings)
         settings = {**settings, **left}
@@ -162,7 +165,8 @@ def carry_out(
         if not known:
             consider(foreseen)
         destination.reserve(foreseen)
-        running = running_of(foreseen, progress, executor)
+        if executor is not None and not isinstance(foreseen.chosen, Resumable):
+            raise ValueError(f"executor is for marginals: {foreseen.mechanism} takes none; leave it out")
 
         # The release is bound to its data before it is paid, and paid before the first draw: a run that was
         # killed goes on with the same data alone, and with the one payment.
@@ -183,14 +187,9 @@ def carry_out(
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         if learns is not None:
-            schema, foreseen = learn(
-                learns,
-                texts,
-                costs,
-                neighbours=relation,
-                source=journal,
-                fits=lambda found: planned(found, foreseen.n, queries),
-            )
+            ask = asked_for(learns, costs, relation)
+            learned = Curator(InMemory(rows, texts=texts), journal, ask.loss).answer(ask)
+            schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
             source = source.learned(schema)
             texts.clear()
             first, rows = rows, source.read(progress)
@@ -199,11 +198,16 @@ def carry_out(
             transaction.bind(journal, rows.words, rows.counts, *histograms.values())
 
         # From here on nothing is refused for the data: what was paid is released.
-        finer = None
-        if foreseen.finer:
-            finer = journal.step(partial(measure_finer, foreseen, histograms))
-            source = source.with_finer(finer, finer_variances(foreseen))
-        made = carried_out(foreseen, source, rows, middle, journal, running, finer)
+        asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
+        loss = foreseen.chosen.guarantee.stated
+        for each in asks.values():
+            loss = loss.together(each.loss)
+        with _bar(progress) as shown:
+            curator = Curator(InMemory(rows, executor, finer=histograms), journal, loss, shown)
+            finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
+            if finer is not None:
+                source = source.with_finer(finer, finer_variances(foreseen))
+            made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
         destination.write(made, rows)
     return made
 
@@ -213,14 +217,14 @@ def carried_out(
     source: Source,
     rows: Rows,
     middle: bool,
-    journal: Journal,
-    running: Running,
+    curator: Curator,
+    progress: bool,
     finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Release:
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
-    drawn = drawn_by(plan, rows, journal, running)
+    drawn = curator.run(plan.chosen, progress)
     schema, domain, codes = source.schema, source.domain, drawn.codes
-    finishing = journal.postprocessing_bits()
+    finishing = curator.journal.postprocessing_bits()
     if schema is not None:
         if not middle:
             codes = codes[uniform_permutation(len(codes), finishing)]
@@ -231,8 +235,10 @@ def carried_out(
         synthetic = domain.decode(codes, like=source.table)
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, codes))
     ranges = None if schema is None else schema_ranges(schema)
-    measurements = Measurements(domain, drawn.measurements, plan.n, ranges)
-    record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges, finer=finer)
+    measurements = Measurements(domain, curator.measurements, plan.n, ranges)
+    record = make_record(
+        plan, private=curator.journal.source.private, drawn=drawn, ranges=ranges, finer=finer
+    )
     record = with_measurements(record, plan, measurements, Rows.from_codes(domain, codes))
     table = None if synthetic is None else as_given(synthetic, source.given)
     return Release(table, record, plan, codes, schema, confidential, measurements)
@@ -248,8 +254,15 @@ def alike(one: Rows, other: Rows, learned: Collection[str]) -> bool:
     return all(map(np.array_equal, first, second))
 
 
+@contextmanager
+def _bar(shown: bool) -> Iterator[Progress]:
+    """Show how much of what was paid is spent."""
+    with progress_bar(shown, unit=" parts", total=SHOWN) as bar:
+        yield lambda done, most: bar.update(done - bar.n)
+
+
 def check_size(table: Rows, relation: Neighbours) -> None:
-    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not."""
+    """Refuse a table without rows where n is public, and one that is too large where it is not."""
     match relation:
         case Neighbours.REPLACE_ONE:
             if table.n == 0:

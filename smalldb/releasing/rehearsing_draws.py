@@ -7,12 +7,14 @@ import numpy as np
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import Number
+from smalldb.marginals.counts import InMemory
+from smalldb.marginals.curator import Curator
+from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.universe import Universe
-from smalldb.marginals.walks import Families, plan_walks
-from smalldb.mechanisms import Journal, Measurements, Running
+from smalldb.marginals.walks import plan_walks
+from smalldb.mechanisms import Journal, Measurements
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record, with_measurements
-from smalldb.releasing.transaction import drawn_by
 from smalldb.schema import Schema
 
 ROWS, EPSILON = 64, 64  # so much that noise drowns nothing
@@ -32,8 +34,10 @@ def rehearse_draw(foreseen: Plan, schema: Schema | None, strategy: str | None = 
     counts = np.ones(len(codes), dtype=np.int64)
     counts[0] += rows - len(codes)
     bits = SeededBits(0)
-    drawn = drawn_by(made, Rows.from_codes(domain, codes, counts), Journal(bits), Running(False, None))
-    measurements = Measurements(domain, drawn.measurements, made.n, None)
+    table = InMemory(Rows.from_codes(domain, codes, counts))
+    curator = Curator(table, Journal(bits), made.chosen.guarantee.stated)
+    drawn = curator.run(made.chosen, False)
+    measurements = Measurements(domain, curator.measurements, made.n, None)
     record = make_record(made, private=False, drawn=drawn)
     with_measurements(record, made, measurements, Rows.from_codes(domain, drawn.codes))
     if schema is not None:
@@ -74,7 +78,8 @@ def rehearse_walks(*schemas: Schema) -> None:
     parents, children = (rng.integers(0, SIZES, (ROWS, len(SIZES))) for _ in "ab")
     of = rng.integers(0, ROWS, ROWS)
     families = Families(parents[:, :-1], children, of)
-    plan_walks(universe, universe, Fraction(EPSILON), True, ROWS).release(families, bits)
+    walks = plan_walks(universe, universe, Fraction(EPSILON), True, ROWS)
+    release_families(walks, families, Journal(bits))
     for schema in schemas:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
 

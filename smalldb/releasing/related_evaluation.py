@@ -11,7 +11,7 @@ import numpy as np
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
 from queries.late import pd
-from smalldb.marginals.walks import Families
+from smalldb.marginals.families import Families
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.related_record import domains
 from smalldb.schema.linked_rows import Linked, check_tables, read_linked

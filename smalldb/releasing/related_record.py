@@ -81,7 +81,7 @@ def related_record(
         "strategy": plan.children.name,
         "weights": {"unit": UNIT, "cap": released.cap},
     }
-    tables = zip(domains(schema).items(), (released.parents.measurements, released.measurements), strict=True)
+    tables = zip(domains(schema).items(), (released.of_parents, released.measurements), strict=True)
     for table, ((_, domain), items) in zip((parents, children), tables, strict=True):
         table |= _measured(domain, items, n, schema)
     record["tables"] = {schema.unit: parents, schema.child: children}

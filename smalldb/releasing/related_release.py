@@ -25,9 +25,10 @@ from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running, identity
 from smalldb.inference.answering import Answer, ask
 from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.mechanism import MOST_CELLS
 from smalldb.marginals.universe import Universe
-from smalldb.marginals.walks import MOST_PARENTS, Families, Related, Walks, plan_walks
+from smalldb.marginals.walks import MOST_PARENTS, Related, Walks, plan_walks
 from smalldb.mechanisms import Measurements, Neighbours, relation_of
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Settings, plan
@@ -119,7 +120,7 @@ class RelatedRelease:
         """
         domain = Domain([*self.schema.parents.domain.columns, number_column(self.schema)])
         parents, ranges = self._made.parents, schema_ranges(self.schema.parents)
-        measured = Measurements(domain, parents.measurements, self.record.get("n"), ranges)
+        measured = Measurements(domain, self._made.of_parents, self.record.get("n"), ranges)
         rows = Rows.from_codes(domain, parents.codes)
         return ask(measured, question, level=level, population=population, rows=rows)
 
@@ -217,7 +218,7 @@ def release_related(
             destination.paid(*paid)
 
         # from here on nothing is refused for the data
-        released = final.release(Families(linked.parents, linked.children, linked.of), journal)
+        released = release_families(final, Families(linked.parents, linked.children, linked.of), journal)
         record, finishing = record_of(final, n=known, released=released), journal.postprocessing_bits()
         if schema.whole is not None:
             data = as_given(long_table(schema, schema.whole, released, tables, finishing), tables)

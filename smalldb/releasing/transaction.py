@@ -2,9 +2,7 @@
 
 import json
 import os
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from hashlib import sha256
@@ -16,12 +14,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from queries import Rows, Workload
+from queries import Workload
 from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
-from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
+from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, identity
 from smalldb.files.outputs import all_beside, beside, sync_folder
-from smalldb.mechanisms import LOST, Drawn, Journal, Resumable, Running
+from smalldb.mechanisms import LOST, Journal
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
@@ -187,22 +185,6 @@ class Transaction:
                 self._pointer.write_text(os.path.abspath(self._checkpoint.folder), encoding="utf-8")
 
 
-def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
-    """Draw a release, or read what was drawn before; what is confidential is then gone."""
-    chosen = plan.chosen
-    if isinstance(chosen, Resumable):
-        return chosen.draw_resumably(table, journal, running)
-    return journal.step(lambda coins: chosen.draw(table, coins, running.progress), _packed, _unpacked)
-
-
-def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running:
-    """Say how a release runs; nothing of it depends on the data."""
-    check_running(executor, None)
-    if executor is not None and not isinstance(plan.chosen, Resumable):
-        raise ValueError(f"executor is for marginals: {plan.mechanism} takes none; leave it out")
-    return Running(progress, executor)
-
-
 def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
     """Return the folders beside a ledger that keep releases which are not finished."""
     return all_beside(ledger, rf"[0-9a-f]{{16}}-[0-9]+\.{kind}")
@@ -258,21 +240,3 @@ def _salted(data: Sequence[npt.NDArray[Any]], salt: str) -> list[str]:
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return [salt, digest.hexdigest()]
-
-
-def _packed(drawn: Drawn) -> dict[str, Any]:
-    """Write what was drawn such that JSON holds it exactly."""
-    codes = np.ascontiguousarray(drawn.codes)
-    return {
-        "places": b64encode(codes.tobytes()).decode("ascii"),
-        "dtype": codes.dtype.str,
-        "shape": codes.shape,
-        "bound": None if drawn.bound is None else float(drawn.bound).hex(),
-        "covers": list(drawn.covers),
-    }
-
-
-def _unpacked(saved: dict[str, Any]) -> Drawn:
-    codes = np.frombuffer(b64decode(saved["places"]), np.dtype(saved["dtype"])).reshape(saved["shape"])
-    bound = None if saved["bound"] is None else float.fromhex(saved["bound"])
-    return Drawn(codes.copy(), bound, tuple(saved["covers"]))

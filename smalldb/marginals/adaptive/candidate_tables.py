@@ -10,10 +10,10 @@ import numpy as np
 
 from queries.arrays import Numbers
 from queries.domain import Integers
-from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.universe import Universe
+from smalldb.mechanisms import Marginal
 
 Noise: TypeAlias = Callable[[int], float]
 
@@ -62,16 +62,14 @@ class Candidates:
             for levels in product(*[range(finest, 0, -1) for finest in self.levels(table)])
         ]
 
-    def count(self, rows: CountedRows) -> list[Integers]:
-        """Count every table at its finest levels."""
-        grouped = {
-            width: rows.grouped([g.of_categories(at) for g, at in zip(self.groupings, levels, strict=True)])
+    def linear(self) -> list[Marginal]:
+        """Return every table at its finest levels: what is counted."""
+        groups = {
+            (width, c): tuple(self.groupings[c].of_categories(level).tolist())
             for width, levels in self.finest.items()
+            for c, level in enumerate(levels)
         }
-        return [
-            grouped[len(table)].table(table, self.shape(tuple(zip(table, self.levels(table), strict=True))))
-            for table in self.tables
-        ]
+        return [Marginal(table, tuple(groups[len(table), c] for c in table)) for table in self.tables]
 
     # Proof: docs/proofs/rounds.md, lemma 1.
     def coarse(self, counts: Numbers, scope: Scope) -> Numbers:

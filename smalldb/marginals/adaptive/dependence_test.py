@@ -7,8 +7,7 @@ from math import pi, sqrt
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
-from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
@@ -55,44 +54,9 @@ def distance(counts: Integers) -> int:
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
-def ask(
-    universe: Universe,
-    counts: Sequence[Integers],
-    noise: Pairs,
-    law: PrivacyMeasure,
-    cost: Fraction,
-    source: BitSource,
-) -> int:
-    """
-    Release by how much pairs of columns depend, in all: pure `cost`-differential privacy.
-
-    It is the sum of the distances of their tables (`distance`), each up to its top (`tops`).
-
-    Parameters
-    ----------
-    universe
-        The columns, and the tables of the workload.
-    counts
-        The table of each pair of columns in the workload, in order.
-    noise
-        Of each of these pairs: the variance of a cell, were all measured at once.
-    law
-        Pure, under the neighbouring relation of the release.
-    cost
-        The epsilon that is spent, exactly.
-    source
-        Where random bits come from.
-
-    Returns
-    -------
-    int
-        A sum of distances in rows, with noise: it may be below 0.
-    """
-    most = tops(universe, noise)
-    distances = (min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
-    found = min(LIMIT, sum(distances))  # like a count: where noise itself is cut off, nothing shows
-    drawn = law.noise_of_number(cost, law.moved * MOVED * len(most)).draw(1, source)
-    return int(np.clip(np.array([found]) + drawn, -LIMIT, LIMIT)[0])
+def summed(most: Sequence[int], counts: Sequence[Integers]) -> int:
+    """Return the sum of the distances of tables, each up to its top; a row moves it by `MOVED` for each."""
+    return sum(min(top, distance(table)) for top, table in zip(most, counts, strict=True))
 
 
 def mostly(released: int, universe: Universe, noise: Pairs) -> bool:

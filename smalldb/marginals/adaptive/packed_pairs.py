@@ -9,12 +9,11 @@ import numpy as np
 from queries.arrays import Booleans, Floats, Numbers
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import MOST_PENALTY, Candidates, Noise
-from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.counted_rows import PackedTables
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS
 
 MOST_MATRIX = 1 << 25  # cells of a matrix of all pairs of columns
-ROWS = 1 << 15  # that are counted together, so that their groups stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,23 +130,17 @@ class PackedPairs:
         last = self.strips[-1]
         return last.start + last.shape[0] * last.shape[1]
 
-    # Proof: docs/proofs/rounds.md, lemma 1.
-    def count(self, rows: CountedRows) -> list[Integers]:
-        """Count every table at its finest levels."""
-        from smalldb.kernels.cell_sums import count_pairs
-
-        finest, groupings = self.candidates.finest[2], self.candidates.groupings
-        # at most 32 groups: `selecting.WHOLE`, or five halvings
-        groups = [g.of_categories(level).astype(np.uint8) for g, level in zip(groupings, finest, strict=True)]
-        pairs = np.array(self.candidates.tables)
-        origins = np.concatenate([strip.start + strip.depths[0].edges for strip in self.strips])
-        strides = np.concatenate([np.full(len(s.others), s.shape[1]) for s in self.strips])
-        flat = np.zeros(self.cells, dtype=np.int64)
-        for start in range(0, len(rows.counts), ROWS):
-            some = slice(start, start + ROWS)
-            block = np.stack([own[codes] for own, codes in zip(groups, rows.codes[some].T, strict=True)])
-            count_pairs(block, rows.counts[some], pairs, origins, strides, flat)
-        return [flat]
+    def linear(self) -> PackedTables:
+        """Return every table at its finest levels: what is counted."""
+        # at most 32 groups: `candidate_tables.WHOLE`, or five halvings
+        groups = zip(self.candidates.groupings, self.candidates.finest[2], strict=True)
+        return PackedTables(
+            groups=tuple(g.of_categories(level).astype(np.uint8) for g, level in groups),
+            pairs=np.array(self.candidates.tables),
+            origins=np.concatenate([strip.start + strip.depths[0].edges for strip in self.strips]),
+            strides=np.concatenate([np.full(len(s.others), s.shape[1]) for s in self.strips]),
+            cells=self.cells,
+        )
 
     def table(self, tables: Sequence[Numbers], pair: tuple[int, ...]) -> Numbers:
         """Return, of all tables at their finest levels, that of two columns: a view."""

@@ -37,7 +37,7 @@ def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def read_margins(tables: Sequence[NoisyTable], column: int) -> NoisyTable:
-    """Return the counts of a column's categories that released tables tell: means by their precisions, rounded."""
+    """Return what released tables tell of a column's counts: means by their precisions, rounded."""
     sums, variances = list[Floats](), list[float]()
     having = [table for table in tables if any(c == column for c, _ in table.scope)]
     for table in having:
@@ -117,7 +117,7 @@ def on_simplex(values: Floats, total: float) -> Floats:
 
 
 def shifts_to(slices: Floats, sums: Floats) -> Floats:
-    """Return for each row of numbers what all are lowered by, so that those that stay above 0 have its sum."""
+    """Return what each row of numbers is lowered by, so that those that stay above 0 have its sum."""
     ranked = np.sort(slices, axis=1)[:, ::-1]
     shifts = (np.cumsum(ranked, axis=1) - sums[:, None]) / np.arange(1, slices.shape[1] + 1)
     # the first is above its shift, but for a sum of 0, or for rounding where values are huge

@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Codes, Floats
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
-from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
@@ -154,7 +154,7 @@ class Estimator:
         walks = None if self.known is None else self.known.walks
         rows = CountedRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
-        return [table.astype(np.float64) * share for table in self.layout.count(rows)]
+        return [table.astype(np.float64) * share for table in count(self.layout.linear(), rows)]
 
     def ranked(self, table: NoisyTable) -> NoisyTable:
         """Return a table that was released at all categories, in the order of the groupings."""

@@ -57,7 +57,7 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
 def _meet(
     mass: Floats, parts: Sequence[tuple[Integers, Floats]], to: Integers, both: Floats, met: Floats
 ) -> None:
-    """Sum over the cells of a bucket: tables of columns of different parts, and of all with what is passed on."""
+    """Sum over a bucket's cells: tables of columns of different parts, and of all with what is passed on."""
     pieces = 1 + len(mass) * both.shape[1] // AT_ONCE
     for some in np.array_split(np.argsort(to, kind="stable"), pieces):
         known = np.concatenate([part[at[some]] for at, part in parts], axis=1)

@@ -1,6 +1,6 @@
 """Tables selected by what was released before, and measured, round by round."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -11,30 +11,26 @@ from typing import ClassVar, Self
 import numpy as np
 
 from queries import Rows, Workload
-from queries.arrays import Floats
+from queries.arrays import Booleans, Floats
 from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
 from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
-from smalldb.marginals.curator import Best, Columns, Steps, Table
+from smalldb.marginals.asks import Worst, columns_at_once, one_table
+from smalldb.marginals.counts import Linear
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.refitting import at_first
-from smalldb.marginals.measuring import NoisyTable, released
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
 from smalldb.marginals.noise_bound import bound, sums_of_columns
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
-from smalldb.marginals.strategies.outcome import (
-    Fitted,
-    History,
-    TableStrategy,
-    published,
-    published_columns,
-)
+from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
-from smalldb.mechanisms import Measurement
+from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
@@ -168,24 +164,24 @@ class Adaptive(RoundsBudget, TableStrategy):
         )
 
     def bound(
-        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+        self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
         """Return the bound that follows from the noise alone, where every query is a cell of a column."""
-        return bound(workload, finished, sums_of_columns(workload, history.columns, n, beta))
+        return bound(workload, finished, sums_of_columns(workload, estimate.columns, n, beta))
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     def steps(self, known: Known | None = None) -> Steps:
-        """Ask for columns and first tables; then, round by round, for the worst table, until rounds tell nothing."""
+        """Ask for columns and first tables; then, round by round, for the worst table."""
         universe, law = self.universe, self.law
         whole, sizes = {table.columns: table for table in self.first if table.whole}, universe.sizes
-        told = list[Measurement]()
         before = [] if known is None else [*known.tables]
         first = list[NoisyTable]()
-        for columns, table in whole.items():
-            counts = yield Table(columns, tuple(sizes[c] for c in columns), table.cost)
-            first.append(released(counts, tuple((c, 0) for c in columns), law, table.cost))
-            told.append(published(law, first[-1], None))
-        columns = yield from self._columns(self.together, self.columns, [*before, *first], told)
+        for columns, one in whole.items():
+            scope = tuple((c, 0) for c in columns)
+            first.append(
+                (yield from _table(law, scope, whole_table(columns, [sizes[c] for c in columns]), one.cost))
+            )
+        columns = yield from self._columns(self.together, self.columns, [*before, *first])
         estimator = Estimator.of(self, columns, known)
         first = [estimator.ranked(table) for table in first]
         given = [] if known is None else [estimator.ranked(table) for table in known.pairs]
@@ -194,17 +190,18 @@ class Adaptive(RoundsBudget, TableStrategy):
         for pair in given:
             if estimator.fits(learned.tables, pair.scope):
                 learned = learned.after(pair)
-        for table in self.first:
-            if not table.whole:
-                scope = groups_of_first(table, universe, estimator.groupings, law, self.rows)
-                first.append((yield from self._table(scope, table.cost, estimator, told)))
+        for grouped in self.first:
+            if not grouped.whole:
+                scope = groups_of_first(grouped, universe, estimator.groupings, law, self.rows)
+                of = table_of(scope, estimator.groupings)
+                first.append((yield from _table(law, scope, of, grouped.cost)))
         for table in first:
             if estimator.fits(learned.tables, table.scope):
                 learned = learned.after(table)
             else:
                 beside += pairs_within(table)
-        budget = left = self.for_rounds
-        stopping, again = StoppingRule(), tuple[NoisyTable, ...]()
+        left = self.for_rounds
+        stopping, again, counted = StoppingRule(), tuple[NoisyTable, ...](), estimator.layout.linear()
         while self.rounds and not stopping.met:
             capacity = ModelCapacity(estimator, learned.tables)
             expected = estimator.moved(learned.predicted(), beside)
@@ -212,14 +209,12 @@ class Adaptive(RoundsBudget, TableStrategy):
             ahead = max(1, self.rounds - stopping.rounds) if law.concentrated else 1
             most = left / (ahead * (self.selecting + self.measuring))
             step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
-            worst = _worst(step, estimator, capacity, expected, beside, left)
-            if not worst.payable.any():  # public: what is left pays for none, and nothing is asked
+            worst = _worst(step, estimator, capacity, expected, beside, left, counted)
+            if worst is None:
                 break
-            chosen = yield worst
-            if chosen is None:
-                break
+            chosen = estimator.names[(yield worst)]
             cost = step.cost_of(prod(estimator.candidates.shape(chosen)))
-            table = yield from self._table(chosen, cost, estimator, told, step.selecting)
+            table = yield from _table(law, chosen, table_of(chosen, estimator.groupings), cost)
             left -= step.selecting + cost
             stopping = stopping.after(
                 beyond_noise(table, estimator.layout.chosen(expected, chosen), law.concentrated)
@@ -228,64 +223,44 @@ class Adaptive(RoundsBudget, TableStrategy):
                 learned = learned.after(table)
             else:
                 beside.append(table)
-        spent = self.for_first + sum(self.columns, budget - left)
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
             groups = column_groups(sizes, range(estimator.last, len(sizes)), law.concentrated)
             costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
-            again = yield from self._columns(groups, costs, before, told)
+            again = yield from self._columns(groups, costs, before)
             estimator = estimator.again(again)
-            spent += left
         model = learned.last(estimator)
-        history = History(columns, tuple(learned.tables), tuple(beside), again)
-        return Fitted(
-            self, history, estimator.total, model, partial(estimator.rows, model, beside), spent, tuple(told)
-        )
+        making = partial(estimator.rows, model, beside)
+        tables = tuple(learned.tables), tuple(beside), again
+        return Estimate(self, estimator.total, model, making, columns, *tables)
 
     def _columns(
-        self,
-        groups: Sequence[tuple[int, ...]],
-        costs: Sequence[Fraction],
-        tables: Sequence[NoisyTable],
-        told: list[Measurement],
+        self, groups: Sequence[tuple[int, ...]], costs: Sequence[Fraction], tables: Sequence[NoisyTable]
     ) -> Steps:
         """Ask for columns, group by group; the others are read from released tables."""
         law, sizes, found = self.law, self.universe.sizes, dict[int, NoisyTable]()
         for group in groups:
-            own = tuple(sizes[c] for c in group)
+            of = [whole_table((c,), (sizes[c],)) for c in group]
             if len(group) == 1:
-                counts = yield Table(group, own, costs[group[0]])
-                found[group[0]] = released(counts, ((group[0], 0),), law, costs[group[0]])
-            else:
-                cost = sum((costs[c] for c in group), Fraction(0))
-                noise, counts = law.noise_of_columns(own, cost), (yield Columns(group, own, cost))
-                for c, one, cell in zip(group, counts, first_cells(own), strict=True):
-                    found[c] = NoisyTable(((c, 0),), one, costs[c], noise, noise.variance(cell))
-            told.append(published_columns(law, [found[c] for c in group]))
+                found[group[0]] = yield from _table(law, ((group[0], 0),), of[0], costs[group[0]])
+                continue
+            own = tuple(sizes[c] for c in group)
+            cost = sum((costs[c] for c in group), Fraction(0))
+            noise, values = law.noise_of_columns(own, cost), (yield columns_at_once(of, law, cost))
+            counts = np.split(values, np.cumsum(own)[:-1])
+            for c, one, cell in zip(group, counts, first_cells(own), strict=True):
+                found[c] = NoisyTable(((c, 0),), one, costs[c], noise, noise.variance(cell))
         return tuple(found[c] if c in found else read_margins(tables, c) for c in range(len(sizes)))
-
-    def _table(
-        self,
-        scope: Scope,
-        cost: Fraction,
-        estimator: Estimator,
-        told: list[Measurement],
-        selecting: Fraction | None = None,
-    ) -> Steps:
-        """Ask for a table at groups of categories."""
-        groups = tuple(estimator.groupings[c].of_categories(level) for c, level in scope)
-        shape = tuple(estimator.groupings[c].groups(level) for c, level in scope)
-        counts = yield Table(tuple(c for c, _ in scope), shape, cost, groups)
-        told.append(
-            published(
-                self.law, table := released(counts, scope, self.law, cost), estimator.groupings, selecting
-            )
-        )
-        return table
 
 
 def first_cells(sizes: Sequence[int]) -> list[Floats]:
     """Return weights that pick the first cell of each column, shape (sum of sizes,) each."""
     return list(np.eye(sum(sizes))[np.cumsum([0, *sizes[:-1]])])
+
+
+def _table(law: PrivacyMeasure, scope: Scope, of: Marginal, cost: Fraction) -> Steps:
+    """Ask for a table, which stands for a scope."""
+    counts = yield one_table(of, law, cost)
+    return released(counts.reshape(of.shape), scope, law, cost)
 
 
 def _worst(
@@ -295,28 +270,33 @@ def _worst(
     expected: list[Floats],
     beside: list[NoisyTable],
     left: Fraction,
-) -> Best:
-    """Ask for the table that is furthest from what is expected, in noise that it would get."""
-    candidates, layout = estimator.candidates, estimator.layout
+    counted: Linear,
+) -> Worst | None:
+    """Ask for the table furthest from what is expected, in noise that it would get; None: there is none."""
+    candidates, layout, names, law = estimator.candidates, estimator.layout, estimator.names, plan.law
     sizes, which = np.unique(estimator.sizes, return_inverse=True)
     costs = {size: plan.cost_of(size) for size in sizes.tolist()}
-    noise = {size: PENALTY * plan.law.noise(cost).mean_size for size, cost in costs.items() if cost}
+    noise = {size: PENALTY * law.noise(cost).mean_size for size, cost in costs.items() if cost}
     payable = np.array([cost + plan.selecting <= left for cost in costs.values()], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
         weights = association_weights(layout, expected, [*capacity.tables, *beside])
     foretold = [whole(table, estimator.total) for table in expected]
 
-    def refused(name: Scope) -> Callable[[Scope], bool] | None:
-        lacking = None if len(name) == 2 else capacity.lacking(name)
-        return None if lacking is None else partial(as_fine, other=lacking)
+    def refused(number: int) -> Booleans | None:
+        lacking = None if len(names[number]) == 2 else capacity.lacking(names[number])
+        return None if lacking is None else np.array([as_fine(name, lacking) for name in names])
 
-    return Best(
-        estimator.names,
-        layout.count,
-        lambda counts: layout.scores(counts, foretold, weights, noise.__getitem__),
-        max(weights, default=1),
-        payable,
-        refused,
-        plan.selecting,
+    those = (names[number] for number in np.flatnonzero(payable).tolist())
+    if not any(len(name) == 2 or capacity.lacking(name) is None for name in those):
+        return None  # what has no answer is not asked for: it would cost something
+    return Worst(
+        of=counted,
+        scores=lambda counts: layout.scores(counts, foretold, weights, noise.__getitem__),
+        moved=law.moved * law.unit * max(weights, default=1),
+        epsilon=law.selecting(plan.selecting),
+        cost=plan.selecting,
+        loss=law.loss_of_selection(plan.selecting),
+        possible=payable,
+        refused=refused,
     )

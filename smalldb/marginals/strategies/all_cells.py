@@ -6,7 +6,8 @@ from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
-from smalldb.marginals.curator import Steps, Table
+from smalldb.marginals.asks import one_table
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
@@ -14,12 +15,7 @@ from smalldb.marginals.measuring import PrivacyMeasure, released
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
 from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
 from smalldb.marginals.strategies.budgets import TableBudget
-from smalldb.marginals.strategies.outcome import (
-    Fitted,
-    History,
-    TableStrategy,
-    published,
-)
+from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, whole_table
 from smalldb.marginals.universe import Universe
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
@@ -112,11 +108,11 @@ class AllCells(TableBudget, TableStrategy):
         return saved, max(margins(workload, saved.noise, beta))
 
     def bound(
-        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+        self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
         """Return the bound that follows from the noise alone."""
         return bound(
-            workload, finished, sums_of_cells(workload, history.tables[0].counts, self.noise, n, beta)
+            workload, finished, sums_of_cells(workload, estimate.tables[0].counts, self.noise, n, beta)
         )
 
     # Proof: docs/proofs/rounds.md, lemma 8.
@@ -124,10 +120,9 @@ class AllCells(TableBudget, TableStrategy):
         """Ask for all cells at once; they are read by empirical Bayes."""
         sizes = self.universe.sizes
         everything = tuple(range(len(sizes)))
-        counts = yield Table(everything, sizes, self.measuring)
+        counts = (yield one_table(whole_table(everything, sizes), self.law, self.measuring)).reshape(sizes)
         measured = released(counts, tuple((c, 0) for c in everything), self.law, self.measuring)
         seen = counts[self.universe.possible()]
         total = self.rows if self.law.replaced else bounded_total(seen.sum(dtype=float))
         model = read_cells(self.universe, measured, float(self.noise.rate), total, self.law.replaced)
-        history, told = History((), (measured,)), (published(self.law, measured, None),)
-        return Fitted(self, history, total, model, model.rows, self.measuring, told)
+        return Estimate(self, total, model, model.rows, tables=(measured,))

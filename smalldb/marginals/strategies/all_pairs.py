@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import comb, prod
+from math import comb
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,19 +12,18 @@ import numpy as np
 from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
-from smalldb.marginals.counted_rows import CountedRows
-from smalldb.marginals.curator import Steps, Together
+from smalldb.marginals.asks import Noisy
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
-from smalldb.marginals.measuring import LIMIT, NoisyTable, PrivacyMeasure
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
 from smalldb.marginals.strategies.budgets import TableBudget
-from smalldb.marginals.strategies.outcome import Fitted, History, TableStrategy
+from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, whole_table
 from smalldb.marginals.universe import Universe, pairs_of
-from smalldb.mechanisms import Marginal, Measurement
+from smalldb.mechanisms import Marginal
 from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.privacy_loss import Loss
@@ -124,17 +123,18 @@ class AllPairs(TableBudget, TableStrategy):
         return saved, loudest(workload, saved.noise, beta)
 
     def bound(
-        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+        self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
         """Return the bound that follows from the noise alone."""
-        return bound(workload, finished, sums_at_once(workload, history.at_once, self.noise, n, beta))
+        return bound(workload, finished, sums_at_once(workload, estimate.at_once, self.noise, n, beta))
 
     # Proof: docs/proofs/rounds.md, lemma 12.
     def steps(self) -> Steps:
         """Ask for all tables at once; the most dependent ones make the model."""
         universe, replaced, cost = self.universe, self.law.replaced, self.measuring
-        scopes = (*((c,) for c in range(len(universe.sizes))), *pairs_of(universe))
-        values = yield Together(scopes, universe.sizes, self.noise, cost)
+        of = tables_measured(universe)
+        size = sum(each.size for each in of)
+        values = yield Noisy(of, ((self.noise, size),), cost, loss=Loss.pure(cost))
         at_once = tables_at_once(universe, values)
         estimator = Estimator.of(self, read_columns(universe, at_once, replaced, cost))
         read = read_pairs(
@@ -147,12 +147,15 @@ class AllPairs(TableBudget, TableStrategy):
             (tables if fits else beside).append(table)
         estimator = replace(estimator, read_from=frozenset(tables))
         model = estimator.fit(tables, (), last=True)
-        history = History(estimator.columns, tuple(tables), tuple(beside), at_once=at_once)
-        sizes = universe.sizes
-        of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)
-        told = (Measurement(of, values, self.noise, cost),)
-        return Fitted(
-            self, history, estimator.total, model, partial(estimator.rows, model, beside), cost, told
+        return Estimate(
+            self,
+            estimator.total,
+            model,
+            partial(estimator.rows, model, beside),
+            estimator.columns,
+            tuple(tables),
+            tuple(beside),
+            at_once=at_once,
         )
 
 
@@ -183,35 +186,19 @@ def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> ConeDif
     return ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
 
 
-def tables_of_pairs(universe: Universe, rows: CountedRows) -> list[Integers]:
-    """Return the counts of the table of each pair of columns."""
-    sizes = universe.sizes
-    return [rows.table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)]
-
-
 # Proof: docs/proofs/rounds.md, lemma 12.
-def counts_of(universe: Universe, rows: CountedRows) -> list[Integers]:
-    """Return the counts of each column, then the table of each pair of columns."""
-    columns = [rows.table((c,), (size,)) for c, size in enumerate(universe.sizes)]
-    return columns + tables_of_pairs(universe, rows)
-
-
-# Proof: docs/proofs/pairs.md, lemma 6; docs/proofs/rounds.md, lemma 12.
-def measure_at_once(
-    universe: Universe, counts: Sequence[Integers], replaced: bool, cost: Fraction, source: BitSource
-) -> Integers:
-    """Release all these tables at once: pure `cost`-differential privacy."""
-    exact = np.concatenate([table.ravel() for table in counts])
-    noise = noise_at_once(universe, cost, replaced).draw(exact.size, source)
-    return np.clip(exact + noise, -LIMIT, LIMIT)
+def tables_measured(universe: Universe) -> tuple[Marginal, ...]:
+    """Return each column, then the table of each pair of columns."""
+    sizes = universe.sizes
+    columns = [whole_table((c,), (size,)) for c, size in enumerate(sizes)]
+    return (*columns, *(whole_table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)))
 
 
 def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...], Integers]:
     """Return the released tables by their columns: those of one column, then those of two."""
-    scopes = [*((c,) for c in range(len(universe.sizes))), *pairs_of(universe)]
-    shapes = [tuple(universe.sizes[c] for c in scope) for scope in scopes]
-    parts = np.split(values, np.cumsum([prod(shape) for shape in shapes])[:-1])
-    return {scope: part.reshape(shape) for scope, part, shape in zip(scopes, parts, shapes, strict=True)}
+    of = tables_measured(universe)
+    parts = np.split(values, np.cumsum([table.size for table in of])[:-1])
+    return {table.columns: part.reshape(table.shape) for table, part in zip(of, parts, strict=True)}
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.

@@ -13,20 +13,19 @@ from queries import Domain, Rows, Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.accounting.concentrated import rho_of
-from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.asks import Coins, Noisy, Order, Worst, columns_at_once
 from smalldb.marginals.contrasts.coding import Coding, coding
-from smalldb.marginals.contrasts.parity_asks import Parities, WorstParity
 from smalldb.marginals.contrasts.parity_fit import Means, fit, guarded_fit, masks, prior
 from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
-from smalldb.marginals.counted_rows import checked
-from smalldb.marginals.curator import Columns, Curator, Steps
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import Sums, bound
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
-from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
+from smalldb.marginals.strategies.strategy import whole_table
+from smalldb.mechanisms import Parity
 from smalldb.noise.distributions import Geometric, KNorm, Noise, WishartDifference
 from smalldb.noise.privacy_loss import Loss
 
@@ -34,7 +33,6 @@ MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cell
 DEPENDENT = 0.15  # about how large parities of order 2 are, beside those of independent columns
 GUARD = Fraction(1, 10)  # of epsilon, for the parity of three columns that was predicted worst
 _UNIT = 2.0**-52
-_QUIETLY = Running()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,15 +176,21 @@ class Contrasts:
     def steps(self) -> Steps:
         """Ask for all parities at once, then perhaps for that of three columns that was predicted worst."""
         if self.columns:
-            sizes = tuple(self.workload.domain.sizes[c] for c in self.columns)
-            return self.estimate_of_columns((yield Columns(self.columns, sizes, self.measuring)))
-        estimate = self.estimate((yield Parities(self.coding, self.sets, self.noises, self.measuring)))
+            sizes = [self.workload.domain.sizes[c] for c in self.columns]
+            of = [whole_table((c,), (size,)) for c, size in zip(self.columns, sizes, strict=True)]
+            values = yield columns_at_once(of, self.law, self.measuring)
+            return self.estimate_of_columns(np.split(values, np.cumsum(sizes)[:-1]))
+        cost, loss = self.measuring, Loss.pure(self.measuring)
+        if self.delta is not None:
+            cost = rho_of(self.epsilon, self.delta)
+            loss = Loss.concentrated(cost)
+        estimate = self.estimate((yield Noisy(self.parities(self.sets), self.noises, cost, loss=loss)))
         if not self.guarded:
             return estimate
         predicted = estimate.predicted(self.triples)
-        rank = yield WorstParity(self.coding, self.triples, predicted, self.guarding)
-        guard, noise = (self.triples[rank],), Geometric(self.guarding)
-        values = yield Parities(self.coding, guard, ((noise, 1),), self.guarding)
+        rank = yield self.worst(predicted)
+        guard, noise, loss = (self.triples[rank],), Geometric(self.guarding), Loss.geometric(self.guarding, 1)
+        values = yield Noisy(self.parities(guard), ((noise, 1),), self.guarding, loss=loss)
         deviations = {3: (2 if self.replaced else 1) * sqrt(noise.variance())}
         return replace(estimate, guard=(Measured(guard, values, noise, deviations),))
 
@@ -204,21 +208,41 @@ class Contrasts:
         odd = np.concatenate([counted[1:] for counted in counts])
         total = int(counts[0].sum())  # one number: the noise of all columns has the same sum
         values = odd if self.replaced else np.concatenate([[total], total - 2 * odd])
-        flat = np.concatenate(counts)
-        return Estimate(self, (Measured(self.sets, values, self.noises[0][0], self.deviations, flat),))
+        return Estimate(self, (Measured(self.sets, values, self.noises[0][0], self.deviations),))
 
-    def release(
-        self, rows: Rows, journal: Journal, count: int | None, running: Running = _QUIETLY
-    ) -> "Estimate":
+    # Proof: docs/proofs/safeguard.md, lemmas 2, 3 and 4.
+    def worst(self, predicted: Integers) -> Worst:
+        """Ask for the rank of the set whose count is furthest from its prediction: a row moves it by 1."""
+        return Worst(
+            of=self.parities(self.triples),
+            scores=lambda counts: np.abs(counts[0] - predicted),
+            moved=1,
+            epsilon=self.guarding,
+            cost=self.guarding,
+            loss=Loss.ranged(self.guarding),
+        )
+
+    def release(self, count: int | None) -> Steps:
         """Measure the parities, and make rows that are near to them, which is post-processing."""
-        private = checked(rows.codes(), rows.counts, rows.domain.sizes)
-        curator = Curator(private, self.law, journal, running.executor, self.epsilon)
-        estimate: Estimate = curator.follow(self.steps())
+        estimate: Estimate = yield from self.steps()
         most = MAX_SEARCHED if self.tabled else MAX_ENTRIES
-        wanted = min(estimate.total, max(1, most // len(rows.domain.sizes))) if count is None else count
-        made = estimate.rows(wanted, None if self.tabled else journal.step(lambda coins: coins.bits(64)))
-        order = uniform_permutation(wanted, journal.postprocessing_bits())
+        wanted = min(estimate.total, max(1, most // len(self.workload.domain.sizes)))
+        wanted = wanted if count is None else count
+        made = estimate.rows(wanted, None if self.tabled else (yield Coins()))
+        order = yield Order(wanted)
         return replace(estimate, codes=self.coding.codes(made[order]))
+
+    def parities(self, sets: Sequence[Positions]) -> tuple[Parity, ...]:
+        """Return what is counted on some sets, as it is published: by columns and categories."""
+        coded = self.coding
+        return tuple(
+            Parity(
+                tuple(coded.columns[a] for a in positions),
+                not self.replaced,
+                None if coded.plain else tuple(coded.categories[a] for a in positions),
+            )
+            for positions in sets
+        )
 
 
 class Measured(NamedTuple):
@@ -228,7 +252,6 @@ class Measured(NamedTuple):
     values: Integers
     noise: Noise
     deviations: Mapping[int, float]  # of sums of signs, by order
-    counts: Integers | None = None  # of the categories of columns, from which the numbers were read
 
     def margins(self, failure: Fraction) -> dict[int, float]:
         """Return what the noise of a parity of each order exceeds with probability at most `failure`."""
@@ -338,43 +361,6 @@ class Estimate:
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
         """Return the bound on every query that follows from the noise alone, where all were measured."""
         return bound(workload, finished, self.sums_within(beta))
-
-    @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """What was released, as it is published; those of several noises were paid with the first."""
-        plan = self.strategy
-        cost, concentrated = plan.measuring, plan.delta is not None
-        if plan.delta is not None:
-            cost = rho_of(plan.epsilon, plan.delta)
-        costs = (cost, *[Fraction(0)] * (len(self.parities) - 1))
-        published = [
-            Measurement(
-                self._parts(one),
-                one.values if one.counts is None else one.counts,
-                one.noise,
-                cost,
-                concentrated,
-            )
-            for one, cost in zip(self.parities, costs, strict=True)
-        ]
-        rate = plan.guarding
-        guard = [Measurement(self._parts(o), o.values, o.noise, rate, selecting=rate) for o in self.guard]
-        return (*published, *guard)
-
-    def _parts(self, measured: Measured) -> tuple[Marginal | Parity, ...]:
-        """Return the parities of a measurement, by columns and categories; or columns that were counted."""
-        plan, coded = self.strategy, self.strategy.coding
-        if measured.counts is not None:
-            sizes = plan.workload.domain.sizes
-            return tuple(Marginal((c,), (tuple(range(sizes[c])),)) for c in plan.columns)
-        return tuple(
-            Parity(
-                tuple(coded.columns[a] for a in positions),
-                not plan.replaced,
-                None if coded.plain else tuple(coded.categories[a] for a in positions),
-            )
-            for positions in measured.sets
-        )
 
 
 def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Positions, ...]:

@@ -1,22 +1,19 @@
 """Rounds, or all pairs of columns at once, as one released number decides."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-
-from smalldb.exact.bits import BitSource
-from smalldb.marginals.adaptive.dependence_test import MOVED, answerable, ask, mostly, tops
-from smalldb.marginals.curator import Curator, Steps, curator_counts
+from smalldb.marginals.adaptive.dependence_test import MOVED, Pairs, answerable, mostly, summed, tops
+from smalldb.marginals.asks import Number
+from smalldb.marginals.curator import Steps
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import AllPairs, tables_of_pairs, variances
-from smalldb.marginals.strategies.outcome import TableStrategy
+from smalldb.marginals.strategies.all_pairs import AllPairs, tables_measured, variances
+from smalldb.marginals.strategies.strategy import TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Dependence, Measurement
+from smalldb.mechanisms import Dependence
 from smalldb.noise.privacy_loss import Loss
 
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
@@ -129,34 +126,20 @@ class DependenceTested(TableStrategy):
         """Ask whether most pairs of columns depend, and follow the answer."""
         universe, law = self.universe, self.law
         _, noise = variances(universe, self.at_once.measuring, law.replaced)
-        answer = yield Depend(universe, noise, self.asking)
+        answer = yield ask(universe, noise, law, self.asking)
         found = yield from (self.at_once if mostly(answer, universe, noise) else self.adaptive).steps()
-        most = tops(universe, noise)
-        told = Measurement(
-            (Dependence(tuple(most), tuple(most.values())),),
-            np.array([answer]),
-            law.noise_of_number(self.asking, law.moved * MOVED * len(most)),
-            self.asking,
-        )
-        history = replace(found.history, dependence=answer)
-        measurements = (told, *found.measurements)
-        return replace(found, history=history, spent=found.spent + self.asking, measurements=measurements)
+        return replace(found, dependence=answer)
 
 
-@dataclass(frozen=True, eq=False)
-class Depend:
-    """How many pairs of columns depend: one number."""
-
-    universe: Universe
-    noise: Mapping[tuple[int, int], float]
-    cost: Fraction
-
-    def answer(self, curator: Curator) -> int:
-        """Return it, with noise."""
-        count = partial(tables_of_pairs, self.universe)
-
-        def draw(coins: BitSource) -> int:
-            tables = curator_counts(curator, count)
-            return ask(self.universe, tables, self.noise, curator.law, self.cost, coins)
-
-        return curator.journal.step(draw)
+# Proof: docs/proofs/rounds.md, lemma 13.
+def ask(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> Number:
+    """Ask how far pairs of columns depend: the sum of the distances of their tables, each up to its top."""
+    most = tops(universe, noise)
+    return Number(
+        of=[table for table in tables_measured(universe) if len(table.columns) == 2],
+        function=partial(summed, [*most.values()]),
+        noise=law.noise_of_number(cost, law.moved * MOVED * len(most)),
+        cost=cost,
+        loss=law.loss_of_number(cost),
+        part=Dependence(tuple(most), tuple(most.values())),
+    )

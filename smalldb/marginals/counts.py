@@ -1,0 +1,103 @@
+"""Counting of confidential rows: one protocol, whatever holds them. No other file of marginals sees them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol, TypeAlias, final
+
+import numpy as np
+
+from queries import Rows, Workload
+from queries.domain import Integers
+from smalldb.marginals.counted_rows import CountedRows, PackedTables, checked, count, counted
+from smalldb.mechanisms import Marginal, Parity
+
+Texts: TypeAlias = Mapping[str, Counter[str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The sums of all queries over the rows, in units of 1 / D of a row; the last one is D for each row."""
+
+    workload: Workload
+
+
+@dataclass(frozen=True, slots=True)
+class FinerBins:
+    """The counts of a column's finer bins, as the table was read: a row stands in one of them, or in none."""
+
+    column: str
+
+
+Linear: TypeAlias = Sequence[Marginal] | Sequence[Parity] | PackedTables | Answers | FinerBins
+"""What is counted: sums over the rows of what each row adds by itself. Public."""
+
+
+class Counts(Protocol):
+    """
+    Confidential rows that can be counted: in memory, grouped by a database, or in pieces elsewhere.
+
+    A row counts as often as it is there, or by its weight: see `walks`.
+    """
+
+    @property
+    def table(self) -> Rows:
+        """The rows themselves, for the scores of all small databases."""
+
+    @property
+    def texts(self) -> Texts:
+        """By column that learns its categories, how often each text occurs, as the table was read."""
+
+    def count(self, what: Linear, often: bool = False) -> list[Integers]:
+        """Count; what is asked for often is counted once, and in pieces where these are elsewhere."""
+
+
+@final
+class InMemory:
+    """Rows with their counts or weights; what is large is counted in pieces, by threads or by an executor."""
+
+    def __init__(
+        self,
+        table: Rows | CountedRows,
+        executor: Executor | None = None,
+        *,
+        finer: Mapping[str, Integers] | None = None,
+        texts: Texts | None = None,
+    ) -> None:
+        self._table, self._executor, self._finer = table, executor, finer or {}
+        self.texts: Texts = texts or {}
+        self._kept: dict[int, tuple[Linear, list[Integers]]] = {}
+
+    @property
+    def table(self) -> Rows:
+        """The rows: see `Counts`."""
+        if isinstance(self._table, CountedRows):
+            raise TypeError("weighed rows are counted, and are no table")
+        return self._table
+
+    @cached_property
+    def _rows(self) -> CountedRows:
+        table = self._table
+        if isinstance(table, CountedRows):
+            return table
+        return checked(table.codes(), table.counts, table.domain.sizes)
+
+    def count(self, what: Linear, often: bool = False) -> list[Integers]:
+        """Count: see `Counts`."""
+        if not often:
+            return self._counted(what, None)
+        if id(what) not in self._kept:
+            self._kept[id(what)] = what, self._counted(what, self._executor)
+        return self._kept[id(what)][1]
+
+    def _counted(self, what: Linear, executor: Executor | None) -> list[Integers]:
+        if isinstance(what, Answers):
+            table, workload = self._table, what.workload
+            if isinstance(table, CountedRows):
+                table = Rows.from_codes(workload.domain, table.codes, table.counts)
+            return [np.append(workload.answers(table), workload.denominator * table.n)]
+        if isinstance(what, FinerBins):
+            return [self._finer[what.column]]
+        return counted(self._rows, partial(count, what), executor)

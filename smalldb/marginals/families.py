@@ -1,0 +1,68 @@
+"""The private rows of related tables, and their release: parents first, then the walks to children."""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.marginals.counted_rows import CountedRows, checked
+from smalldb.marginals.counts import InMemory
+from smalldb.marginals.curator import Curator
+from smalldb.marginals.walks import Related, Walks, weights_of
+from smalldb.mechanisms import Journal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Families:
+    """
+    The private rows: parents, and their children.
+
+    Attributes
+    ----------
+    parents
+        Codes of their columns, shape (n, P).
+    children
+        Codes, shape (m, C).
+    of
+        The parent of each child, a number from 0 to n - 1, shape (m,).
+    """
+
+    parents: Integers
+    children: Integers
+    of: Integers
+
+    # Proof: docs/proofs/related.md, lemma 4.
+    def counts(self) -> Integers:
+        """Return the number of children of each parent."""
+        return np.bincount(self.of, minlength=len(self.parents))
+
+    # Proof: docs/proofs/related.md, lemma 4.
+    def with_counts(self, most: int) -> Integers:
+        """Return the codes of parents with one column more: their numbers of children, `most` or more."""
+        return np.column_stack([self.parents, np.minimum(self.counts(), most)])
+
+    # Proof: docs/proofs/related.md, lemma 1.
+    def walks(self, most: int, cap: int) -> CountedRows:
+        """Return the walks: columns of a parent, its number of children, a child's columns; with weights."""
+        weights = weights_of(self.counts(), cap)[self.of]
+        codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
+        return CountedRows(np.asfortranarray(codes), weights)
+
+    def parents_with(self, most: int, sizes: tuple[int, ...]) -> CountedRows:
+        """Return the parents with their numbers of children, one row each."""
+        return checked(self.with_counts(most), np.ones(len(self.parents), dtype=np.int64), sizes)
+
+
+# Proof: docs/proofs/related.md, lemmas 5 and 6.
+def release_families(
+    plan: Walks, families: Families, journal: Journal, executor: Executor | None = None
+) -> Related:
+    """Release parents, then children of these."""
+    rows = families.parents_with(plan.most, plan.parents.universe.sizes)
+    curator = Curator(InMemory(rows, executor), journal, plan.parents.loss)
+    parents = curator.follow(plan.parents.release(None))
+    walks = InMemory(families.walks(plan.most, plan.cap_after(parents)), executor)
+    walking = Curator(walks, journal, plan.children.loss)
+    found: Related = walking.follow(plan.steps(parents))
+    return replace(found, of_parents=tuple(curator.measurements), measurements=tuple(walking.measurements))
