@@ -158,9 +158,7 @@ def per_release(
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
 
     `epsilon`, `releases` and `delta` may be arrays, which are broadcast: an array is returned.
-
     All of the releases have it, whatever earlier ones show, and there are no more than `releases`.
-
     Equations (18) to (21), (24) and (25) of `docs/theory.md`. It is at most 1e-9 (relative) below the true
     one. Its shortest decimal text is below too, which is how a float epsilon is read. Cost: some 40
     evaluations of the methods that `compose` solves.
@@ -222,9 +220,7 @@ def most_releases(
     Return how many releases of one epsilon keep within a total, never too many; 0: not even one.
 
     `epsilon`, `total` and `delta` may be arrays, which are broadcast: an array is returned.
-
     Nobody may make more of them because of what they showed; fewer is no harm.
-
     Equations (18) to (21), (24) and (25) of `docs/theory.md`.
 
     Parameters

@@ -31,7 +31,6 @@ def delta(
     Bound the delta at which releases from one table are (total, delta)-differentially private together.
 
     `total` and `releases` may be arrays, which are broadcast: an array is returned.
-
     Equations (18), (20) and (21) of `docs/theory.md`. The least of the valid bounds, rounded up. From
     epsilon-DP alone it is the optimal one; for bounded-range releases that of their Renyi curve as well, and
     for those fixed in advance the optimal one. How many there are and their epsilons must not depend on
@@ -73,7 +72,6 @@ def gaussian_limit(
     Return mu of the Gaussian limit of many small releases, or its delta at a total: a limit, no bound.
 
     `releases` and `total` may be arrays, which are broadcast: an array is returned.
-
     Equation (23) of `docs/theory.md`. mu is the root of the sum of epsilon^2, and half of that for
     bounded-range releases. At T = 1, epsilon = 1 the true delta(.3) is .1380, where the limit says .0964.
 
@@ -120,12 +118,9 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
     Enclose the optimal delta of adaptively chosen epsilon-bounded-range releases.
 
     `total`, `epsilon` and `releases` may be arrays, which are broadcast: two arrays are returned.
-
-    Equation (22) of `docs/theory.md`.
-
-    No bound for releases of bounded range alone is below the first number, and the second is one. Each may be
-    chosen after those before it were seen; their number and their epsilon may not. With
-    d_0(g) = max(0, 1 - e^g), the recursion is ::
+    Equation (22) of `docs/theory.md`. No bound for releases of bounded range alone is below the first number,
+    and the second is one. Each may be chosen after those before it were seen; their number and their epsilon
+    may not. With d_0(g) = max(0, 1 - e^g), the recursion is ::
 
         d_k(g) = max over t in [0, eps] of P d_{k-1}(g - t) + (1 - P) d_{k-1}(g - t + eps),
         P = (1 - e^(t - eps)) / (1 - e^-eps)

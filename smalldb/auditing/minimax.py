@@ -275,11 +275,6 @@ def minimax(
     progress
         Show a bar on stderr, a step for each part of the work.
 
-    Raises
-    ------
-    ValueError
-        A larger instance, an epsilon above 10, or a program that the solver gives up, or not in time.
-
     Examples
     --------
     >>> best = minimax(Domain(["a"]), "conjunctions:1", n=1, epsilon=1, rows=1)  # randomised response

@@ -31,11 +31,7 @@ def sharp_data(
     ----------
     rows : int, optional
         Those of the release; by default the best (a method of closed form only).
-
-    Raises
-    ------
-    ValueError
-        A bad argument, or rows of which even the best small database may err by that much.
+        Refused where even the best small database of so many may err by that much.
 
     Examples
     --------

@@ -141,12 +141,7 @@ def rows_for(*, alpha: Exact, queries: int, method: str = "lecture") -> int:
         ceil(ln max(2, J) / alpha^2), the sampling lemma of the lecture, where J = 1 would give no rows;
         ceil(ln(2 J) / (2 alpha^2)); or, for 0/1 queries only, the least m with
         J max_k [P(X <= k) + P(X > k + floor(2 m alpha))] < 1, X ~ Bin(m, k/m + alpha). The
-        probabilities are floats: a sum within 1e-9 (relative) of 1 counts as 1.
-
-    Raises
-    ------
-    ValueError
-        A bad argument, or "binomial" where "hoeffding" gives more than 100,000 rows.
+        probabilities are floats: a sum within 1e-9 (relative) of 1 counts as 1. Up to 100,000 rows.
 
     Examples
     --------

@@ -97,15 +97,24 @@ def shown(
     scale: bool = False,
 ) -> Iterator[tuple[int, R]]:
     """Pass on the results of spans, with a bar on stderr over what they span if that is asked for."""
+    with advancing(parts[-1][1], unit, progress, scale) as advance:
+        for position, result in results:
+            yield position, result
+            advance(parts[position][1] - parts[position][0])
+
+
+@contextmanager
+def advancing(
+    total: int, unit: str, progress: bool, scale: bool = False
+) -> Iterator[Callable[[int], object]]:
+    """Show a bar on stderr if that is asked for, and yield what moves it on."""
     if not progress:
-        yield from results
+        yield bool
         return
     from tqdm import tqdm
 
-    with tqdm(total=parts[-1][1], unit=unit, unit_scale=scale) as bar:
-        for position, result in results:
-            yield position, result
-            bar.update(parts[position][1] - parts[position][0])
+    with tqdm(total=total, unit=unit, unit_scale=scale) as bar:
+        yield bar.update
 
 
 @final

@@ -2,19 +2,16 @@
 
 import os
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import partial
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queries.arrays import Integers
+from smalldb.counting.databases import advancing
 from smalldb.counting.recursion import Cost, History, Layer, Limit, Prefix, Recursion
 from smalldb.counting.scores import Candidates, Scores
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -64,7 +61,6 @@ def count_scores(
     progress: bool = False,
 ) -> Dynamic:
     """Count the candidates at each score, exactly, without looking at each of them."""
-    # cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes
     # A maximum needs the order of the scores, not their sizes, so keys hold ranks among all that can occur.
     # With n = 4, m = 2 and b = 1 and 3, the answers 0, 1, 2 score 2, 2, 6 and 6, 2, 2: two levels, hence one
     # bit for the running maximum, and as many for scores a million times as large.
@@ -73,8 +69,7 @@ def count_scores(
     tallies: list[list[int]] = []
     histories: dict[int, History] = {}
     cost = Cost(limit=limit)
-    with ExitStack() as stack:
-        bar = stack.enter_context(_progress_bar(len(scores.cells) * len(parts))) if progress else None
+    with advancing(len(scores.cells) * len(parts), " cells", progress) as advance:
         if executor is not None or checkpoint is not None:
             kept = (
                 None
@@ -95,8 +90,7 @@ def count_scores(
             ):
                 found[shard] = tally
                 cost.add(spent)
-                if bar is not None:
-                    bar.update(len(scores.cells))
+                advance(len(scores.cells))
             tallies = [found[shard] for shard in range(len(parts))]
             return Dynamic(_totals(tallies), cost, recursion, parts, tallies)
         if threads is None:
@@ -105,10 +99,8 @@ def count_scores(
             history: History = []
             for layers in recursion.run(prefix, cost, threads):
                 history = [*history, layers] if keep_layers else [layers]
-                if bar is not None:
-                    bar.update(1)
-            if bar is not None:
-                bar.update(len(prefix))
+                advance(1)
+            advance(len(prefix))
             tallies.append(recursion.tally(history[-1]))
             if keep_layers:
                 histories[shard] = history
@@ -156,9 +148,3 @@ def _pack(counted: tuple[list[int], Cost]) -> list[Any]:
 
 def _unpack(packed: list[Any]) -> tuple[list[int], Cost]:
     return [int(number, 16) for number in packed[0]], Cost(*packed[1:])
-
-
-def _progress_bar(cells: int) -> "tqdm[None]":
-    from tqdm import tqdm
-
-    return tqdm(total=cells, unit=" cells")

@@ -411,7 +411,8 @@ def census(
         it has arrangements.
     engine
         "enumeration" looks at every multiset, "dynamic" counts those with the same future together; both
-        give the same integers. "auto" takes the faster one, within a fixed budget.
+        give the same integers. "auto" takes the faster one, within a fixed budget; one that is named is run
+        whatever it costs.
     domain
         The universe; by default all columns of the table, each 0 or 1.
     schema
@@ -432,20 +433,11 @@ def census(
     calibrated
         Whether its laws and bounds are those of calibrated SmallDB, under replace-one: see `smalldb.plan`.
 
-    Returns
-    -------
-    Census
-        Confidential: it is computed from the data.
-
     Raises
     ------
     ValueError
         Beyond what the engine can do; n m D reaches 2^62. With "auto": beyond the budget. A checkpoint
         that is damaged, of another run, or open to others.
-
-    Notes
-    -----
-    Cost: see `smalldb.plan`. An engine that is named is run whatever it costs.
 
     Examples
     --------
@@ -472,18 +464,8 @@ def census(
         raise ValueError(f"engine must be 'auto', 'enumeration' or 'dynamic', not {engine!r}")
     if calibrated:
         calibrating(workload, rows, base, table.n, Neighbours.REPLACE_ONE)  # or it is refused
-    found = count_candidates(
-        workload,
-        table,
-        rows,
-        base,
-        engine,
-        threads=threads,
-        executor=executor,
-        shards=shards,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
+    found = count_candidates(workload, table, rows, base, engine, shards=shards, checkpoint=checkpoint, **how)
     return replace(found, calibrated=calibrated)
 
 
@@ -495,13 +477,11 @@ def count_candidates(
     engine: str,
     *,
     keep_layers: bool = False,
-    threads: int | None = None,
-    executor: Executor | None = None,
     shards: int | None = None,
     checkpoint: Folder | None = None,
-    progress: bool = False,
+    **how: Any,
 ) -> Census:
-    """Do the census of checked arguments."""
+    """Do the census of checked arguments; `how` is what both engines take."""
     if too_large(table.n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     if engine == "enumeration":
@@ -512,25 +492,11 @@ def count_candidates(
     scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
     counted: Engine
     if engine == "enumeration":
-        counted = enumerate_scores(
-            scores,
-            threads=threads,
-            executor=executor,
-            shards=shards or 1,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
+        counted = enumerate_scores(scores, shards=shards or 1, checkpoint=checkpoint, **how)
     else:
-        counted = count_scores(
-            scores,
-            candidates=candidates,
-            keep_layers=keep_layers,
-            threads=threads,
-            executor=executor,
-            shards=shards or (1 if checkpoint is None else KEPT),
-            checkpoint=checkpoint,
-            progress=progress,
-        )
+        shards = shards or (1 if checkpoint is None else KEPT)
+        how |= {"candidates": candidates, "keep_layers": keep_layers}
+        counted = count_scores(scores, shards=shards, checkpoint=checkpoint, **how)
     ranks = np.flatnonzero(np.array(counted.counts, dtype=object))
     counts = tuple(counted.counts[rank] for rank in ranks)
     return Census(workload, rows, table.n, candidates, scores.levels[ranks], counts, ranks, counted)

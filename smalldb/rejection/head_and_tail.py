@@ -78,11 +78,8 @@ class HeadAndTail:
     # Proof: docs/proofs/head-and-tail.md, lemma 2.
     def draw(self, source: BitSource) -> tuple[Integers, int]:
         """Draw a candidate, as counts (N,) over the domain's cells, and its score."""
-        # A trial takes the head by its weight, ``sum of N_s exp(-rate s)``, or else proposes a
-        # uniform one of all candidates, by the weight ``|R| exp(-rate tail)``. One beyond the cut
-        # is kept with probability ``exp(-rate (s - tail))``; if it is not, a new trial starts. So
-        # each trial ends with a given candidate of score s with probability proportional to
-        # ``exp(-rate s)``, whatever the cut (`docs/proofs/head-and-tail.md`).
+        # Each trial ends with a given candidate of score s with probability proportional to exp(-rate s),
+        # whatever the cut: from the head by its weight, or from the tail, proposed as if at its best level.
         if self.tail is not None and (kept := self._from_tail(self.tail, source)):
             return kept
         if self._counted is None:
@@ -149,10 +146,7 @@ class HeadAndTail:
 # Proof: docs/proofs/head-and-tail.md, lemma 5.
 def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     """Say whether draws will end soon, from public numbers alone."""
-    # Either a trial ends with probability e^-`SURE` at least, whatever the data. No score exceeds n m
-    # D, so no candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and
-    # scores are cut off there. Or the workload and the rows lie within `ROWS`, which was measured, with
-    # a margin (`docs/performance.md`).
+    # no score exceeds n m D (n_max under add-remove), so no candidate weighs less than exp(-epsilon n / 2)
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):
         return False

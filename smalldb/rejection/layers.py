@@ -68,13 +68,9 @@ class Mixture:
     """A fixed choice of layers, ready for trials."""
 
     # A trial proposes by integer shares out of 2^63: of the layer, and at each node of u, or of a star
-    # of the state of its hubs. Each share is rounded up from the number that it should be, times 1 -
-    # 2^-20, so that the shares of a state never exceed 2^63 (at most 2^22 of them, rounded up by at
-    # most 2^20 each; their sum in doubles is off by at most 2^-30); what is left over ends the trial.
-    # All products of doubles along a tree together are off by less than 2^-30. So the proposal of layer
-    # i has density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i, and the coin of
-    # `factor` brings it to exactly that, whatever the doubles were (`docs/proofs/rejection.md`, lemmas
-    # 3 to 6).
+    # of the state of its hubs. A share is rounded up from what it should be times 1 - 2^-20, so that
+    # those of a state never exceed 2^63; what is left over ends the trial. The coin of `factor` makes
+    # the law exact whatever the doubles were (`docs/proofs/rejection.md`, lemmas 3 to 6).
 
     envelope: Envelope  # thresholds and envelope
     candidates: int  # the size of the last layer

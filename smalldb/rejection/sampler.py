@@ -299,9 +299,7 @@ class Sampler:
     # Proof: docs/proofs/rejection.md, lemmas 6 and 7.
     def draw(self, source: BitSource) -> tuple[Bits, int]:
         """Draw m ordered rows, shape (m, d), and their score, of probability as exp(-rate score)."""
-        # each trial keeps a candidate with a probability proportional to that, given all trials
-        # before it, so the first one kept has that law, whatever was refined between trials
-        # (`docs/proofs/rejection.md`)
+        # the first candidate kept has that law, whatever was refined between trials
         kept, made, before = None, 0, self.work
         while kept is None:
             if self.work > self._again and not self._finished:

@@ -152,6 +152,9 @@ def select(
     """
     Select a candidate of high score under pure epsilon-differential privacy, exactly.
 
+    Cost: a few passes over the scores, however many are selected, and no list of probabilities. "top-k" keeps
+    the positions of all candidates, 8 bytes each.
+
     Parameters
     ----------
     scores
@@ -186,16 +189,6 @@ def select(
         None: the operating system's entropy; or a `BitSource`. An int is a seed.
     seed
         For experiments: repeatable, and not private.
-
-    Raises
-    ------
-    ValueError, TypeError
-        What is out of range, by name; no text shows a score.
-
-    Notes
-    -----
-    Cost: a few passes over the scores, however many are selected, and no list of probabilities. "top-k" keeps
-    the positions of all candidates, 8 bytes each.
 
     Examples
     --------
