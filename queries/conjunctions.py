@@ -30,6 +30,8 @@ class Conjunctions(QueryClass):
     exactly
         Whether each query has `width` attributes, and no fewer.
 
+    Examples
+    --------
     >>> Conjunctions(2).workload(Domain(["a", "b"])).labels
     ('a', 'b', 'a & b')
     """
@@ -87,6 +89,8 @@ class Disjunctions(QueryClass):
     width, exactly
         As for `Conjunctions`.
 
+    Examples
+    --------
     >>> Disjunctions(2, exactly=True).workload(Domain(["a", "b"])).labels
     ('a | b',)
     """
@@ -137,6 +141,8 @@ class Marginals(QueryClass):
     exactly
         Whether each table has `width` columns, and no fewer.
 
+    Examples
+    --------
     >>> Marginals(1).workload(Domain(["a", "b"])).labels
     ('a', 'b')
     >>> Marginals(2, exactly=True).workload(Domain(["a", "b"])).labels

@@ -27,6 +27,8 @@ class Linear(QueryClass):
     labels
         One a row; None: they are numbered.
 
+    Examples
+    --------
     >>> queries = Linear([[0, "1/3", 1, 0.5]], labels=["score"])
     >>> queries.workload(Domain(["a", "b"])).denominator
     6

@@ -20,6 +20,8 @@ class Parities(QueryClass):
     width, exactly
         As for `Conjunctions`.
 
+    Examples
+    --------
     >>> Parities(2).workload(Domain(["a", "b"])).labels
     ('a', 'b', 'a ^ b')
     """

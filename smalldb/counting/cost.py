@@ -1,4 +1,4 @@
-"""What a census will cost, from public numbers alone (`docs/decisions/0006-what-a-census-costs.md`).
+"""What a census will cost, from public numbers alone (`docs/architecture.md`, decision 6).
 
 Enumeration costs the same for all data. What the dynamic program costs depends on them, and a plan must not:
 it counts the small databases of made-up tables of several shapes, for few rows, and extends the growth of

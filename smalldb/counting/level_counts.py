@@ -234,7 +234,7 @@ class Census:
         "multisets" or "tuples".
     levels
         Ascending int64: the scores ``s`` that occur; the error of a candidate is ``s / (n m D)``
-        (`docs/decisions/0002-exact-arithmetic.md`).
+        (`docs/architecture.md`, decision 2).
     counts
         How many candidates stand at each level; Python ints, exact.
     calibrated

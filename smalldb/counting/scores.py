@@ -29,7 +29,7 @@ class Scores:
 
         s(y) = max_j |m b_j - n (A y)_j| = levels[max_j ranks[offsets[j] + a_j]]
 
-    (``docs/decisions/0002-exact-arithmetic.md``), so a running maximum of small integers is all that a
+    (`docs/architecture.md`, decision 2), so a running maximum of small integers is all that a
     census carries.
     """
 

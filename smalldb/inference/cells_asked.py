@@ -229,6 +229,8 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
     blocks of classes, blocks of groups
         Of each class, and of each group, the number of its block.
 
+    Examples
+    --------
     >>> joined(np.array([0, 0, 1, 1, 2]), [0, 1, 1, 2, 3])
     (array([0, 0, 1]), array([0, 0, 0, 1]))
     """

@@ -142,7 +142,7 @@ def release(
     checkpoint
         A private folder of this release alone, in which each step is kept that was drawn. Killed and started
         again with the same data and arguments, the release goes on, nothing is drawn or paid twice, and the
-        table is the same (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove, once
+        table is the same (`docs/architecture.md`, decision 13). The folder is the caller's to remove, once
         the release is stored: it is confidential.
     ledger
         The data's privacy budget, a `smalldb.Ledger`. It is paid from before the first draw.

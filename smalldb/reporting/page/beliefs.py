@@ -49,6 +49,8 @@ def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
     str
         In percent, rounded up.
 
+    Examples
+    --------
     >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
     '73.4 %'
     """
