@@ -13,7 +13,7 @@ from smalldb.inference.table_bounds import _margins, _tables, table_bounds
 from smalldb.mechanisms import Marginal, Measurement, Measurements
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.simulating import Uniforms
-from smalldb.planning.tables_reached import tables_reached
+from smalldb.planning.plans import tables_reached
 
 DOMAIN = Domain([Column("age", ["a", "b", "c", "d"]), "ill", Column("job", ["x", "y", "z"]), "sex"])
 FORBIDDEN = Domain(DOMAIN.columns, valid="~(ill & `age=a`)")

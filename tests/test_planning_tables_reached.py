@@ -11,7 +11,7 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
 from smalldb.mechanisms import Marginal
-from smalldb.planning.tables_reached import pairs_reached, tables_reached
+from smalldb.planning.plans import pairs_reached, tables_reached
 
 FLAGS = Domain([f"c{k}" for k in range(6)])
 WIDE = Domain([Column(f"c{k}", 3) for k in range(6)])

@@ -19,7 +19,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
-from smalldb.planning.tables_reached import pairs_reached
+from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting

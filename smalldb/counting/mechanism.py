@@ -14,22 +14,19 @@ from smalldb.counting.calibration import calibration
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
+from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.exact.numbers import brief
-from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
+from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Request
 
 
 @dataclass(frozen=True, slots=True)
-class ByCensus:
+class ByCensus(OfSmall):
     """SmallDB, drawn from exact counts of all candidates by score; a `mechanisms.Mechanism`."""
 
     name: ClassVar[str] = "census"
-    takes_candidates: ClassVar[bool] = True
-    takes_delta: ClassVar[bool] = False
-    takes_target: ClassVar[bool] = False
 
     small: SmallDatabases  # the candidates
     work: Work  # the engine of the census and what it will take
@@ -98,31 +95,6 @@ class ByCensus:
         if request.calibrated:
             return ""
         return largest_told(_possible(request), cls.name)
-
-    @property
-    def rows(self) -> int:
-        """m, the rows of the synthetic table."""
-        return self.small.rows
-
-    @property
-    def candidates(self) -> Candidates:
-        """The base measure."""
-        return self.small.base
-
-    @property
-    def candidate_count(self) -> int:
-        """|R|, the number of candidates."""
-        return self.small.count
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The privacy of the release."""
-        return self.small.guarantee
-
-    @property
-    def promise(self) -> SmallDatabases:
-        """What is proved of the error."""
-        return self.small
 
     @property
     def cost(self) -> dict[str, Any]:

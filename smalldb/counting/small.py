@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from smalldb import bounds
 from smalldb.bounds.calculators import valley
 from smalldb.counting.calibration import Calibration
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text, sized
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.mechanisms import Drawn, Guarantee, Mechanism, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
 
 
@@ -114,6 +114,39 @@ class SmallDatabases:
         workload, n = self.request.workload, self.request.n
         sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": self.internal}
         return formula(**{**sizes, **numbers})
+
+
+class OfSmall(Mechanism):
+    """What a census and rejection have in common: their candidates, and what is proved of these."""
+
+    takes_candidates: ClassVar[bool] = True
+
+    small: SmallDatabases
+
+    @property
+    def rows(self) -> int:
+        """m, the rows of the synthetic table."""
+        return self.small.rows
+
+    @property
+    def candidates(self) -> Candidates:
+        """The base measure."""
+        return self.small.base
+
+    @property
+    def candidate_count(self) -> int:
+        """|R|, the number of candidates."""
+        return self.small.count
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy of the release."""
+        return self.small.guarantee
+
+    @property
+    def promise(self) -> SmallDatabases:
+        """What is proved of the error."""
+        return self.small
 
 
 def least_expected(request: Request, base: Candidates) -> float:

@@ -25,7 +25,7 @@ from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.strategy import TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Mechanism, Neighbours, Promise, Request
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
@@ -35,7 +35,7 @@ STRATEGIES = ("cells", "contrasts", "pairs", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
-class ByMarginals:
+class ByMarginals(Mechanism, Promise):
     """Measure with noise, estimate, make rows, and bound how far they are off; for any columns.
 
     A `mechanisms.Mechanism`, and its own `Promise`.
@@ -49,7 +49,6 @@ class ByMarginals:
     """
 
     name: ClassVar[str] = "marginals"
-    takes_candidates: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = True
     takes_target: ClassVar[bool] = True
 
@@ -152,30 +151,10 @@ class ByMarginals:
         made = _saved(request, made)
         return _drowned(made) or made
 
-    @classmethod
-    def least_error(cls, request: Request) -> float:
-        """Return what the expected error is at least: its plan is made at once, so it is asked first."""
-        return 0.0
-
-    @classmethod
-    def remedy(cls, request: Request) -> str:
-        """Its reasons say what could be done."""
-        return ""
-
     @property
     def rows(self) -> int | None:
         """m: as asked for, or n; None where n is private: as many as are read from what was released."""
         return self.request.n if self.request.rows is None else self.request.rows
-
-    @property
-    def candidates(self) -> None:
-        """There are none."""
-        return None
-
-    @property
-    def candidate_count(self) -> None:
-        """There are none."""
-        return None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -186,11 +165,6 @@ class ByMarginals:
     def promise(self) -> Self:
         """What is known of the error."""
         return self
-
-    @property
-    def bound(self) -> None:
-        """It is known with the release."""
-        return None
 
     @property
     def expected_error(self) -> float:
@@ -213,16 +187,6 @@ class ByMarginals:
             return None
         return self.expected_error / WITHIN, min(1.0, self.expected_error * WITHIN)
 
-    @property
-    def proved(self) -> bool:
-        """It is an estimate."""
-        return False
-
-    @property
-    def theorems(self) -> dict[str, float]:
-        """None speaks of it."""
-        return {}
-
     def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
         """Return what a record states of the error: the bound, once it is released."""
         covers = list(self._covers(self.strategy)) if drawn is None else list(drawn.covers)
@@ -231,11 +195,6 @@ class ByMarginals:
             "released": None if drawn is None else drawn.bound,
             "covers": covers,
         }
-
-    @property
-    def cost(self) -> None:
-        """It is not estimated."""
-        return None
 
     @property
     def facts(self) -> Facts:

@@ -20,7 +20,7 @@ from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.mechanisms import Measurement, Parity
 
 FREE = 3.0  # a deviation of coefficients, wide beside what they are: the prior hardly counts
-LOUDEST = 0.5  # of 1, what noise does to sums of squares of signs: beyond, intervals cover too seldom
+LOUDEST = 0.8  # of 1, what noise does to sums of squares of signs: beyond, intervals cover too seldom
 RARE = 3.0  # deviations of noise: of categories with fewer rows, intervals are too narrow
 
 

@@ -59,6 +59,7 @@ class Promise(Protocol):
     @property
     def bound(self) -> float | None:
         """The provable error: not exceeded with probability 1 - beta; None: not known before the release."""
+        return None
 
     @property
     def expected_error(self) -> float | None:
@@ -67,10 +68,12 @@ class Promise(Protocol):
     @property
     def proved(self) -> bool:
         """Whether the mean error is provably not larger than `expected_error`, which else is an estimate."""
+        return False
 
     @property
     def theorems(self) -> Mapping[str, float]:
         """What published theorems state about this release, by name."""
+        return {}
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
         """Return the entry `bounds` of the record, before a release (None) or of one; None: there is none."""
@@ -97,9 +100,9 @@ class Mechanism(Protocol):
 
     name: ClassVar[str]  # its name in records, arguments and words
     # whether the arguments of these names are for it
-    takes_candidates: ClassVar[bool]
-    takes_delta: ClassVar[bool]
-    takes_target: ClassVar[bool]
+    takes_candidates: ClassVar[bool] = False
+    takes_delta: ClassVar[bool] = False
+    takes_target: ClassVar[bool] = False
 
     @classmethod
     def planned(cls, request: Request) -> "Mechanism | str":
@@ -108,10 +111,12 @@ class Mechanism(Protocol):
     @classmethod
     def least_error(cls, request: Request) -> float:
         """Return what `Promise.expected_error` of a plan is at least, at little cost; 0: nothing is known."""
+        return 0.0
 
     @classmethod
     def remedy(cls, request: Request) -> str:
         """Return what could be done where the rows asked for cannot: ``"; ..."``; empty: nothing to add."""
+        return ""
 
     @property
     def rows(self) -> int | None:
@@ -120,10 +125,12 @@ class Mechanism(Protocol):
     @property
     def candidates(self) -> str | None:
         """The base measure; None: there are no candidates."""
+        return None
 
     @property
     def candidate_count(self) -> int | None:
         """|R|, the number of candidates; None: there are none."""
+        return None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -136,6 +143,7 @@ class Mechanism(Protocol):
     @property
     def cost(self) -> Mapping[str, Any] | None:
         """What it will take, for machines; None: not known from public numbers."""
+        return None
 
     @property
     def facts(self) -> Facts:

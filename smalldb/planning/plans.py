@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, log, sqrt
+from math import comb, inf, log, sqrt
 from re import fullmatch
+from typing import NamedTuple
 
 from queries import Workload
+from smalldb import bounds
 from smalldb.accounting.concentrated import group_factor
 from smalldb.exact.numbers import as_text, rounded_up
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
-from smalldb.mechanisms.laplace_baseline import plain_noise
 from smalldb.noise.privacy_loss import Loss
 from smalldb.schema.finer_bins import FinerCost
 from smalldb.schema.learned import Learned
@@ -239,7 +240,109 @@ class Plan:
         "answers": to each of the |Q| answers, about |Q| ln |Q| / (epsilon n). "histogram": to each cell,
         answers added up; a bound.
         """
-        return plain_noise(self.request)
+        if self.n is None:
+            return None
+        workload, n, epsilon = self.workload, self.n, self.request.epsilon
+        # f and 1 - f err alike, so the lighter of the two is added up
+        support = workload.mean_squares * workload.domain.product or None
+        cells, queries = workload.domain.size, workload.size
+        return {
+            "answers": bounds.laplace_answers(n=n, queries=queries, epsilon=epsilon),
+            "histogram": bounds.laplace_histogram(
+                n=n, cells=cells, queries=queries, epsilon=epsilon, support=support
+            ),
+        }
+
+
+class Pairs(NamedTuple):
+    """Pairs of columns that are expected to be measured together, those that can be at most, and all."""
+
+    expected: int
+    most: int
+    every: int
+
+
+def tables_reached(plan: Plan) -> int:
+    """Return how many tables of counts will be measured at most, those of columns too; contrasts are none."""
+    return plan.chosen.strategy.most_tables if isinstance(plan.chosen, ByMarginals) else 0
+
+
+def pairs_reached(plan: Plan) -> Pairs | None:
+    """Return how many pairs will be measured together; columns of others are independent, given others."""
+    if not isinstance(plan.chosen, ByMarginals):
+        return None
+    strategy, every = plan.chosen.strategy, comb(len(plan.workload.domain.sizes), 2)
+    return Pairs(min(strategy.expected_pairs, every), min(strategy.most_pairs, every), every)
+
+
+def column_noise(self) -> float | None:
+        """About how far noise moves the share of a category, if all of the budget went to the columns alone.
+
+        A standard deviation: Laplace noise on the counts of each column, with an equal part of epsilon, or
+        Gaussian noise where a delta is allowed and less is needed. None: the rows are not known.
+        """
+        request = self.request
+        if not request.rows_hint:
+            return None
+        columns = len(self.workload.domain.columns)
+        return column_noise(columns, request.rows_hint, request.epsilon, self.neighbours, request.delta)
+
+    @property
+    def nothing_expected(self) -> str | None:
+        """Why nothing useful is expected of a release, in a clause; None: something is. Public.
+
+        Noise of all of the budget on single columns alone would hide them, or the bound of a small database
+        says nothing: it is 1 or more.
+        """
+        noise = self.column_noise
+        if noise is not None and (why := drowning(noise)) is not None:
+            return why
+        if self.bound is not None and self.bound >= 1:
+            return "the bound on the error will be 1 or more, which says nothing"
+        return None
+
+    @property
+    def proposition_4_4(self) -> float | None:
+        """The error of Proposition 4.4 at these rows; None where n is private."""
+        return self.chosen.promise.theorems.get("proposition_4_4")
+
+    @property
+    def theorem_4_5(self) -> float | None:
+        """The error that Theorem 4.5 states (for its own number of rows); None where n is private."""
+        return self.chosen.promise.theorems.get("theorem_4_5")
+
+    @property
+    def alternatives(self) -> dict[str, float] | None:
+        """Mean largest errors of plain Laplace noise, by what it is added to; None where n is private.
+
+        "answers": to each of the |Q| answers, about |Q| ln |Q| / (epsilon n). "histogram": to each cell,
+        answers added up; a bound.
+        """
+        if self.n is None:
+            return None
+        workload, n, epsilon = self.workload, self.n, self.request.epsilon
+        # f and 1 - f err alike, so the lighter of the two is added up
+        support = workload.mean_squares * workload.domain.product or None
+        cells, queries = workload.domain.size, workload.size
+        return {
+            "answers": bounds.laplace_answers(n=n, queries=queries, epsilon=epsilon),
+            "histogram": bounds.laplace_histogram(
+                n=n, cells=cells, queries=queries, epsilon=epsilon, support=support
+            ),
+        }
+
+
+def tables_reached(plan: Plan) -> int:
+    """Return how many tables of counts will be measured at most, those of columns too; contrasts are none."""
+    return plan.chosen.strategy.most_tables if isinstance(plan.chosen, ByMarginals) else 0
+
+
+def pairs_reached(plan: Plan) -> tuple[int, int] | None:
+    """Return how many pairs of columns will be measured together at most, and how many there are."""
+    if not isinstance(plan.chosen, ByMarginals):
+        return None
+    every = comb(len(plan.workload.domain.sizes), 2)
+    return min(plan.chosen.strategy.most_pairs, every), every
 
 
 def column_noise(

@@ -10,10 +10,10 @@ import numpy as np
 
 from queries import Rows, Workload
 from smalldb.counting.scores import Candidates, base_measure
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
+from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text
-from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
+from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Request
 from smalldb.rejection import head_and_tail
 from smalldb.rejection.head_and_tail import clock
 
@@ -132,13 +132,10 @@ def _factors(workload: Workload) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ByRejection:
+class ByRejection(OfSmall):
     """SmallDB, drawn by rejection; a `mechanisms.Mechanism`."""
 
     name: ClassVar[str] = "rejection"
-    takes_candidates: ClassVar[bool] = True
-    takes_delta: ClassVar[bool] = False
-    takes_target: ClassVar[bool] = False
 
     small: SmallDatabases  # the candidates
 
@@ -186,36 +183,6 @@ class ByRejection:
             guessed=request.n is None,
             most=most,
         )
-
-    @property
-    def rows(self) -> int:
-        """m, the rows of the synthetic table."""
-        return self.small.rows
-
-    @property
-    def candidates(self) -> Candidates:
-        """The base measure."""
-        return self.small.base
-
-    @property
-    def candidate_count(self) -> int:
-        """|R|, the number of candidates."""
-        return self.small.count
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The privacy of the release."""
-        return self.small.guarantee
-
-    @property
-    def promise(self) -> SmallDatabases:
-        """What is proved of the error."""
-        return self.small
-
-    @property
-    def cost(self) -> None:
-        """It depends on the data."""
-        return None
 
     @property
     def facts(self) -> Facts:

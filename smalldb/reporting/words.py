@@ -14,7 +14,7 @@ from smalldb.exact.numbers import rounded_down as rounded_down
 from smalldb.exact.numbers import rounded_up as rounded_up
 from smalldb.exact.numbers import sized as sized
 from smalldb.planning import Plan
-from smalldb.planning.tables_reached import pairs_reached
+from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record_keys import Record
 from smalldb.reporting.escaping import visible
 
