@@ -84,11 +84,6 @@ class Spoken(Destination):
 class Files(Spoken):
     """The table, its record, its page and the schema that was learned, as the options of `generate` say.
 
-    Attributes
-    ----------
-    several
-        The folder of several tables; None: they are not asked for.
-
     Raises
     ------
     ValueError
@@ -97,6 +92,7 @@ class Files(Spoken):
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         super().__init__(arguments)
+        # the folder of several tables; None: they are not asked for
         self.several: SeveralTables | None = None
         self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
         # the table last: whoever finds it finds its record

@@ -36,13 +36,6 @@ class SeveralTables:
         Of the tables: the ending of their names.
     begun
         Whether an earlier run may have placed the folder already.
-
-    Attributes
-    ----------
-    refused
-        Why there are no several tables, although all else was released; None: they are there.
-    told
-        Where they are, and how they were drawn.
     """
 
     def __init__(self, arguments: argparse.Namespace, form: str, begun: bool) -> None:
@@ -51,8 +44,9 @@ class SeveralTables:
         self.check_empty = self._folder.check_empty
         digits = max(2, len(str(arguments.tables)))
         self._names = [f"table-{k + 1:0{digits}}.{form}" for k in range(arguments.tables)]
+        # why there are no several tables, although all else was released; None: they are there
         self.refused: str | None = None
-        self.told = ""
+        self.told = ""  # where they are, and how they were drawn
 
     def reserve(self, plan: Plan, size: int) -> None:
         """Take room for all tables; ValueError: it is known of the plan that they cannot be drawn."""

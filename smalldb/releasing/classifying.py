@@ -16,18 +16,10 @@ _MOST_CATEGORIES = 255  # of a column that trees split by sets of categories
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """How well a classifier of the target does on real rows that it has not seen. Confidential.
+    """How well a classifier of the target does on real rows that it has not seen. Confidential."""
 
-    Attributes
-    ----------
-    accuracy
-        The share of rows whose category it tells.
-    balanced
-        The mean of that over the categories of the target.
-    """
-
-    accuracy: float
-    balanced: float
+    accuracy: float  # the share of rows whose category it tells
+    balanced: float  # the mean of that over the categories of the target
 
 
 def check_classifying(instead: str = "") -> None:

@@ -24,35 +24,19 @@ __all__ = ["Distances", "distances", "pair_distances", "visits"]
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distances:
-    """Tables of a few columns, real beside synthetic. Confidential: it is computed from the data.
+    """Tables of a few columns, real beside synthetic. Confidential: it is computed from the data."""
 
-    Attributes
-    ----------
-    domain
-        The universe of both.
-    width
-        How many columns each table has.
-    tables
-        The columns of each table that is compared, ascending.
-    tvd
-        Total variation distance of each table: half the sum over its cells of how far the shares of rows
-        are apart. From 0 to 1, correctly rounded.
-    largest
-        The largest such difference of a cell of each table, correctly rounded.
-    independent
-        The baseline: the total variation distance of the product of the real columns' own shares, to which
-        no noise was added.
-    left_out
-        How many tables have too many cells.
-    """
-
-    domain: Domain
-    width: int
-    tables: tuple[Columns, ...]
+    domain: Domain  # the universe of both
+    width: int  # how many columns each table has
+    tables: tuple[Columns, ...]  # the columns of each table that is compared, ascending
+    # total variation distance of each table: half the sum over its cells of how far the shares of rows are
+    # apart. From 0 to 1, correctly rounded.
     tvd: Floats
-    largest: Floats
+    largest: Floats  # the largest such difference of a cell of each table, correctly rounded
+    # the baseline: the total variation distance of the product of the real columns' own shares, to which no
+    # noise was added
     independent: Floats
-    left_out: int
+    left_out: int  # how many tables have too many cells
 
     def __repr__(self) -> str:
         return "<Distances: computed from the data>"

@@ -34,21 +34,11 @@ UNMEASURED = "this release has no measurements to draw tables from: release with
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spelling:
-    """
-    How rows of categories are written: as the synthetic table, from the schema or the universe.
+    """How rows of categories are written: as the synthetic table, from the schema or the universe."""
 
-    Attributes
-    ----------
-    domain
-        The universe whose codes the rows are.
-    schema
-        Decodes them into the columns of the table; None: the universe does.
-    like
-        A table of pandas or its kin: the columns, their order and dtypes, and the library of what is written.
-    """
-
-    domain: Domain
-    schema: Schema | None
+    domain: Domain  # the universe whose codes the rows are
+    schema: Schema | None  # decodes them into the columns of the table; None: the universe does
+    # a table of pandas or its kin: the columns, their order and dtypes, and the library of what is written
     like: Any
 
     def table(self, codes: npt.NDArray[np.integer], seed: int | None) -> Any:
@@ -103,15 +93,6 @@ class Tables(Sequence[Any]):
         Of each table, what values inside bins are drawn by.
     made_by, unmeasured, grouped
         As below.
-
-    Attributes
-    ----------
-    made_by
-        The `Refitted` that tells what they follow from.
-    unmeasured
-        The pairs of columns that were never measured together: independent in the tables, given others.
-    grouped
-        The pairs that were measured in groups of their categories alone: within these independent likewise.
     """
 
     __slots__ = ("_drawn", "_seeds", "_spelling", "grouped", "made_by", "unmeasured")
@@ -126,6 +107,9 @@ class Tables(Sequence[Any]):
         grouped: Sequence[KnownPair],
     ) -> None:
         self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
+        # the pairs that were measured in groups of their categories alone: within these independent likewise
+        # the pairs of columns that were never measured together: independent in the tables, given others
+        # the `Refitted` that tells what they follow from
         self.made_by, self.unmeasured, self.grouped = made_by, tuple(unmeasured), tuple(grouped)
 
     def __repr__(self) -> str:

@@ -34,30 +34,20 @@ class OutOfBudget(ValueError):
 
 @dataclass(frozen=True)
 class Account:
-    """What a ledger says; public numbers.
+    """What a ledger says; public numbers."""
 
-    Attributes
-    ----------
-    budget
-        The epsilon that all releases together may have.
-    records
-        The privacy of each release, in order, as `smalldb.accounting.compose_records` takes it.
-    torn
-        Whether the file ends in an unfinished line: a run was killed before it had spent, so it released
-        nothing, and nothing is counted for it. The next spending removes that line.
-    tickets
-        Of each release, the random text that its run paid with; empty: a payment without one.
-    delta
-        What the guarantee may have; None: it is pure, and epsilons add up to the budget. With a delta, a
-        release fits where all are pure and their epsilons add up to no more than the budget, or where their
-        rhos add up to no more than `rho`. Both together make a filter: however each release was chosen after
-        earlier ones were seen, all of them are (budget, delta)-differentially private.
-    """
-
-    budget: Fraction
+    budget: Fraction  # the epsilon that all releases together may have
+    # the privacy of each release, in order, as `smalldb.accounting.compose_records` takes it
     records: tuple[Mapping[str, Any], ...] = ()
+    # whether the file ends in an unfinished line: a run was killed before it had spent, so it released
+    # nothing, and nothing is counted for it. The next spending removes that line.
     torn: bool = False
+    # of each release, the random text that its run paid with; empty: a payment without one
     tickets: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    # what the guarantee may have; None: it is pure, and epsilons add up to the budget. With a delta, a
+    # release fits where all are pure and their epsilons add up to no more than the budget, or where their
+    # rhos add up to no more than `rho`. Both together make a filter: however each release was chosen after
+    # earlier ones were seen, all of them are (budget, delta)-differentially private.
     delta: Fraction | None = None
 
     @classmethod

@@ -24,19 +24,10 @@ Line = tuple[str, str, str, float]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """
-    A row of the summary.
+    """A row of the summary."""
 
-    Attributes
-    ----------
-    name
-        In the long table.
-    said
-        For people.
-    """
-
-    name: str
-    said: str
+    name: str  # in the long table
+    said: str  # for people
 
 
 MEASURES = (

@@ -23,28 +23,18 @@ GROUPS = ("parents", "number", "children", "joined")
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class RelatedEvaluation:
-    """
-    Tables of one and two columns, real beside synthetic. Confidential: it is computed from the data.
+    """Tables of one and two columns, real beside synthetic. Confidential: it is computed from the data."""
 
-    Attributes
-    ----------
-    tvd
-        By group, the mean total variation distance of its tables, from 0 to 1: those of two columns of
-        parents and their number of children ("parents"); that number ("number"); two columns of children
-        ("children"); a column of parents or the number with one of children, over children ("joined").
-    independent
-        The same of the baseline: the product of the real columns' own shares, to which no noise was added.
-    number_similarity
-        1 less the largest difference of the shares of parents with at most so many children, over all
-        numbers (Kolmogorov and Smirnov).
-    rows
-        Of each table, in the data and in what was released.
-    """
-
+    # by group, the mean total variation distance of its tables, from 0 to 1: those of two columns of parents
+    # and their number of children ("parents"); that number ("number"); two columns of children ("children");
+    # a column of parents or the number with one of children, over children ("joined")
     tvd: Mapping[str, float]
+    # the same of the baseline: the product of the real columns' own shares, to which no noise was added
     independent: Mapping[str, float]
+    # 1 less the largest difference of the shares of parents with at most so many children, over all numbers
+    # (Kolmogorov and Smirnov)
     number_similarity: float
-    rows: Mapping[str, tuple[int, int]]
+    rows: Mapping[str, tuple[int, int]]  # of each table, in the data and in what was released
 
     def __repr__(self) -> str:
         return "<RelatedEvaluation: computed from the data>"

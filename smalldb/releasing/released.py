@@ -28,15 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Confidential:
-    """What the curator may look at and must not publish: computed from the data, on access.
+    """What the curator may look at and must not publish: computed from the data, on access."""
 
-    Attributes
-    ----------
-    parts
-        What the mechanism tells, by name.
-    """
-
-    parts: Mapping[str, Any]
+    parts: Mapping[str, Any]  # what the mechanism tells, by name
     _workload: Workload
     _real: Rows
     _synthetic: Rows

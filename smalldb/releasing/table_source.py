@@ -24,36 +24,18 @@ from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, r
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Source:
-    """A table of yes/no columns, or of any columns that a schema describes.
+    """A table of yes/no columns, or of any columns that a schema describes."""
 
-    Attributes
-    ----------
-    table
-        The path of a file, a table of pandas, or counted rows.
-    domain
-        The universe of its rows.
-    schema
-        What its columns hold; None: codes of the domain.
-    names
-        The released columns in the order of the table; of JSON lines in the schema's.
-    learns
-        What is to be learned from the data; `schema` and `domain` hold stand-ins until `learned`.
-    given
-        The table of any library that was given: the synthetic one is of the same library.
-    counts
-        Of a file: the column that says how often each row occurs; None: once.
-    file
-        How a file is written.
-    """
-
-    table: str | pd.DataFrame | Rows
-    domain: Domain
-    schema: Schema | None = None
+    table: str | pd.DataFrame | Rows  # the path of a file, a table of pandas, or counted rows
+    domain: Domain  # the universe of its rows
+    schema: Schema | None = None  # what its columns hold; None: codes of the domain
+    # the released columns in the order of the table; of JSON lines in the schema's
     names: tuple[str, ...] = ()
+    # what is to be learned from the data; `schema` and `domain` hold stand-ins until `learned`
     learns: OpenSchema | None = None
-    given: Any = None
-    counts: str | None = None
-    file: FileFormat = USUAL
+    given: Any = None  # the table of any library that was given: the synthetic one is of the same library
+    counts: str | None = None  # of a file: the column that says how often each row occurs; None: once
+    file: FileFormat = USUAL  # how a file is written
 
     @property
     def n(self) -> int | None:

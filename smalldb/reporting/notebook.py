@@ -34,18 +34,10 @@ Facts = list[tuple[str, str]]
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Picture:
-    """A picture that a notebook shows, as PNG. ``picture.png`` is its content.
+    """A picture that a notebook shows, as PNG. ``picture.png`` is its content."""
 
-    Attributes
-    ----------
-    png
-        The content of a file.
-    confidential
-        Whether it was computed from the data.
-    """
-
-    png: bytes
-    confidential: bool
+    png: bytes  # the content of a file
+    confidential: bool  # whether it was computed from the data
 
     def __repr__(self) -> str:
         return f"<Picture: {'confidential, ' if self.confidential else ''}{len(self.png):,} bytes of PNG>"

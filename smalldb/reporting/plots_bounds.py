@@ -25,27 +25,15 @@ OWN_ROWS = "Theorem 4.5"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """
-    What the picture is of.
+    """What the picture is of."""
 
-    Attributes
-    ----------
-    given
-        n, cells, queries, epsilon, beta.
-    rows
-        Of the small database; None: the best everywhere.
-    candidates, method, apart
-        As for `bounds.comparison`.
-    name
-        The workload, for the title.
-    """
-
-    given: dict[str, Any]
-    rows: int | None = None
+    given: dict[str, Any]  # n, cells, queries, epsilon, beta
+    rows: int | None = None  # of the small database; None: the best everywhere
+    # as for `bounds.comparison`
     candidates: str = "multisets"
     method: str = "least"
     apart: int = 1
-    name: str = "any class"
+    name: str = "any class"  # the workload, for the title
 
     def table(self, **changed: Any) -> list[Bound]:
         """Return all bounds, with some numbers changed."""

@@ -18,21 +18,12 @@ from smalldb.schema import Schema
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison:
-    """The data, and how far a release is off. Confidential: it is computed from the data.
+    """The data, and how far a release is off. Confidential: it is computed from the data."""
 
-    Attributes
-    ----------
-    real
-        The rows of the data.
-    evaluation
-        The answers of the release's queries on both tables; None where the data have no rows.
-    target
-        A column that classifiers are trained to tell; None: none are.
-    """
-
-    real: Rows
+    real: Rows  # the rows of the data
+    # the answers of the release's queries on both tables; None where the data have no rows
     evaluation: Evaluation | None
-    target: str | None = None
+    target: str | None = None  # a column that classifiers are trained to tell; None: none are
 
     def __repr__(self) -> str:
         return "<Comparison: computed from the data>"

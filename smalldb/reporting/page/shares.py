@@ -15,21 +15,11 @@ SHORT = 18  # characters of a label that stands beside its share
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """
-    A column, the labels of its categories, and the share of rows in each.
+    """A column, the labels of its categories, and the share of rows in each."""
 
-    Attributes
-    ----------
-    column
-        Its name, or "Attributes" where yes/no columns stand together.
-    labels
-        Of its categories, or the yes/no columns.
-    shares
-        From 0 to 1, one for each label; those of yes/no columns together do not add up to 1.
-    """
-
-    column: str
-    labels: tuple[str, ...]
+    column: str  # its name, or "Attributes" where yes/no columns stand together
+    labels: tuple[str, ...]  # of its categories, or the yes/no columns
+    # from 0 to 1, one for each label; those of yes/no columns together do not add up to 1
     shares: tuple[float, ...]
 
 
