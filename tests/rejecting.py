@@ -6,8 +6,9 @@ from math import ceil, sqrt
 
 import numpy as np
 import pandas as pd
+from builders import flags
 
-from queries import Domain, Rows
+from queries import Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
@@ -22,7 +23,7 @@ def instance(attributes, n, text, seed):
     """A workload over random data, and the data's answers."""
     draws = np.random.default_rng(seed)
     bits = (draws.random((n, attributes)) < draws.uniform(0.2, 0.8, attributes)).astype(np.uint8)
-    domain = Domain([f"a{i}" for i in range(attributes)])
+    domain = flags(attributes, name="a")
     workload = parse(text).workload(domain)
     rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes)))
     return workload, workload.answers(rows), rows

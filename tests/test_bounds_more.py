@@ -7,11 +7,12 @@ from math import comb
 import naive
 import numpy as np
 import pytest
+from builders import flags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smalldb
-from queries import Conjunctions, Domain, Linear
+from queries import Conjunctions, Linear
 from smalldb import bounds
 from smalldb.exact.enclosures import Real
 
@@ -319,7 +320,7 @@ def test_exact_laws_never_exceed_the_bounds(candidates):
             int(generator.integers(1, 5)),
             int(generator.integers(1, 60)),
         )
-        domain = Domain([f"x{i}" for i in range(d)])
+        domain = flags(d)
         if generator.random() < 0.5:
             queries = Conjunctions(int(generator.integers(1, d + 1)))
         else:

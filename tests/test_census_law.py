@@ -8,11 +8,12 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from builders import counted, flags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smalldb
-from queries import Conjunctions, Domain, Linear, Marginals, Rows
+from queries import Conjunctions, Linear, Marginals
 from smalldb.counting.level_counts import Law
 
 # id -> domain, queries, counts over the cells, rows, epsilon, the error whose exceedance is `fail_prob`
@@ -32,9 +33,7 @@ ENTRIES = {
 
 
 def census(d, queries, histogram, rows, **keywords):
-    domain = Domain([f"x{i}" for i in range(d)])
-    data = Rows.from_counts(domain, domain.decode(domain.table()), histogram)
-    return smalldb.census(data, queries, rows=rows, **keywords)
+    return smalldb.census(counted(flags(d), histogram), queries, rows=rows, **keywords)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

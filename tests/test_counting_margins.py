@@ -8,6 +8,7 @@ from math import factorial
 import naive
 import numpy as np
 import pytest
+from builders import counted
 from margins import obeys, outcomes
 
 import smalldb
@@ -82,7 +83,7 @@ def test_an_enumeration_stays_below_62_bits(monkeypatch):
 def test_a_law_in_units_of_its_weights():
     """A score is D times as large where weights are in units of 1 / D, and costs as much less."""
     domain = Domain(["a"])
-    data = Rows.from_counts(domain, domain.decode(domain.table()), [2, 5])
+    data = counted(domain, [2, 5])
     plain, fine = (
         smalldb.census(data, Linear(rows), rows=3).law(2).probabilities
         for rows in ([[0, 1]], [[0, 1], [0, "1/8"]])

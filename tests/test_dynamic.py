@@ -12,13 +12,14 @@ from multiprocessing import get_context
 import naive
 import numpy as np
 import pytest
+from builders import posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalldb.counting import recursion as module
 from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
 from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
-from smalldb.counting.scores import Scores, settling_order
+from smalldb.counting.scores import settling_order
 from smalldb.kernels import census_layers as kernels
 
 # counts and hashes wrap within a word on purpose; uncompiled, numpy warns of it
@@ -26,15 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 BASES = {"multisets": naive.census, "tuples": naive.ordered_census}
 bases = pytest.mark.parametrize("candidates", BASES)
-
-
-def build(matrix, data, rows):
-    """The scores of an instance, and its arguments for the naive definitions."""
-    matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(data))
-    answers = matrix @ np.array(data, dtype=np.int64)
-    n = sum(data)
-    scores = Scores.build(matrix, answers, n, rows)
-    return scores, (matrix.tolist(), answers.tolist(), n)
 
 
 def found(scores, counted):
@@ -79,7 +71,7 @@ def instances(draw, most_cells=5, most_rows=4):
 @settings(max_examples=250, deadline=None)
 def test_equals_the_definition(instance, candidates, shards):
     matrix, data, rows = instance
-    scores, arguments = build(matrix, data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     counted = count_scores(scores, candidates=candidates, threads=1, shards=shards)
     assert found(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
     assert all(type(count) is int for count in counted.counts)
@@ -90,7 +82,7 @@ def test_equals_the_definition(instance, candidates, shards):
 @settings(max_examples=60, deadline=None)
 def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, seed):
     matrix, data, rows = instance
-    scores, arguments = build(matrix, data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     order = np.random.default_rng(seed).permutation(len(data))
     scores = replace(scores, cells=scores.cells[order], weights=scores.weights[order])
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +109,7 @@ def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
     data = [2, 0, 3]
     for first, second in product(product((0, 1), repeat=3), repeat=2):
         for rows in (1, 2, 3):
-            scores, arguments = build([first, second], data, rows)
+            scores, (*arguments, _, _) = posed([first, second], data, rows)
             counted = count_scores(scores, candidates=candidates, threads=1)
             assert found(scores, counted) == dict(BASES[candidates](*arguments, 3, rows))
 
@@ -125,7 +117,7 @@ def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
 @bases
 def test_bytes_of_a_state(candidates):
     for cells, rows in [(3, 4), (3, 41), (40, 40)]:
-        scores, _ = build([[0, 1] * (cells // 2) + [1] * (cells % 2)], [1] * cells, rows)
+        scores, _ = posed([[0, 1] * (cells // 2) + [1] * (cells % 2)], [1] * cells, rows)
         layer = module.Recursion.build(scores, candidates).opening(())[0]
         assert state_bytes(scores, candidates) == sum(array.nbytes for array in layer)
 
@@ -146,7 +138,7 @@ def test_bytes_of_a_state(candidates):
 )
 @pytest.mark.parametrize("shards", [1, 3, 1000])
 def test_edges(candidates, matrix, data, rows, shards):
-    scores, arguments = build(matrix, data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     counted = count_scores(scores, candidates=candidates, threads=1, shards=shards)
     assert found(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
 
@@ -160,7 +152,7 @@ def test_edges(candidates, matrix, data, rows, shards):
 @settings(max_examples=60, deadline=None)
 def test_candidate_is_a_bijection(instance, candidates, shards, keep):
     matrix, data, rows = instance
-    scores, arguments = build(matrix, data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     counted = count_scores(scores, candidates=candidates, threads=1, shards=shards, keep_layers=keep)
     seen = Counter()
     for rank, count in enumerate(counted.counts):
@@ -174,7 +166,7 @@ def test_candidate_is_a_bijection(instance, candidates, shards, keep):
 
 
 def test_candidate_refuses_what_does_not_exist():
-    scores, _ = build([[0, 1, 1]], [1, 2, 0], 2)
+    scores, _ = posed([[0, 1, 1]], [1, 2, 0], 2)
     counted = count_scores(scores, threads=1)
     for rank, index in [(-1, 0), (len(counted.counts), 0), (0, counted.counts[0]), (0, -1)]:
         with pytest.raises(IndexError, match="no candidate"):
@@ -184,7 +176,7 @@ def test_candidate_refuses_what_does_not_exist():
 @bases
 def test_keys_of_two_words(candidates):
     matrix = np.random.default_rng(1).integers(0, 8, (14, 5))
-    scores, arguments = build(matrix, [5, 1, 0, 3, 2], 4)
+    scores, (*arguments, _, _) = posed(matrix, [5, 1, 0, 3, 2], 4)
     assert 64 < key_bits(scores) <= MAX_KEY_BITS
     counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
     assert found(scores, counted) == dict(BASES[candidates](*arguments, 5, 4))
@@ -197,7 +189,7 @@ def test_wider_keys_are_refused_whatever_the_data():
     matrix = np.random.default_rng(1).integers(0, 8, (40, 6))
     widths = set()
     for data in ([5, 1, 0, 3, 2, 2], [0, 0, 13, 0, 0, 0]):
-        scores, _ = build(matrix, data, 12)
+        scores, _ = posed(matrix, data, 12)
         widths.add(key_bits(scores))
         with pytest.raises(ValueError, match=r"keys of .* bits, more than 128: use fewer queries or rows"):
             count_scores(scores)
@@ -213,7 +205,7 @@ def test_counts_beyond_a_word(candidates, cells, rows, limbs):
     generator = np.random.default_rng(cells)
     matrix = generator.integers(0, 2, (1, cells)).tolist()
     data = generator.integers(0, 9, cells).tolist()
-    scores, arguments = build(matrix, data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
     total = math.comb(cells + rows - 1, rows) if candidates == "multisets" else cells**rows
     assert sum(counted.counts) == total > 1 << 64 * (limbs - 1)
@@ -226,7 +218,7 @@ def test_counts_beyond_a_word(candidates, cells, rows, limbs):
 
 @bases
 def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkeypatch):
-    scores, arguments = build(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 4)
+    scores, (*arguments, _, _) = posed(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 4)
     expected = BASES[candidates](*arguments, 8, 4)
     monkeypatch.setattr(module, "THREADED", 1)
     plain = count_scores(scores, candidates=candidates, threads=1)
@@ -243,7 +235,7 @@ def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkey
 
 @pytest.mark.slow
 def test_shards_are_counted_in_other_processes():
-    scores, arguments = build([[0, 1, 2], [1, 1, 0]], [2, 1, 3], 3)
+    scores, (*arguments, _, _) = posed([[0, 1, 2], [1, 1, 0]], [2, 1, 3], 3)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         counted = count_scores(scores, executor=executor, shards=2)
     assert found(scores, counted) == dict(naive.census(*arguments, 3, 3))
@@ -254,7 +246,7 @@ def test_shards_are_counted_in_other_processes():
 @given(cells=st.integers(1, 4), rows=st.integers(1, 5), shards=st.integers(1, 60))
 @settings(deadline=None)
 def test_prefixes_partition_the_candidates(cells, rows, shards):
-    scores, _ = build([[0] * cells], [0] * cells, rows)
+    scores, _ = posed([[0] * cells], [0] * cells, rows)
     parts = prefixes(scores, shards)
     starts = [
         [part for part in parts if candidate[: len(part)] == part]
@@ -267,7 +259,7 @@ def test_prefixes_partition_the_candidates(cells, rows, shards):
 
 def test_law_of_multisets_and_of_ordered_rows(vectors):
     vector = vectors["multiset_vs_ordered"]["value"]
-    scores, _ = build([[0, 1]], [3, 1], 2)
+    scores, _ = posed([[0, 1]], [3, 1], 2)
     for candidates, name in (("multisets", "multiset"), ("tuples", "ordered")):
         counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
         census = found(scores, counted)
@@ -282,13 +274,13 @@ def test_law_of_multisets_and_of_ordered_rows(vectors):
 
 
 def test_unknown_candidates_are_refused():
-    scores, _ = build([[0, 1]], [1, 2], 2)
+    scores, _ = posed([[0, 1]], [1, 2], 2)
     with pytest.raises(ValueError, match="'multisets' or 'tuples', not 'rows'"):
         count_scores(scores, candidates="rows")
 
 
 def test_progress_is_in_cells_and_says_nothing_else(capsys):
-    scores, _ = build(naive.conjunctions(2, 2), [3, 0, 1, 4], 3)
+    scores, _ = posed(naive.conjunctions(2, 2), [3, 0, 1, 4], 3)
     count_scores(scores, threads=1)
     assert capsys.readouterr() == ("", "")
     for executor in (None, ThreadPoolExecutor(1)):
@@ -302,7 +294,7 @@ def test_progress_is_in_cells_and_says_nothing_else(capsys):
 def test_cost_grows_with_the_rows_and_is_not_shown():
     costs = []
     for rows in (2, 4):
-        scores, _ = build(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], rows)
+        scores, _ = posed(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], rows)
         counted = count_scores(scores, threads=1)
         costs.append(counted.cost)
         assert "cost" not in repr(counted).lower()
@@ -313,7 +305,7 @@ def test_cost_grows_with_the_rows_and_is_not_shown():
 
 
 def test_states_with_the_same_future_are_joined():
-    scores, _ = build(naive.conjunctions(3, 2), [30, 0, 10, 4, 0, 0, 2, 1], 8)
+    scores, _ = posed(naive.conjunctions(3, 2), [30, 0, 10, 4, 0, 0, 2, 1], 8)
     recursion = module.Recursion.build(scores, "multisets")
     candidates_after_four_cells = math.comb(8 + 4, 4)
     layers = list(recursion.run((), Cost()))[4]

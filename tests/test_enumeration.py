@@ -14,6 +14,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from builders import posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from queries import Conjunctions
 from smalldb.counting import census, multisets
 from smalldb.counting import enumeration_engine as enumeration
 from smalldb.counting.enumeration_engine import enumerate_scores, prepare, tally_shard
-from smalldb.counting.scores import Scores
 
 
 def cells_of(attributes):
@@ -69,13 +69,6 @@ CASES = {
     "two cells": ([[1, 0], [0, 1]], [5, 2], 30),
     "one row": (naive.conjunctions(3, 2), [20, 5, 3, 2, 4, 1, 2, 3], 1),
 }
-
-
-def posed(matrix, data, rows):
-    """The scores, and the same as lists: matrix, answers, n, cells, rows."""
-    matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(data))
-    answers, n = matrix @ np.array(data, dtype=np.int64), sum(data)
-    return Scores.build(matrix, answers, n, rows), (matrix.tolist(), answers.tolist(), n, len(data), rows)
 
 
 def as_counter(scores, found):

@@ -9,11 +9,12 @@ from itertools import product
 import naive
 import numpy as np
 import pytest
+from builders import counted, flags, posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import ScriptedBits
 
-from queries import Conjunctions, Domain, Marginals, Parities, Rows
+from queries import Conjunctions, Marginals, Parities
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.recursion import BeyondLimit, Limit
@@ -38,18 +39,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 MATRIX = [[0, 1, 1, 2, 0], [1, 0, 1, 0, 0], [0, 0, 1, 1, 3]]
 
 
-def posed(matrix, data, rows):
-    """The scores of an instance, and its arguments for the naive definitions."""
-    matrix = np.array(matrix, dtype=np.int64)
-    answers = matrix @ np.array(data, dtype=np.int64)
-    return Scores.build(matrix, answers, sum(data), rows), (matrix.tolist(), answers.tolist(), sum(data))
-
-
-def table(d, histogram):
-    domain = Domain([f"x{i}" for i in range(d)])
-    return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
-
-
 def sampler(scores, rate, cut):
     counted = count_scores(scores.cut(cut), keep_layers=True, threads=1)
     return head_and_tail(scores, rate, cut, counted, counted.cost)
@@ -63,7 +52,7 @@ def sampler(scores, rate, cut):
 @settings(max_examples=30, deadline=None)
 def test_a_head_is_the_census_up_to_its_cut(data, rows, matrix):
     matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), 5).tolist()
-    scores, arguments = posed(np.array(matrix).reshape(-1, 5), data, rows)
+    scores, (*arguments, _, _) = posed(matrix, data, rows)
     whole = naive.census(*arguments, 5, rows)
     for cut in range(len(scores.levels)):
         counted = count_scores(scores.cut(cut), threads=1)
@@ -73,7 +62,7 @@ def test_a_head_is_the_census_up_to_its_cut(data, rows, matrix):
 
 
 def test_each_candidate_of_a_head_stands_at_one_position():
-    scores, arguments = posed(MATRIX, [2, 0, 3, 1, 1], 4)
+    scores, (*arguments, _, _) = posed(MATRIX, [2, 0, 3, 1, 1], 4)
     for cut in (0, 3, 7):
         counted = count_scores(scores.cut(cut), keep_layers=True, threads=1)
         for rank, number in enumerate(counted.counts[: cut + 1]):
@@ -109,7 +98,7 @@ def test_every_multiset_is_proposed_equally_often(cells, rows):
 @pytest.mark.parametrize("short", [module.SHORT, 0])
 def test_proposals_are_the_bits_of_the_source(monkeypatch, short):
     monkeypatch.setattr(module, "SHORT", short)
-    scores, arguments = posed(MATRIX, [2, 0, 3, 1, 1], 3)
+    scores, (*arguments, _, _) = posed(MATRIX, [2, 0, 3, 1, 1], 3)
     width, trials = 2 if short else 4, 50
     found = propose(scores, trials, SeededBits(5))
     raw = SeededBits(5).bits(8 * trials * (16 + 3 * width)).to_bytes(trials * (16 + 3 * width), "little")
@@ -151,7 +140,7 @@ INSTANCES = {  # queries, attributes, histogram, rows, epsilon
 
 def instance(name):
     queries, d, histogram, rows, epsilon = INSTANCES[name]
-    data = table(d, histogram)
+    data = counted(flags(d), histogram)
     workload = queries.workload(data.domain)
     answers = workload.answers(data)
     census = count_candidates(workload, data, rows, "multisets", "dynamic", keep_layers=True, threads=1)
@@ -342,7 +331,7 @@ def test_progress_shows_the_time_alone(capsys):
 
 def test_what_is_capable_is_public_and_served():
     def asked(queries, d, n, rows, epsilon, valid=None):
-        return capable(queries.workload(Domain([f"x{i}" for i in range(d)], valid)), n, rows, epsilon)
+        return capable(queries.workload(flags(d, valid)), n, rows, epsilon)
 
     for d, kinds in ROWS.items():
         for kind, rows in kinds:

@@ -10,6 +10,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from builders import flags
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -169,12 +170,12 @@ def test_the_number_of_intervals_of_16_values(vectors):
 )
 def test_what_is_too_large_is_refused_before_it_is_built(queries, d, message):
     with pytest.raises(ValueError, match=message) as refusal:
-        queries.workload(Domain([f"x{i}" for i in range(d)]))
+        queries.workload(flags(d))
     assert "\n" not in str(refusal.value)
 
 
 def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
-    domain = Domain([f"x{i}" for i in range(16)], [3, 500, 65_535])
+    domain = flags(16, [3, 500, 65_535])
     assert Intervals().workload(domain).labels == ("value == 3", "value <= 500", "value == 500")
 
 
@@ -460,7 +461,7 @@ def test_every_class_has_the_dimension_of_its_definition(data):
 
 @given(st.integers(1, 300), st.integers(1, 40))
 def test_the_lower_bound_is_never_below_the_stated_one(d, width):
-    domain = Domain([f"x{i}" for i in range(d)])
+    domain = flags(d)
     width = min(width, d)
     stated = width * ((d // width).bit_length() - 1)
     low, high = Parities(width).vc_bounds(domain)
@@ -471,7 +472,7 @@ def test_the_lower_bound_is_never_below_the_stated_one(d, width):
 
 
 def test_dimensions_of_large_domains_are_bounded_without_tables():
-    domain = Domain([f"x{i}" for i in range(100)])
+    domain = flags(100)
     assert Conjunctions(2).vc_dimension(domain) == VCDimension(11, 12, "closed form")
     assert Conjunctions(1).vc_dimension(domain) == VCDimension(6, 6, "closed form")
     assert (Conjunctions(2) + Parities(1)).vc_dimension(domain) == VCDimension(11, 12, "closed form")
@@ -483,12 +484,12 @@ def test_dimensions_of_large_domains_are_bounded_without_tables():
 
 
 def test_dimensions_of_unions_add_up_to_one_more_a_part():
-    domain = Domain([f"x{i}" for i in range(20)])
+    domain = flags(20)
     assert (Thresholds() + Intervals()).vc_dimension(domain) == VCDimension(2, 4, "closed form")
 
 
 def test_dimensions_at_the_ends():
-    widest = Marginals(20, exactly=True).vc_dimension(Domain([f"x{i}" for i in range(20)]))
+    widest = Marginals(20, exactly=True).vc_dimension(flags(20))
     assert widest == VCDimension(1, 1, "closed form")
     for queries in ORDERED:
         assert queries.vc_dimension(domain_of(3, [5])) == VCDimension(1, 1, "closed form")

@@ -7,9 +7,10 @@ from math import comb, prod
 import numpy as np
 import pandas as pd
 import pytest
+from builders import flags
 from rejecting import distance, instance, lane_of, starred, survivors, without_stars
 
-from queries import Domain, Rows
+from queries import Rows
 from queries.spec import parse
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import SeededBits
@@ -198,7 +199,7 @@ def classes(attributes, rows, n, seed):
     rng = np.random.default_rng(seed)
     chances = rng.random((2, attributes)) * 0.9 + 0.05
     bits = (rng.random((n, attributes)) < chances[(rng.random(n) < 0.5).astype(int)]).astype(np.uint8)
-    domain = Domain([f"x{a}" for a in range(attributes)])
+    domain = flags(attributes)
     workload = parse("conjunctions:2").workload(domain)
     answers = workload.answers(Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes))))
     target = Target.build(workload, answers, n, rows)

@@ -8,12 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from builders import flags
 from calling import FOR_FLAGS, way
 from rejecting import distance, instance
 from yardstick import within
 
 import smalldb
-from queries import Conjunctions, Domain, Linear, Parities, Rows, Workload
+from queries import Conjunctions, Linear, Parities, Rows, Workload
 from queries.query import Query
 from smalldb.exact.bits import SeededBits
 from smalldb.rejection.head_and_tail import multiset_sampler
@@ -23,13 +24,9 @@ from smalldb.rejection.target import Target
 GUESSED = {"neighbours": "add-remove"}
 
 
-def domain(attributes):
-    return Domain([f"a{i}" for i in range(attributes)])
-
-
 def test_a_table_far_beyond_n_max_is_drawn():
     """Uncut, a uniform candidate is kept with probability e^-100 there."""
-    zeros = pd.DataFrame(np.zeros((1000, 6), dtype=np.int64), columns=list(domain(6).attributes))
+    zeros = pd.DataFrame(np.zeros((1000, 6), dtype=np.int64), columns=list(flags(6).attributes))
     keywords = {"epsilon": "1/5", "rows": 30, "n_max": 100, "candidates": "multisets", **GUESSED}
     with within(30):
         made = smalldb.release(zeros, "conjunctions:2", rng=1, **keywords)
@@ -83,7 +80,7 @@ def test_a_threshold_at_the_cut_holds_every_candidate():
 
 def test_the_range_lemma_holds_with_the_cut():
     """Over all tables of a few rows: a score rises by at most m D and falls by at most m D - 1."""
-    rows, d = 2, domain(2)
+    rows, d = 2, flags(2)
     workload = Conjunctions(2).workload(d)
     matrix = workload.matrix()
     pairs = np.array([(i, j) for i in range(4) for j in range(i, 4)])
@@ -112,17 +109,17 @@ def test_unasked_rejection_is_taken_under_add_remove_only_where_it_is_sure_to_en
     for n_max, mechanism in ((24, "rejection"), (25, None), (400, None)):
         if mechanism is None:
             with pytest.raises(ValueError, match="sure to be quick on any table up to epsilon n_max = 24"):
-                smalldb.plan(domain(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
+                smalldb.plan(flags(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
         else:
-            made = smalldb.plan(domain(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
+            made = smalldb.plan(flags(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
             assert made.mechanism == mechanism
     named = {**keywords, **GUESSED, "mechanism": "rejection"}
-    assert smalldb.plan(domain(12), Conjunctions(2), n_max=400, **named).mechanism == "rejection"
+    assert smalldb.plan(flags(12), Conjunctions(2), n_max=400, **named).mechanism == "rejection"
 
 
 @pytest.mark.slow
 def test_who_names_what_may_take_long_is_told():
-    frame = pd.DataFrame(np.zeros((50, 8), dtype=np.int64), columns=list(domain(8).attributes))
+    frame = pd.DataFrame(np.zeros((50, 8), dtype=np.int64), columns=list(flags(8).attributes))
     keywords = {"mechanism": "rejection", "rows": 4, "rng": 1}
     with pytest.warns(UserWarning, match="on most up to 250; so this may take from less than a second"):
         made = smalldb.release(frame, "conjunctions:2", epsilon=50, **keywords)
@@ -136,7 +133,7 @@ def test_whoever_interrupts_learns_what_was_paid(tmp_path):
     import subprocess
 
     coins = np.random.default_rng(1).integers(0, 2, (4000, 14))
-    pd.DataFrame(coins, columns=list(domain(14).attributes)).to_csv(tmp_path / "data.csv", index=False)
+    pd.DataFrame(coins, columns=list(flags(14).attributes)).to_csv(tmp_path / "data.csv", index=False)
     command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "4", "--rows", "20"]
     command += ["--mechanism", "rejection", "--ledger", "spent", "--budget", "5", "-o", "out.csv"]
     # a shell without job control has what runs in the background ignore Ctrl-C, and children inherit that
@@ -175,8 +172,8 @@ CONSTANTS = [
     "mechanism", ["census", pytest.param("rejection", marks=pytest.mark.slow), *FOR_FLAGS]
 )
 def test_a_constant_query_in_a_workload_made_by_hand_does_no_harm(constant, mechanism):
-    both, some = domain(2), (Query("a", (0,), (0, 1)), Query("ab", (0, 1), (0, 0, 0, 1)))
-    frame = pd.DataFrame({"a0": [0, 1, 1, 0] * 5, "a1": [0, 0, 1, 1] * 5})
+    both, some = flags(2), (Query("a", (0,), (0, 1)), Query("ab", (0, 1), (0, 0, 0, 1)))
+    frame = pd.DataFrame({"x0": [0, 1, 1, 0] * 5, "x1": [0, 0, 1, 1] * 5})
     for others in ((), some) if mechanism in ("census", "rejection") else (some,):
         keywords = {"epsilon": 1, "rows": 4, "rng": 3} | way(mechanism)
         drawn = [
@@ -191,7 +188,7 @@ def test_a_scale_of_items_is_drawn_by_name_past_the_limits():
     """A survey: 16 items, agreed to by those whose trait passes each one's height, with slips; c = 25."""
     draws = np.random.default_rng(1)
     agreed = (draws.random((1000, 1)) > np.linspace(0.1, 0.9, 16)) ^ (draws.random((1000, 16)) < 0.03)
-    frame = pd.DataFrame(agreed.astype(np.int64), columns=list(domain(16).attributes))
+    frame = pd.DataFrame(agreed.astype(np.int64), columns=list(flags(16).attributes))
     with pytest.warns(UserWarning, match="on most up to 10"):
         made = smalldb.release(frame, "conjunctions:2", epsilon=1, rows=20, mechanism="rejection", rng=1)
     assert made.confidential.trials < 5_000
@@ -224,11 +221,11 @@ def test_no_release_runs_for_ever(kind):
     ):
         for n, n_max in ((1000, 1000), (1000, 100), (960, 96), (1000, 1), (3, 100)):
             for candidates in (None, "multisets", "tuples"):
-                frame = pd.DataFrame(KINDS[kind](n, d, draws), columns=list(domain(d).attributes))
-                rows_of = Rows.from_frame(domain(d), frame)
+                frame = pd.DataFrame(KINDS[kind](n, d, draws), columns=list(flags(d).attributes))
+                rows_of = Rows.from_frame(flags(d), frame)
                 keywords = {"epsilon": epsilon, "rows": rows, "n_max": n_max, "candidates": candidates}
                 try:
-                    planned = smalldb.plan(domain(d), queries, **keywords, **GUESSED)
+                    planned = smalldb.plan(flags(d), queries, **keywords, **GUESSED)
                 except ValueError:
                     continue
                 with within(30):

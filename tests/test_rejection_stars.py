@@ -6,6 +6,7 @@ from math import comb, factorial, log, prod
 import numpy as np
 import pandas as pd
 import pytest
+from builders import flags
 from rejecting import (
     check_coins,
     distance,
@@ -17,7 +18,7 @@ from rejecting import (
     without_stars,
 )
 
-from queries import Domain, Rows, Workload
+from queries import Rows, Workload
 from queries.spec import parse
 from queries.workload import Query
 from smalldb.exact.bits import SeededBits
@@ -313,7 +314,7 @@ def test_leaves_that_hardly_ever_fit_are_drawn_as_those_of_a_tree():
     """Copies of a hub but for few errors: at a low threshold, one column in thousands fits."""
     draws = np.random.default_rng(1)
     bits = (draws.random((200, 1)) < 0.4) ^ (draws.random((200, 6)) < 0.05)
-    domain = Domain([f"a{i}" for i in range(6)])
+    domain = flags(6, name="a")
     workload = parse("conjunctions:2").workload(domain)
     frame = pd.DataFrame(bits.astype(np.uint8), columns=list(domain.attributes))
     target = Target.build(workload, workload.answers(Rows.from_frame(domain, frame)), 200, 20)
