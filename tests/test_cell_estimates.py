@@ -12,8 +12,8 @@ from smalldb.marginals.contrasts.parity_plan import alternatives
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import posterior as kernel
-from smalldb.kernels.posterior import posterior
+from smalldb.kernels import cell_sums as kernel
+from smalldb.kernels.cell_sums import posterior
 from smalldb.marginals.contrasts import maximum_entropy as parities
 from smalldb.marginals.contrasts import measure
 from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts

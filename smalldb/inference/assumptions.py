@@ -1,11 +1,18 @@
 """What a statistic of several tables owes to assumptions: what its interval does not count."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from math import isclose
 from typing import Any, Protocol, runtime_checkable
 
-from smalldb.inference.looking_across import SEED, SHUFFLES, alike, looked_at, number_of
+import numpy as np
+
+from queries.frames import as_frame, as_given
+from queries.mixing import splitmix64
 from smalldb.mechanisms.known_pairs import KnownPair
 
+NEAR = 1e-9  # relative: what the order of rows changes in a sum
+SEED = 20  # of the shuffles
+SHUFFLES = 4  # of a column: a count among a hundred rows stays the same in one of twelve
 SHOWN = 3  # pairs of columns in a warning
 ACROSS = (
     "the statistic looks across columns that were never measured together ({}): the tables take them as "
@@ -77,3 +84,34 @@ def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -
 def _named(pairs: Sequence[tuple[str, str]]) -> str:
     named = ", ".join(" x ".join(pair) for pair in pairs[:SHOWN])
     return named + (f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else "")
+
+
+def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str]) -> frozenset[str]:
+    """
+    Return the columns, of those given, that a statistic looks at together with others.
+
+    The rows of one column are shuffled. That changes a statistic only if it depends on how the column goes
+    with others; a mean of one column stays.
+    """
+    plain, found = as_frame(table), number_of(statistic(table))
+    changing = set[str]()
+    for c, name in enumerate(map(str, plain.columns)):
+        for number in range(SHUFFLES) if name in names else ():
+            shuffled = plain.copy()
+            order = np.argsort(splitmix64(len(plain), SEED + SHUFFLES * c + number))
+            shuffled[plain.columns[c]] = plain.iloc[:, c].iloc[order].to_numpy()
+            shuffled = shuffled.astype(plain.dtypes)
+            if not alike(found, number_of(statistic(as_given(shuffled, table)))):
+                changing.add(name)
+                break
+    return frozenset(changing)
+
+
+def number_of(found: Any) -> float:
+    """Return what a statistic has found, without its variance."""
+    return float(found[0] if isinstance(found, tuple) else found)
+
+
+def alike(one: float, other: float) -> bool:
+    """Tell whether two results are the same, but for the order of a sum."""
+    return one == other or isclose(one, other, rel_tol=NEAR, abs_tol=NEAR)

@@ -4,9 +4,17 @@ from smalldb.mechanisms.journal import LOST, Journal
 from smalldb.mechanisms.known_pairs import KnownPair
 from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Parity
 from smalldb.mechanisms.measurement_list import Measurements
-from smalldb.mechanisms.neighbours import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Promise, Resumable
-from smalldb.mechanisms.request import UNPLANNED, Request, column_named, columns_named, workload_of
+from smalldb.mechanisms.request import (
+    MAX_N,
+    UNPLANNED,
+    Neighbours,
+    Request,
+    column_named,
+    columns_named,
+    relation_of,
+    workload_of,
+)
 
 __all__ = [
     "LOST",

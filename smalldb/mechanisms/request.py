@@ -2,16 +2,39 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from queries.spec import default, parse
 from smalldb.exact.numbers import between_0_and_1
-from smalldb.mechanisms.neighbours import MAX_N, Neighbours
 
+MAX_N = 1 << 40  # public cap on n under add-remove
 LEAST_DELTA = Fraction(1, 10**300)
 UNPLANNED = "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
+
+
+class Neighbours(StrEnum):
+    """Which tables are neighbours.
+
+    ``replace-one``: one row is exchanged for another, and n is public.
+    ``add-remove``: one row more or less, and n is private.
+    """
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+
+def relation_of(name: str) -> Neighbours:
+    """Read the name of a neighbouring relation."""
+    try:
+        return Neighbours(name)
+    except ValueError as error:
+        known = " or ".join(repr(relation.value) for relation in Neighbours)
+        raise ValueError(
+            f"neighbours must be {known}{suggestion(str(name), [relation.value for relation in Neighbours])}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from queries import Domain
 from queries.frames import as_frame, as_given
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.inference.looking_across import shuffled_within
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.parity_refits import ParityRefits, can_exist
 from smalldb.marginals.refits import Refits, fills_cells
@@ -145,7 +144,7 @@ class Tables(Sequence[Any]):
         codes = self._drawn[0].copy()
         if name is not None:
             column = codes[:, self._spelling.domain.names.index(name)]
-            column[:] = column[shuffled_within(np.array(groups)[column], seed)]
+            column[:] = column[_shuffled_within(np.array(groups)[column], seed)]
         return self._spelling.table(codes, None)
 
 
@@ -242,6 +241,13 @@ def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.ND
     if rows is None:
         return table
     return table[np.argsort(splitmix64(len(table), seed ^ 1), kind="stable")[:rows]]
+
+
+def _shuffled_within(groups: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np.integer]:
+    """Return an order of rows that moves each only among those of its group, shape (rows,)."""
+    order = np.empty(len(groups), dtype=np.int64)
+    order[np.argsort(groups, kind="stable")] = np.lexsort((splitmix64(len(groups), seed), groups))
+    return order
 
 
 def check_drawable(plan: Plan) -> None:

@@ -120,7 +120,7 @@ class CellCounts:
         The logarithm of their likelihood; of each cell how far a step of the logarithm of its expected count
         arrives at the count; and the mean and the variance of the count.
         """
-        from smalldb.kernels.posterior import posterior
+        from smalldb.kernels.cell_sums import posterior
 
         heights, (means, variances) = np.logaddexp(logs, log(shape)), np.empty((2, len(logs)))
         likelihood = posterior(self.counts, logs - heights, shape, self.rate, means, variances)
