@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import sys
+from contextlib import closing
 from urllib.parse import quote_plus
 
 import postgres
@@ -167,6 +168,22 @@ def test_a_database_of_several_tables_asks_which(tmp_path, expected):
         same(read_table(path, parse_schema(f"file.query = 'people'\n{SCHEMA}")), expected)
         older = read_table(path, parse_schema(SCHEMA), file=FileFormat(query='SELECT * FROM "older people"'))
         assert 0 < older.n < 400
+
+
+@pytest.mark.parametrize("suffix", [".db", ".duckdb"])
+@pytest.mark.parametrize("name", ["older people", 'we"ird', "a;b", "it's; all", "select all from people"])
+def test_a_table_is_named_whatever_its_name(tmp_path, suffix, name):
+    path, schema = str(tmp_path / f"t{suffix}"), parse_schema("columns.a = { kind = 'bool' }")
+    connect = sqlite3.connect if suffix == ".db" else pytest.importorskip("duckdb").connect
+    with closing(connect(path)) as base:
+        quoted = '"' + name.replace('"', '""') + '"'
+        base.execute(f"CREATE TABLE {quoted} (a INTEGER)")
+        base.execute(f"INSERT INTO {quoted} VALUES (0), (1), (1)")
+        base.execute("CREATE TABLE other (a INTEGER)")
+        base.commit()
+    file = FileFormat(query=name)
+    assert read_table(path, schema, file=file).histogram().tolist() == [1, 2]
+    assert [*read_columns(path, file=file)] == ["a"]
 
 
 def test_what_is_no_database_is_refused(tmp_path):

@@ -51,8 +51,8 @@ class Person:
 
 
 EXPECTED = {
-    "age": {"kind": "cuts", "cuts": [], "range": []},
-    "pay": {"kind": "cuts", "cuts": [], "range": [], "missing": True},
+    "age": {"kind": "cuts", "cuts": [], "range": [], "decimals": 0},
+    "pay": {"kind": "cuts", "cuts": [], "range": [], "decimals": 0, "missing": True},
     "region": {"kind": "categories", "values": ["north", "south"]},
     "grade": {"kind": "categories", "values": [1, 2], "missing": True},
     "job": {"kind": "categories", "values": ["none", "part", "full"]},

@@ -1,8 +1,10 @@
 """Workbooks and statistical files: the same rows as CSV, labels in, labels out."""
 
+import re
 import subprocess
 import sys
 import warnings
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -173,7 +175,8 @@ def test_a_draft_from_labels_reads_no_row(tmp_path, suffix, capsys):
         assert main(["schema", "init", path]) == 0
         texts.append(capsys.readouterr().out)
     assert texts[0] == texts[1]
-    assert '# Sex at birth\nkind = "categories"\ngroups = { male = [1], female = [2] }\n' in texts[0]
+    assert 'kind = "categories"\ngroups = { male = [1], female = [2] }\n' in texts[0]
+    assert 'description = "Sex at birth"\n' in texts[0]
     labels = texts[0][: texts[0].index("[columns.age]")]
     drafted = parse_schema(labels)
     assert drafted.columns[0].kind == parse_schema(SCHEMA).columns[0].kind
@@ -194,21 +197,56 @@ def test_missing_values_of_stata_have_labels_too(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".dta", ".sav"])
-def test_labels_that_stand_for_two_codes_are_told_in_one_line(tmp_path, suffix, capsys):
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
-    labels = {"a": {1: "other", 2: "none", 9: "other"}, "b": {1: "2", 2: "two"}}
+def test_odd_labels_mark_their_column_and_the_others_are_drafted(tmp_path, suffix, capsys):
+    names = {"c": "Respondent ID", "d": "Has an ID", "e": "Age  in years"}
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in "abcde"})
+    labels = {"a": {1: "other", 2: "none", 9: "other"}, "b": {1: "2", 2: "two"}, "d": {1: "yes", 2: "no"}}
     path = str(tmp_path / f"t{suffix}")
     if suffix == ".dta":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            frame.to_stata(path, write_index=False, value_labels=labels)
+            frame.to_stata(path, write_index=False, value_labels=labels, variable_labels=names)
     else:
-        pytest.importorskip("pyreadstat").write_sav(frame, path, variable_value_labels=labels)
-    assert main(["schema", "init", path]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "column 'a': the label 'other' stands for the codes 1 and 9" in said
-    assert "column 'b': the label '2' of the code 1 is the code of another" in said
+        write = pytest.importorskip("pyreadstat").write_sav
+        write(frame, path, variable_value_labels=labels, column_labels=names)
+    assert main(["schema", "init", path]) == 0
+    a, b, c, d, e = capsys.readouterr().out.split("\n[columns.")[1:]
+    assert "# the label 'other' stands for the codes 1 and 9: mend the labels, or list" in a
+    assert "# the label '2' of the code 1 is the code of another: mend the labels" in b
+    assert c == 'c]\nkind = "id"  # an identifier, by its label: fresh numbers\n'
+    assert "groups = { yes = [1], no = [2] }" in d and 'description = "Has an ID"' in d
+    assert 'kind = "cuts"' in e and "decimals = 0" in e and 'description = "Age in years"' in e
+
+
+def test_a_formula_without_a_stored_value_is_called_what_it_is(tmp_path, monkeypatch):
+    """An empty text that a formula came to is a gap; formulas in columns that are not read do not matter."""
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.setattr("smalldb.schema.readers.excel_files.CHUNK", 2)
+    path, schema = (
+        str(tmp_path / "t.xlsx"),
+        parse_schema("ignore = ['b']\ncolumns.a = { kind = 'bool', missing = true }"),
+    )
+    rows = [[], ["a", "b"], [1, "=A3"], [None, 2], [0, None], [1], [None, 3]]
+    for odd in ([], ["=A1", 5]):
+        book = openpyxl.Workbook()
+        for row in [*rows, odd, [1, 1]]:
+            book.active.append(row)
+        book.save(path)
+        if not odd:
+            assert read_table(path, schema).histogram().tolist() == [1, 3, 2]
+            continue
+        with pytest.raises(DataError, match="column 'a' has a formula whose value is not stored: open the"):
+            read_table(path, schema)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    stored = rb'<c r="A\1" t="str"><f>A1</f><v></v>'
+    empty = re.sub(rb'<c r="A(\d+)"[^>]*><f>A1</f><v ?/?>(</v>)?', stored, parts[sheet])
+    assert empty != parts[sheet]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (parts | {sheet: empty}).items():
+            archive.writestr(name, content)
+    assert read_table(path, schema).n == 7
 
 
 def test_a_workbook_of_several_sheets_asks_which(tmp_path, capsys):

@@ -16,7 +16,7 @@ from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import Described, read_codebook
 from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
-from smalldb.schema.keys import KEYS
+from smalldb.schema.kinds import SPECS
 from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.tables import table_pieces
 from smalldb.schema.wizard import ask_schema
@@ -79,7 +79,7 @@ def test_a_table_schema_says_kinds_ranges_and_values(tmp_path):
     given = {"resources": [{"schema": {"fields": fields}}]}
     names = [field["name"] for field in fields]
     text = drafted(tmp_path, "datapackage.json", json.dumps(given), names)
-    assert "# Age in years\n" in text
+    assert 'description = "Age in years"\n' in text
     assert text.endswith('[columns.notes]\nkind = ""\n')
     schema = parse_schema(text.partition("\n[columns.notes]")[0].replace('["1950", "2019"]', "[1950, 2019]"))
     assert schema.domain.sizes == (10, 10, 2, 2, 10, 2)
@@ -126,6 +126,7 @@ ANSWERS = """\
 cuts
 0, 110
 bins 11
+
 yes
 categorie
 categories
@@ -162,7 +163,7 @@ def test_questions_are_asked_column_by_column_and_again_where_the_answer_is_wron
 ANSWERED = {  # what each kind is asked for
     "bool": (),
     "categories": ("a, b", ""),
-    "cuts": ("0, 9", "5"),
+    "cuts": ("0, 9", "5", "2"),
     "integers": ("0, 9",),
     "dates": ("", "1950, 2019", "1980"),
     "weekdays": ("%d.%m.%Y",),
@@ -170,7 +171,7 @@ ANSWERED = {  # what each kind is asked for
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("kind", SPECS)
 def test_each_kind_is_offered_by_the_dialogue_and_by_the_draft(kind):
     answers, asked, told = iter([kind, *ANSWERED[kind], "NA"]), [], []
 
@@ -230,15 +231,15 @@ columns.smoker = { kind = "bool" }
 
 
 def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(
-        "smalldb.schema.readers.csv_files.CHUNK", 2
-    )  # what several pieces break is told together
+    for size in ("CHUNK", "NEAR"):  # what several pieces break is told together
+        monkeypatch.setattr(f"smalldb.schema.readers.csv_files.{size}", 2)
     path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
     schema.write_text(RULED)
     path.write_text("age,smoker\n30,1\n12,1\n40,0\n17,0\n" + "70,1\n" * 7 + "12,1\n")
     told = (
         "rows break rule 1 ('~(smoker & age<18)') and "
-        "rule 2 ('~smoker | age<65') of valid: smalldb schema check says how many rows, and which"
+        "rule 2 ('~smoker | age<65') of valid: smalldb schema check says how many rows, and which; "
+        "mend them, or the schema"
     )
     ledger = tmp_path / "l.json"
     paid = ("--ledger", ledger, "--budget", "1")
@@ -393,14 +394,15 @@ def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     found = check_table(parse_schema(RANGED), table_pieces(str(path), parse_schema(RANGED)))
     assert found.beyond == ((1, 1), (1, 2), (1, 1), (1, 1), (1, 1), None)
     assert found.outer == ((2, 2), None, (2, 2), (3, 2), (3, 2), None)
+    assert found.fractions == (1, None, None, None, None, None)  # 110.5, and 999.0 is none
     assert found.fits
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
-    assert code == 0
+    assert code == 0 and "fractions that are read as whole numbers, for want of decimals: 1\n" in out
     assert "beyond range: 1 below, 2 above\n" in out
     assert "  beyond range: 1 below, 1 above  2 before the first cut, 2 from the last on\n" in out
     _, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
     first, second, *_, last = json.loads(out)["columns"]
-    assert first["below_range"] == first["above_range"] == 1
+    assert first["below_range"] == first["above_range"] == first["fractions"] == 1
     assert first["before_cuts"] == first["behind_cuts"] == 2
     assert second["above_range"] == 2 and "before_cuts" not in second
     assert {*last} == {"column", "gaps", "not_covered", "rows"}

@@ -257,6 +257,18 @@ def test_all_columns_with_values_that_are_not_listed_are_told_at_once():
     assert told.count("for the curator only") == 1
 
 
+def test_a_category_in_another_unicode_form_is_refused_with_the_reason():
+    """The reason depends on what the schema lists alone."""
+    for listed, odd, told in (("Köln", "Ko\u0308ln", True), ("Rome", "Roma", False)):
+        column = Column("town", Categories([listed, "Bath"]))
+        with pytest.raises(DataError, match="written exactly as its schema lists it") as caught:
+            column.codes(pd.Series([odd, "Bath"]))
+        assert ("in the same Unicode form" in str(caught.value)) is told
+        with pytest.raises(DataError) as other:
+            column.codes(pd.Series(["x"]))
+        assert str(other.value) == str(caught.value)
+
+
 MONTHS = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
 

@@ -17,6 +17,7 @@ from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
 from smalldb.schema.fields import spelled
+from smalldb.schema.kinds import Kind
 from smalldb.schema.pieces import CHUNK, distinct, tally
 from smalldb.schema.readers import csv_files
 from smalldb.schema.tables import read_by_duckdb, read_table, written
@@ -372,7 +373,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
     path.write_text("a\n1\n")
 
     @dataclass(frozen=True)
-    class Meddler:
+    class Meddler(Kind):
         codings: ClassVar = ("thermometer",)
         size: ClassVar = 2
         dtype: ClassVar = "boolean"

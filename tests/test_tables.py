@@ -69,7 +69,7 @@ def test_no_rows_is_an_empty_table(tmp_path):
 
 def test_valid_reaches_the_domain(tmp_path):
     assert read(tmp_path, "a,b\n0,1\n", None, "~a | b").domain.size == 3
-    with pytest.raises(DataError, match="valid cells"):
+    with pytest.raises(DataError, match="rows break rule 1"):
         read(tmp_path, "a,b\n1,0\n", None, "~a | b")
 
 
@@ -149,7 +149,6 @@ def test_json_lines_are_read_as_the_same_csv(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"x": 1, "j": "a"}',
         b'{"x": [1], "j": "a", "f": 1}',
         b'{"x": 1, "j": "secret',
         b'{"x": 1, "j": "\xff", "f": 1}',
@@ -173,6 +172,17 @@ def test_what_is_no_json_lines_is_refused(tmp_path, line):
     path.write_bytes(b"[1]\n")
     with pytest.raises(ValueError, match="is empty, or is not JSON lines"):
         read_columns(str(path))
+
+
+def test_a_key_that_a_line_leaves_out_is_a_gap(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"x": 1, "j": "a", "f": 1}\n{"x": 1, "f": true}\n{"f": 1, "x": 2, "j": null}\n')
+    assert [*map(int, read_table(str(path), SCHEMA).codes()[:, 1])] == [0, 2, 2]
+    path.write_text('{"x": 1, "j": "a"}\n')
+    with pytest.raises(DataError, match="column 'f' has missing values: missing = true"):
+        read_table(str(path), SCHEMA)
+    with pytest.raises(DataError, match="column 'f' has missing values"):
+        read_csv(str(path), Domain(["f"]))
 
 
 def test_json_lines_have_their_keys_in_any_order_and_no_other_keys(tmp_path):

@@ -178,11 +178,14 @@ def run_check(arguments: argparse.Namespace) -> None:
             {"column": name, "gaps": gaps, "not_covered": unknown, "rows": check.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, check.gaps, check.unknown, strict=True)
         ]
-        for said, beyond, outer in zip(columns, check.beyond, check.outer, strict=True):
+        counted = zip(columns, check.beyond, check.outer, check.fractions, strict=True)
+        for said, beyond, outer, fractions in counted:
             if beyond is not None:
                 said |= {"below_range": beyond[0], "above_range": beyond[1]}
             if outer is not None:
                 said |= {"before_cuts": outer[0], "behind_cuts": outer[1]}
+            if fractions is not None:
+                said |= {"fractions": fractions}
         rules = [
             {"rule": number, "text": text, "broken": check.broken[number], "rows": check.first[number]}
             for number, text in enumerate(texts, start=1)
@@ -210,8 +213,8 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
         f"{check.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'not covered':>12}",
     ]
-    counts = zip(check.gaps, check.unknown, check.beyond, check.outer, strict=True)
-    for name, column, (gaps, unknown, beyond, outer) in zip(names, columns, counts, strict=True):
+    counts = zip(check.gaps, check.unknown, check.beyond, check.outer, check.fractions, strict=True)
+    for name, column, (gaps, unknown, beyond, outer, fractions) in zip(names, columns, counts, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a category" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
@@ -219,6 +222,8 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
             note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
         if outer is not None:
             note += f"  {outer[0]:,} before the first cut, {outer[1]:,} from the last on"
+        if fractions:
+            note += f"  fractions that are read as whole numbers, for want of decimals: {fractions:,}"
         note += _where(check.first.get(column.name, []))
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if check.ruled_out:

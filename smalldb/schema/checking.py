@@ -11,7 +11,7 @@ import numpy as np
 from queries.arrays import Integers
 from queries.broken import rule_texts
 from smalldb.schema.derived import Derived
-from smalldb.schema.kinds import Binned, Ranged
+from smalldb.schema.kinds import Binned, Cuts, Ranged
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.schema_columns import UNKNOWN
@@ -36,6 +36,8 @@ class Check:
         By column: values below and above its range, counts; None: nobody stated a range.
     outer
         By column: values before the first cut, and from the last one on, counts; None: nobody stated cuts.
+    fractions
+        By column: fractions that are read as whole numbers, counts; None: its numbers are not read so.
     ruled_out
         Rows that `valid` rules out, of those whose fields it all covers.
     broken
@@ -54,6 +56,7 @@ class Check:
     unknown: tuple[int, ...]
     beyond: tuple[tuple[int, int] | None, ...]
     outer: tuple[tuple[int, int] | None, ...]
+    fractions: tuple[int | None, ...]
     ruled_out: int
     broken: Mapping[int, int]
     first: Mapping[str | int, Sequence[int]]
@@ -75,6 +78,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     width, rows, ruled_out = len(schema.columns), 0, 0
     gaps, unknown = np.zeros((2, width), dtype=np.int64)
     beyond, outer = np.zeros((2, width, 2), dtype=np.int64)
+    fractions = np.zeros(width, dtype=np.int64)
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
     lost = np.array([[column.kind.size for column in schema.columns]])
@@ -91,6 +95,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         gaps += (codes == lost).sum(axis=0)
         unknown += (codes == UNKNOWN).sum(axis=0)
         beyond += [column.beyond(fields[c]) or (0, 0) for c, column in enumerate(schema.columns)]
+        fractions += [column.fractions(fields[c]) or 0 for c, column in enumerate(schema.columns)]
         outer += np.stack([(codes == 0).sum(axis=0), (codes == lost - 1).sum(axis=0)], axis=1)
         refused = (codes == UNKNOWN) | ((codes == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
@@ -116,6 +121,10 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         tuple(unknown.tolist()),
         _of(Ranged, schema, beyond, computed),
         _of(Binned, schema, outer, computed),
+        tuple(
+            count if isinstance(column.kind, Cuts) and not column.kind.decimals else None
+            for column, count in zip(schema.columns, fractions.tolist(), strict=True)
+        ),
         ruled_out,
         many,
         first,

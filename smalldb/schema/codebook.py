@@ -33,6 +33,8 @@ class Described:
         Categories with the codes that stand for them, if it lists these.
     gaps
         Texts that mean a gap, of a column that can have gaps; None: it does not say.
+    fault
+        Why nothing can be made of its labels; empty: nothing is wrong.
     """
 
     kind: str | None = None
@@ -43,6 +45,7 @@ class Described:
     form: str | None = None
     groups: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
     gaps: tuple[str, ...] | None = None
+    fault: str = ""
 
 
 def read_codebook(path: str) -> dict[str, Described]:

@@ -15,6 +15,7 @@ from smalldb.schema.codebook import Described, read_table_schema
 from smalldb.schema.declarations import declared_fields
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS, Spec
+from smalldb.schema.kinds.bins import WHOLE
 
 _HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
@@ -34,6 +35,11 @@ def _lines(spec: Spec) -> str:
 
 
 _ID = re.compile(r"(?:.*[\W_])?(?:id|uuid|guid)|.*[a-z](?:Id|ID|UUID)|ID", re.DOTALL)
+_ID_LABEL = re.compile(
+    r"(?:.*\b)?(?:id|uuid|guid|identifier)(?: (?:number|code|no\.?))?"
+    r"|.*\b(?:case|serial|record) (?:number|no\.?)",
+    re.IGNORECASE | re.DOTALL,
+)
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
 _SMALL = 40  # whole numbers of a range that are categories each
 
@@ -185,11 +191,15 @@ def schema_text(given: Mapping[str, Any]) -> str:
 def _said(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
-    label = f"# {' '.join(described.label.split())}\n" if described.label else ""
+    label = f"\ndescription = {toml(' '.join(described.label.split()))}" if described.label else ""
+    if described.fault:
+        label += f"\n# {described.fault}: mend the labels, or list what there can be"
     lines = _of_codebook(described)
+    if not lines and _ID_LABEL.fullmatch(described.label.strip()):
+        return 'kind = "id"  # an identifier, by its label: fresh numbers'
     if lines and isinstance(dtype, pd.CategoricalDtype):
         lines += '\ndtype = "category"'
-    return label + (lines or _of_dtype(dtype)) + _gaps(described)
+    return (lines or _of_dtype(dtype)) + _gaps(described) + label
 
 
 def _gaps(described: Described) -> str:
@@ -219,7 +229,8 @@ def _of_codebook(described: Described) -> str:
     whole = all(isinstance(end, int) for end in ends)
     if described.kind == "cuts" and whole and int(str(ends[1])) - int(str(ends[0])) < _SMALL:
         return f'kind = "integers"\n{span}'
-    return f'kind = "{described.kind}"\n{span}\nbins = 10  # or cuts = [...], where bins begin{form}'
+    digits = f"\n{WHOLE}" if described.kind == "cuts" and whole else ""
+    return f'kind = "{described.kind}"\n{span}\nbins = 10  # or cuts = [...], where bins begin{digits}{form}'
 
 
 def _of_dtype(dtype: object) -> str:

@@ -35,6 +35,7 @@ from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
 MAX_CODED = 1 << 28  # categories by attributes, of all columns: a byte each
+STEP = ": smalldb schema check says how many rows, and which; mend them, or the schema"
 TOO_LARGE = (
     "the columns have more than 2^28 categories by attributes together: "
     'coding = "bits" makes fewer attributes; or join categories'
@@ -267,8 +268,8 @@ class Schema:
         DataError
             As `encode`.
         """
-        step, outside = ": smalldb schema check says how many rows, and which", set[int]()
-        return tally(self.domain, self._counted_pieces(pieces, counts, outside), step, outside)
+        outside = set[int]()
+        return tally(self.domain, self._counted_pieces(pieces, counts, outside), STEP, outside)
 
     def coded(
         self,
@@ -362,7 +363,7 @@ class Schema:
             if not wrong:
                 yield self._counted(found, fields, times, counts)
         if wrong:
-            raise DataError("; ".join(wrong[name] for name in self.names if name in wrong))
+            raise DataError("; ".join(wrong[name] for name in self.names if name in wrong) + STEP)
 
     def _counted(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -21,7 +21,7 @@ from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.finer_bins import FinerBins, FinerShape
-from smalldb.schema.kinds import Binned, Categories, Dates, Flag, Kind, Ranged, Value
+from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Ranged, Value
 from smalldb.schema.kinds.number_format import NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields, Memo
 
@@ -191,16 +191,23 @@ class Column:
 
     def beyond(self, fields: Fields) -> tuple[int, int] | None:
         """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
-        kind = self.kind
-        texts = spelled(fields, self.numbers.decimal)
-        if not isinstance(kind, Ranged) or texts is None:
+        if not isinstance(self.kind, Ranged):
             return None
-        inverse, distinct = texts
-        short = without_zeros if self.numbers.plain else str
-        gaps = {"", *self.gaps}
-        sides = [0 if {text, short(text)} & gaps else kind.side(text) for text in distinct]
-        found = np.array(sides, dtype=np.int64)[inverse]
+        found = self._each(fields, self.kind.side)
         return int((found < 0).sum()), int((found > 0).sum())
+
+    def fractions(self, fields: Fields) -> int | None:
+        """Count the fractions that are read as whole numbers; None: numbers are not read so."""
+        if not isinstance(self.kind, Cuts) or self.kind.decimals:
+            return None
+        return int(self._each(fields, self.kind.splits).sum())
+
+    def _each(self, fields: Fields, number: Callable[[str], int]) -> npt.NDArray[np.int64]:
+        """Return a number of each field, 0 of gaps and of what is no single value."""
+        inverse, distinct = spelled(fields, self.numbers.decimal) or ([], [])
+        lost = self.memo()
+        numbers = [0 if lost[text] == self.kind.size else number(text) for text in distinct]
+        return np.array(numbers, dtype=np.int64)[inverse]
 
     def decode(self, codes: Codes, source: BitSource | None = None) -> pd.Series[Any]:
         """Write each code, shape (r,), as a value of the column.

@@ -175,10 +175,7 @@ def read_columns(
 
 
 def read_described(path: str, file: FileFormat = USUAL) -> dict[str, Described]:
-    """Read what the code book inside a file says of its columns, such as labels; no data.
-
-    Errors as `read_columns`; labels that stand for two values.
-    """
+    """Read what the code book inside a file says of its columns, such as labels; no data."""
     return dict(reader_of(path).described(path, file))
 
 

@@ -43,6 +43,8 @@ def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
         if key in ("format", "unknown"):
             if answer:
                 yield f"{key} = {toml(answer)}"
+        elif key == "decimals":
+            yield f"decimals = {answer or 0}"
         elif answer.startswith("bins "):
             yield f"bins = {answer.removeprefix('bins ').strip()}"
         else:

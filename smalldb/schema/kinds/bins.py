@@ -14,6 +14,7 @@ from smalldb.schema.kinds.kind import Given, InSql, Spec, Value
 from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, as_decimal, number_format
 
 MAX_DECIMALS = 12
+WHOLE = "decimals = 0  # whole numbers; or as many digits behind the point as the data have"
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole
 EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
@@ -121,6 +122,11 @@ class Cuts(Binned):
         """Read the number of a field."""
         return self.numbers.read(text)
 
+    def splits(self, text: str) -> bool:
+        """Tell whether a field is a fraction that is read as a whole number."""
+        number = None if self.decimals else self.numbers.read(text)
+        return number is not None and number != number.to_integral_value()
+
     def values(self) -> Sequence[Value]:
         """Return the middle of each bin."""
         if not self.decimals:
@@ -178,7 +184,11 @@ SPEC = Spec(
     | {"coding": str},
     "cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10",
     needed=(("cuts", "bins"), ("range",)),
-    questions=(("range", "lowest and highest"), CUTS),
-    draft="cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest",
+    questions=(
+        ("range", "lowest and highest"),
+        CUTS,
+        ("decimals", "digits behind the point (empty: 0, whole numbers)"),
+    ),
+    draft=f"cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest\n{WHOLE}",
     learns="cuts",
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, final
+from unicodedata import normalize
 
 from smalldb.schema.kinds.edges import listed as as_list
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value
@@ -26,7 +27,6 @@ class Categories(Kind):
     """
 
     codings: ClassVar[tuple[str, ...]] = ("one-hot", "bits")
-    spelling: ClassVar[str] = "a category is written exactly as its schema lists it"
 
     listed: tuple[str | int, ...]
     other: bool = False
@@ -69,6 +69,13 @@ class Categories(Kind):
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "groups", tuple((name, tuple(of)) for name, of in members.items()))
         object.__setattr__(self, "_codes", codes)
+
+    @property
+    def spelling(self) -> str:  # type: ignore[override]
+        """As it is listed, sign by sign: what looks alike may be spelled in two ways."""
+        said = "a category is written exactly as its schema lists it"
+        two = any(normalize("NFC", text) != normalize("NFD", text) for text in self._codes)
+        return said + ", and in the same Unicode form (NFC or NFD: é is one sign or two)" * two
 
     @property
     def size(self) -> int:

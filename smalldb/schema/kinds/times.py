@@ -70,7 +70,8 @@ class Times(Binned):
     def value(self, text: str) -> int | None:
         """Read a time as microseconds since midnight, or a duration; fractions of seconds are passed over."""
         seconds = _seconds(text)
-        return None if seconds is None or seconds >= _DAY > _edge(self.high, "") else seconds * _SECOND
+        beyond = seconds is not None and seconds >= _DAY and self.edges[-1] < _DAY * _SECOND
+        return None if seconds is None or beyond else seconds * _SECOND
 
     def at(self, step: int) -> str:
         """Return the time so many minutes or seconds after midnight."""

@@ -133,7 +133,7 @@ def _by_csv(
     while rows:
         memos = [Memo() for _ in positions]
         codes: list[list[npt.NDArray[np.int32]]] = [[] for _ in positions]
-        for _ in range(CHUNK // NEAR):
+        for _ in range(max(1, CHUNK // NEAR)):
             read = next_records(found, NEAR)
             if read is None:  # not chained: nothing of the data may travel in an error
                 raise DataError(f"{path} {NO_CSV}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
@@ -16,6 +16,7 @@ from smalldb.schema.pieces import Piece, objects
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 from smalldb.schema.records import CHUNK, check_header
 
+Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password
 
 
@@ -34,28 +35,54 @@ class ExcelFiles(WithoutCodeBook):
     ) -> Mapping[str, object]:
         """Return the names in the first row of the sheet."""
         with _rows(path, file) as rows:
-            return dict.fromkeys(_names(rows, path, known))
+            return dict.fromkeys(_names(rows, path, known)[0])
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
         """Yield the columns in pieces: a row without any value is none."""
-        with _rows(path, file) as rows:
-            names = _names(rows, path, wanted.names)
+        formulas: Rows | None = None
+        with _rows(path, file) as rows, ExitStack() as stack:
+            names, read = _names(rows, path, wanted.names)
             positions, width = wanted.choose(names), len(names)
-            while True:
-                found = _next(rows, path)
-                if not found:
-                    return
-                kept = [row for row in found if any(value is not None for value in row)]
-                if any(value is not None for row in kept for value in row[width:]):
+            while found := _next(rows, path):
+                if formulas is None and any(_is_empty(row, i) for row in found for i in positions):
+                    formulas = stack.enter_context(_rows(path, file, stored=False))
+                    for _ in range(read):
+                        _next(formulas, path, 1)
+                if formulas is not None:
+                    _check_stored(path, names, positions, found, _next(formulas, path))
+                read += len(found)
+                kept = [row for row in found if any(cell.value is not None for cell in row)]
+                if any(cell.value is not None for row in kept for cell in row[width:]):
                     raise DataError(f"{path} has a value in a column without a name")
-                yield [objects([row[i] if i < len(row) else None for row in kept]) for i in positions], None
+                yield (
+                    [objects([row[i].value if i < len(row) else None for row in kept]) for i in positions],
+                    None,
+                )
+
+
+def _is_empty(row: Sequence[Any], i: int) -> bool:
+    """Tell whether a cell has no value; a formula may have an empty text."""
+    return i < len(row) and row[i].value is None and row[i].data_type != "str"
+
+
+def _check_stored(
+    path: str, names: Sequence[str], positions: Sequence[int], found: Sequence[Any], formulas: Sequence[Any]
+) -> None:
+    """Refuse formulas whose values are not stored: DataError. They would be taken for gaps."""
+    for row, stated in zip(found, formulas, strict=True):
+        for i in positions:
+            if _is_empty(row, i) and stated[i].data_type == "f":
+                raise DataError(
+                    f"{path}: column {names[i]!r} has a formula whose value is not stored: open the workbook "
+                    "in a spreadsheet program and save it, which stores what formulas come to"
+                )
 
 
 @contextmanager
-def _rows(path: str, file: FileFormat) -> Iterator[Iterator[Sequence[object]]]:
-    """Open a sheet, row by row."""
+def _rows(path: str, file: FileFormat, stored: bool = True) -> Iterator[Rows]:
+    """Open a sheet, row by row, with the values that are stored or the formulas."""
     with of_extra("openpyxl", "smalldb-dp[excel]", "Excel files"):
         import openpyxl
     with open(path, "rb") as raw:
@@ -65,12 +92,12 @@ def _rows(path: str, file: FileFormat) -> Iterator[Iterator[Sequence[object]]]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                book = openpyxl.load_workbook(raw, read_only=True, data_only=True)
+                book = openpyxl.load_workbook(raw, read_only=True, data_only=stored)
         except Exception as error:  # which ones openpyxl raises for any bytes is not documented
             raise ValueError(f"{path} is not a workbook of Excel that can be read") from error
         sheet = _sheet(book.worksheets, path, file.sheet)
         sheet.reset_dimensions()  # what other programs note of them may be wrong
-        yield sheet.iter_rows(values_only=True)
+        yield sheet.iter_rows()
 
 
 def _sheet(sheets: Sequence[Any], path: str, wanted: str | None) -> Any:
@@ -87,18 +114,18 @@ def _sheet(sheets: Sequence[Any], path: str, wanted: str | None) -> Any:
     return named[wanted]
 
 
-def _names(rows: Iterator[Sequence[object]], path: str, known: Collection[str]) -> list[str]:
-    """Return the names in the first row that has any value."""
-    found = _next(rows, path, 1)
-    while found and all(value is None for value in found[0]):
-        found = _next(rows, path, 1)
-    names = [_field(value) for value in (found[0] if found else ())]
+def _names(rows: Rows, path: str, known: Collection[str]) -> tuple[list[str], int]:
+    """Return the names in the first row that has any value, and how many rows were read."""
+    found, read = _next(rows, path, 1), 1
+    while found and all(cell.value is None for cell in found[0]):
+        found, read = _next(rows, path, 1), read + 1
+    names = [_field(cell.value) for cell in (found[0] if found else ())]
     while names and not names[-1]:
         names.pop()
-    return check_header(names, path, known, USUAL)
+    return check_header(names, path, known, USUAL), read
 
 
-def _next(rows: Iterator[Sequence[object]], path: str, count: int = CHUNK) -> list[Sequence[object]]:
+def _next(rows: Rows, path: str, count: int = CHUNK) -> list[Sequence[Any]]:
     """Return the next rows; DataError: they are broken."""
     try:
         with warnings.catch_warnings():

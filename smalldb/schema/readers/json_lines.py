@@ -57,25 +57,21 @@ def json_pieces(
     """
     Yield the wanted columns of a file of JSON lines.
 
-    Each record is taken or refused by itself, with its keys in any order.
+    Each record is taken or refused by itself, with its keys in any order; one that it leaves out is a gap.
     """
     comma = {name for name, sign in (signs or {}).items() if sign != "."}
-    needed = {*wanted}
-    allowed = None if others is None else needed | {*others}
-
-    def fits(record: dict[str, str]) -> bool:
-        return needed <= record.keys() and (allowed is None or record.keys() <= allowed)
-
+    allowed = None if others is None else {*wanted, *others}
     with open_text(path) as file:
         records = _records(lines_of(file), _Number if comma else str)
         while piece := list(islice(records, CHUNK)):
-            fields = [record for record in piece if record is not None and fits(record)]
-            if len(fields) < len(piece):
+            fields = [record for record in piece if record is not None]
+            names = {name for record in fields for name in record}
+            if len(fields) < len(piece) or (allowed is not None and not names <= allowed):
                 raise DataError(
-                    f"{path} is not JSON lines in UTF-8: an object in each line, with every column as a key "
-                    "once, and no key that is not expected"
+                    f"{path} is not JSON lines in UTF-8: an object in each line, with a key for each column "
+                    "once or not at all, and no key that is not expected"
                 )
-            columns = [[record[name] for record in fields] for name in wanted]
+            columns = [[record.get(name, "") for record in fields] for name in wanted]
             if comma:
                 for c, name in enumerate(wanted):
                     point = "," if name in comma else "."

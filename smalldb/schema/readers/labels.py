@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-from queries.expressions import joined, shorten
+from queries.expressions import shorten
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import as_field
 
@@ -34,10 +34,11 @@ class Labelled:
     measured: bool = False
 
 
-def described(path: str, columns: Mapping[str, Labelled]) -> dict[str, Described]:
+def described(columns: Mapping[str, Labelled]) -> dict[str, Described]:
     """Return what labels say that columns can hold: each label a category, with its code beside it."""
-    found, wrong = {}, []
+    found = {}
     for name, given in columns.items():
+        fault = ""
         gaps = {as_field(gap): None for gap in given.gaps}
         codes: dict[str, str | int] = {}
         for code, text in given.labels.items():
@@ -46,19 +47,15 @@ def described(path: str, columns: Mapping[str, Labelled]) -> dict[str, Described
                 gaps[label] = None
                 continue
             if label in codes:
-                what = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
-                wrong.append(f"column {name!r}: {what}")
+                fault = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
             codes[label] = int(spelled) if spelled.lstrip("-").isdecimal() else spelled
         others = {str(code): label for label, code in codes.items()}
-        wrong += [
-            f"column {name!r}: the label {shorten(label)!r} of the code {codes[label]} is the code of another"
-            for label in codes
-            if others.get(label, label) != label
-        ]
-        if given.measured:
+        for label in codes:
+            if others.get(label, label) != label:
+                fault = f"the label {shorten(label)!r} of the code {codes[label]} is the code of another"
+        if given.measured or fault:
             codes = {}
         groups = {label: (code,) for label, code in codes.items() if label not in gaps}
-        found[name] = Described(label=given.title, groups=groups, gaps=tuple(["", *gaps] if gaps else ()))
-    if wrong:
-        raise ValueError(f"{path}: {joined(wrong)}: mend the labels, or describe the columns yourself")
+        missing = tuple(["", *gaps] if gaps else ())
+        found[name] = Described(label=given.title, groups=groups, gaps=missing, fault=fault)
     return found

@@ -48,7 +48,6 @@ class _Statistical(Reader):
         """Return the value labels of columns, their codes of missing values, and their own labels."""
         head = self._head(path)
         return described(
-            path,
             {
                 name: Labelled(
                     head.column_names_to_labels.get(name) or "",

@@ -25,11 +25,10 @@ def is_query(text: str) -> bool:
 
 
 def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
-    """Return the name of the table that is meant; None: `file` states a query."""
-    stated = file.query
-    if stated is not None and is_query(stated):
+    """Return the name of the table that is meant, of one word or of several; None: `file` states a query."""
+    stated, known = file.query, [*tables()]
+    if stated is not None and is_query(stated) and stated.strip() not in known:
         return None
-    known = [*tables()]
     if stated is None:
         if len(known) == 1:
             return known[0]

@@ -70,10 +70,7 @@ class Reader(Protocol):
         """Return the names of the columns, each with its declared dtype or None; no data."""
 
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return what the file's own code book says of columns: labels and missing codes; no data.
-
-        Errors as `columns`; labels that stand for two values.
-        """
+        """Return what the file's own code book says of columns: labels and missing codes; no data."""
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

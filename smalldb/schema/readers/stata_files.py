@@ -48,9 +48,7 @@ class StataFiles(Reader):
                 raise ValueError(f"{path}: its value labels cannot be read") from error
             # pandas tells which set is a column's in no other way, but with the data
             named = dict(zip(reader._varlist, reader._lbllist, strict=True))
-        return described(
-            path, {name: _labelled(titles[name], sets.get(of, {})) for name, of in named.items()}
-        )
+        return described({name: _labelled(titles[name], sets.get(of, {})) for name, of in named.items()})
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
