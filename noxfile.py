@@ -15,7 +15,6 @@ nox.options.sessions = ["oldest", "newest"]
 PYTHONS = ["3.11", "3.12", "3.13"]
 EXTRAS = ["plot", "parquet", "duckdb", "learn", "completion"]
 ALSO_READ = ["polars", "pytz"]  # tables and time zones
-QUICK = ["-m", "not slow and not long"]
 
 
 def lowest_versions():
@@ -36,18 +35,11 @@ def tests(session, *arguments):
 def oldest(session):
     """The lowest versions, on the lowest Python (they have no wheels for later ones)."""
     session.install(f"-e.[test,{','.join(EXTRAS)}]", *ALSO_READ, *lowest_versions())
-    tests(session, *(session.posargs or QUICK))
+    tests(session, *session.posargs)
 
 
 @nox.session(python=PYTHONS)
 def newest(session):
     """The newest versions."""
     session.install("--upgrade", "--upgrade-strategy=eager", f"-e.[test,{','.join(EXTRAS)}]", *ALSO_READ)
-    tests(session, *(session.posargs or QUICK))
-
-
-@nox.session(python="3.11")
-def scale(session):
-    """The tests on Dask; `nox -s scale -- -m long` those on Spark, which needs Java."""
-    session.install("-e.[test,dask,duckdb,spark]")
-    tests(session, "tests/test_counting_executors.py", "tests/test_clusters.py", *session.posargs)
+    tests(session, *session.posargs)

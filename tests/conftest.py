@@ -19,10 +19,22 @@ settings.register_profile("random", **COMMON)
 
 
 def pytest_configure(config):
-    """Let hypothesis try the same examples in every run, and a quarter of them in the quick tier."""
+    """Run the quick tier where no tests are named, and let hypothesis try the same examples in every run."""
+    if not config.option.markexpr:  # a worker of xdist gets that of its controller
+        named = config.args_source is pytest.Config.ArgsSource.ARGS
+        config.option.markexpr = "not long" if named else "not slow and not long"
     if not config.getoption("--hypothesis-profile"):
         settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
     gc.set_threshold(50_000)  # modules, tests and Numba hold much, in which there is nothing to collect
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark `optional` what needs packages that a test environment may lack: `.ci/run` runs it with all."""
+    asking = {path for path in {item.path for item in items} if "importorskip" in path.read_text("utf-8")}
+    for item in items:
+        if item.path in asking:
+            item.add_marker("optional")
 
 
 @pytest.hookimpl(wrapper=True)
