@@ -126,7 +126,7 @@ def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
-    monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: 0)
+    monkeypatch.setattr(cone.ConeDifference, "draw", lambda _, many, coins: np.zeros(many, dtype=np.int64))
     codes, all_pairs = dependent(SIZES), universe(SIZES)
     rows = rows_of(codes)
     columns = [np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
