@@ -96,7 +96,9 @@ def test_weights_are_products_of_reaches():
     rng = np.random.default_rng(1)
     z = rng.integers(0, 2, 400)
     codes = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
-    predicted = [t.astype(float) for t in count(found.linear(), CountedRows(codes, np.ones(400, dtype=np.int64)))]
+    predicted = [
+        t.astype(float) for t in count(found.linear(), CountedRows(codes, np.ones(400, dtype=np.int64)))
+    ]
     assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
     weights = dict(
         zip(

@@ -7,7 +7,6 @@ from math import exp, log
 import numpy as np
 import pytest
 from losses import Change, Cone, Cube, Exponential, Gaussian, Geometric, Loss, Wishart, holds
-from replay import Leak, Noise
 
 from smalldb.accounting.concentrated import rho_of
 
@@ -115,19 +114,3 @@ def test_a_rho_holds_up_to_the_one_that_is_proved(epsilon, delta):
     assert not holds(epsilon / 2, rho, epsilon, delta)
     assert not holds(epsilon, rho, epsilon, delta)
     assert holds(epsilon, Fraction(0), epsilon, None) and not holds(epsilon, rho, epsilon, None)
-
-
-def test_noise_can_only_be_added_to_private_values():
-    asked = []
-    noise = Noise(
-        lambda law, exact, values: asked.append((law, exact)) or [7] * len(exact), [("law", [1, 2])], (2,)
-    )
-    assert (np.array([3, 4]) + noise).tolist() == [7, 7]
-    both = np.concatenate([noise, noise]).reshape((2, 2))
-    assert (np.array([[3, 4], [5, 6]]) + both).tolist() == [[7, 7], [7, 7]]
-    assert asked == [("law", [3, 4]), ("law", [3, 4]), ("law", [5, 6])]
-    for wrong in (np.multiply, np.subtract):
-        with pytest.raises(Leak, match="is not added to a private value"):
-            wrong(np.array([3, 4]), noise)
-    with pytest.raises(Leak, match="is not added to a private value"):
-        np.sum(noise)

@@ -20,16 +20,16 @@ import pytest
 from calling import called
 from dying import Killed, stop_after
 from losses import Change
-from replay import Player, Recording
-from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.part_list import LAWS
+from replay import Player, Recording, letter
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.asks import Noisy
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
 from smalldb.releasing import transaction
 from smalldb.reporting.words import tell
 
@@ -113,18 +113,7 @@ ASKED = {
 }
 CERTIFIED = {"marginals.mechanism._saved": lambda request, strategy: strategy}
 STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("adaptive.packed_pairs", "strategies.adaptive")}
-PARITIES = {"marginals.contrasts.setting.MAX_TABLE_ATTRIBUTES": 4}
-LETTERS = (
-    {
-        "outcome.measure": "m",
-        "outcome.measure_columns": "k",
-        "adaptive.selected": "s",  # in the end of nothing, where the budget pays for no table
-        "dependence.ask": "a",
-        "all_pairs.measure_at_once": "p",
-        "certificate.certify": "c",
-    }
-    | {f"{law.__name__}.draw": law.__name__[:2] for law in LAWS}
-)
+PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
 
 
 def in_rounds(chosen):
@@ -143,28 +132,39 @@ def asked(chosen):
     return isinstance(chosen.strategy, DependenceTested)
 
 
-def with_laws(*laws):
-    """Take the contrasts that are measured by these laws."""
+def designs(chosen, certificate):
+    """All contrasts that a plan chooses from."""
+    request = chosen.request
+    return alternatives(
+        request.workload,
+        n=request.rows_hint,
+        epsilon=request.epsilon,
+        neighbours=request.neighbours.value,
+        delta=request.delta,
+        certificate=certificate,
+    )
+
+
+def designed(noise, guarded=False):
+    """Take the contrasts that are measured with this noise."""
 
     def changed(chosen):
-        request = chosen.request
-        made = alternatives(
-            request.workload,
-            n=request.rows_hint,
-            epsilon=request.epsilon,
-            neighbours=request.neighbours.value,
-            delta=request.delta,
-        )
-        plans = [plan for plan in made if tuple(part.law for part in plan.parts) == laws]
-        return replace(chosen, strategy=Contrasts(plans[-1], Fraction(0)))
+        made = designs(chosen, Fraction(0))
+        plans = [plan for plan in made if isinstance(plan.noises[0][0], noise) and plan.guarded == guarded]
+        return replace(chosen, strategy=plans[-1])
 
     return changed
 
 
-def contrasts(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
+def certified_contrasts(chosen):
+    """Those of one and two columns alone, with Gaussian noise: the others are certified."""
+    made = designs(chosen, Fraction(1, 20))
+    return next(p for p in made if p.certifying and isinstance(p.noises[0][0], DiscreteGaussian))
+
+
+def contrasts(noise, steps, domain=YES_NO, queries="marginals:3", given=None, n=300, guarded=False):
     asked = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40} | (given or {})
-    letters = "".join(LETTERS[f"{law.title()}.draw"] for law in laws)
-    return Case(domain, queries, asked, lambda _: True, letters, changed=with_laws(*laws), n=n)
+    return Case(domain, queries, asked, lambda _: True, steps, changed=designed(noise, guarded), n=n)
 
 
 CASES = {
@@ -174,17 +174,17 @@ CASES = {
         "marginals:2",
         CELLS,
         lambda c: c.strategy.certifying,
-        "mc",
+        "mcn",
         CERTIFIED,
     ),
     "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "k"),
-    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+s?k?c"),
+    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+k?cn"),
     "adaptive, delta": Case(
         COLUMNS,
         "marginals:2",
         ADAPTIVE | {"delta": "1e-6"},
         concentrated,
-        "m{4}(sm)+s?(m{4})?c",
+        "m{4}(sm)+(m{4})?cn",
         {"marginals.strategies.choosing_tables._beats": lambda *_: True},
     ),
     "no certificate": Case(
@@ -192,21 +192,21 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"certificate": 0},
         in_rounds,
-        "k(sm)+s?(k)?",
+        "k(sm)+(k)?",
     ),
     "target": Case(
         COLUMNS,
         "marginals:2",
         ADAPTIVE | {"target": "c", "epsilon": 8},
         in_rounds,
-        "m{3}(sm)*s?k?c",  # the star alone, which the columns are read from
+        "m{3}(sm)*k?cn",  # the star alone, which the columns are read from
     ),
     "target, delta": Case(
         COLUMNS,
         "marginals:2",
         ADAPTIVE | {"target": "a", "epsilon": 1, "delta": "1e-3"},
         concentrated,
-        "m{3}(sm)*s?(m{4})?c",
+        "m{3}(sm)*(m{4})?cn",
         n=3000,
     ),
     "target, delta, columns first": Case(
@@ -214,7 +214,7 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"target": "b", "epsilon": 1, "delta": "1e-3"},
         concentrated,
-        "m{4}m{3}(sm)*s?(m{4})?c",
+        "m{4}m{3}(sm)*(m{4})?cn",
         n=3000,
     ),
     "target, groups": Case(
@@ -222,7 +222,7 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"target": ["b", "c"], "epsilon": 2},
         in_rounds,
-        "km{5}(sm)*s?k?c",
+        "km{5}(sm)*k?cn",
         {"marginals.strategies.first_tables.WHOLE": 12},
         n=1000,
     ),
@@ -231,14 +231,14 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"measure_first": ["a x b x d"], "epsilon": 4},
         in_rounds,
-        "mm(sm)*s?k?c",  # the column that it does not have, too
+        "mm(sm)*k?cn",  # the column that it does not have, too
     ),
     "named tables and target, delta": Case(
         COLUMNS,
         "marginals:2",
         ADAPTIVE | {"measure_first": ["a x b x d", "a x b"], "target": "b", "epsilon": 1, "delta": "1e-3"},
         concentrated,
-        "m{4}m{4}(sm)*s?(m{4})?c",
+        "m{4}m{4}(sm)*(m{4})?cn",
         n=3000,
     ),
     "three columns, little room": Case(
@@ -246,7 +246,7 @@ CASES = {
         "marginals:3",
         ADAPTIVE | {"epsilon": 20},
         in_rounds,
-        "k(sm)+s?k?c",
+        "k(sm)+k?cn",
         changed=little_memory,
     ),
     "rounds that end": Case(
@@ -254,15 +254,15 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"epsilon": 5},
         in_rounds,
-        "k(sm)+kc",
+        "k(sm)+kcn",
         {
             "marginals.adaptive.stopping_rule.LEAST_UNINFORMATIVE": 1,
             "marginals.adaptive.stopping_rule.PER_INFORMATIVE": 1,
         },
         tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+s?k?c", STRIPS),
-    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+s?k?c"),
+    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+k?cn", STRIPS),
+    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+k?cn"),
     "rules, cells": Case(RULED, "marginals:2", CELLS, lambda _: True, "m"),
     "pairs at once": Case(COLUMNS, "marginals:2", PAIRS, lambda _: True, "p"),
     "pairs, certified": Case(
@@ -270,56 +270,53 @@ CASES = {
         "marginals:2",
         PAIRS,
         lambda c: c.strategy.certifying,
-        "pc",
+        "pcn",
         CERTIFIED,
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
-    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+s?k?c", ASKED, n=3000, tied=0),
+    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=3000, tied=0),
     "parities": Case(
-        WIDE,
-        "marginals:2",
-        CONTRASTS,
-        lambda c: c.strategy.complete,
-        "Wi",
-        PARITIES,
-        changed=with_laws("wishart"),
+        WIDE, "marginals:2", CONTRASTS, lambda _: True, "W", PARITIES, changed=designed(WishartDifference)
     ),
     "parities, delta": Case(
         WIDE,
         "marginals:2",
         CONTRASTS | {"delta": "1e-6"},
-        lambda c: c.strategy.complete,
-        "Ga",
+        lambda _: True,
+        "G",
         PARITIES,
-        changed=with_laws("gaussian"),
+        changed=designed(DiscreteGaussian),
     ),
     "parities, certified": Case(
         WIDE,
         "marginals:3",
-        CONTRASTS | {"epsilon": "1/10"},
-        lambda c: not c.strategy.complete,
-        "(Cu)+c",
+        CONTRASTS | {"epsilon": 1},
+        lambda c: c.strategy.certifying,
+        "[Wk]cn",
         PARITIES,
     ),
     "parities, delta, certified": Case(
         WIDE,
         "marginals:3",
         CONTRASTS | {"epsilon": "1/2", "delta": "1e-3"},
-        lambda c: c.strategy.delta is not None and not c.strategy.complete,
-        "Gac",
+        lambda _: True,
+        "Gcn",
         PARITIES,
+        lambda chosen: replace(chosen, strategy=certified_contrasts(chosen)),
     ),
-    "coded": contrasts("wishart", domain=SMALL, queries="marginals:2"),
-    "coded, cube": contrasts("cube", "cube", domain=SMALL, queries="marginals:2"),
-    "coded, delta": contrasts("gaussian", domain=SMALL, queries="marginals:2", given={"delta": "1e-6"}),
-    "coded, wide": replace(contrasts("wishart", domain=COLUMNS, queries="marginals:2"), patched=PARITIES),
-    "cube": contrasts("cube", "cube", "cube"),
-    "wishart": contrasts("wishart", queries="marginals:2"),
-    "all cells, contrasts": contrasts("cells"),
-    "wishart, cells": contrasts("wishart", "cells"),
-    "wishart, safeguard": contrasts("wishart", "safeguard", n=1500),
-    "gaussian": contrasts("gaussian", given={"delta": "1e-6"}),
-    "rules, contrasts": contrasts("cells", domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])),
+    "coded": contrasts(WishartDifference, "W", SMALL, "marginals:2"),
+    "coded, delta": contrasts(DiscreteGaussian, "G", SMALL, "marginals:2", {"delta": "1e-6"}),
+    "coded, wide": replace(contrasts(WishartDifference, "W", COLUMNS, "marginals:2"), patched=PARITIES),
+    "columns of contrasts": contrasts(KNorm, "k"),
+    "wishart": contrasts(WishartDifference, "W", queries="marginals:2"),
+    "wishart, safeguard": contrasts(WishartDifference, "Wsg", n=1500, guarded=True),
+    "gaussian": contrasts(DiscreteGaussian, "G", given={"delta": "1e-6"}),
+    "rules, contrasts": contrasts(
+        WishartDifference,
+        "W",
+        domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"]),
+        queries="marginals:2",
+    ),
 }
 
 
@@ -429,7 +426,7 @@ def replay(case, relation, patched, rng):
     assert case.takes(plan.chosen), "the plan takes another strategy"
     codes = table_of(case, rng)
     recording = recorded(plan, codes)
-    steps = "".join(LETTERS[step.name] for step in recording.steps)
+    steps = "".join(map(letter, recording.steps))
     assert re.fullmatch(case.steps, steps), steps
     guarantee = plan.chosen.guarantee
     neighbours = list(neighbours_of(case, codes, relation, rng, 12))
@@ -440,16 +437,16 @@ def replay(case, relation, patched, rng):
 
 def moves_certified(plan, recording, change):
     """Whether a neighbour moves the query that a certificate is about: then it loses all that it may."""
-    last, workload = recording.steps[-1], plan.workload
-    if last.name != "certificate.certify":
+    last, workload = recording.steps[-1].ask, plan.workload
+    if not isinstance(last, Noisy) or last.at is None:
         return True
-    (query,) = last.draws[0].drawn
+    query = last.at
     rows = [Rows.from_codes(workload.domain, np.array([row])) for row in change.codes]
     answers = [np.append(workload.answers(row), row.n)[query] for row in rows]
     return np.dot(change.signs, answers) != 0
 
 
-@replayed_with(["asked, then rounds", "adaptive", "pairs at once", "cube"])
+@replayed_with(["asked, then rounds", "adaptive", "pairs at once", "wishart"])
 def test_a_row_beside_rows_that_are_all_alike(name, relation, patched):
     """The dependence of two columns moves by nearly 4, as far as the question allows."""
     case = CASES[name]
@@ -475,7 +472,7 @@ REALLY_WIDE = {
         CASES["strips"],
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
         given=ADAPTIVE | {"epsilon": 20},
-        steps="k(sm)+s?k?c",
+        steps="k(sm)+k?cn",
         patched={"marginals.strategies.budgets.EVER_ROUNDS": 12},
         n=400,
     ),

@@ -7,7 +7,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 from losses import Change
-from replay import Recording
+from replay import Recording, letter
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.estimate.grouping import halved
@@ -15,9 +15,11 @@ from smalldb.marginals.estimate.junction import junction_tree
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.estimate.modelling import fitted
 from smalldb.marginals.expected_error import columns_at_once
+from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.universe import Universe
-from smalldb.marginals.walks import UNIT, Families, cap_of, plan_walks, weights_of
+from smalldb.marginals.walks import UNIT, cap_of, plan_walks, weights_of
+from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.privacy_loss import Loss
 
@@ -155,15 +157,13 @@ def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memor
     plan = replace(plan, children=replace(plan.children, memory=memory))
 
     def release(table):
-        made = plan.release(families(*table), SeededBits(seed))
+        made = release_families(plan, families(*table), Journal(SeededBits(seed)))
         return {
             "parents": made.parents.codes.tobytes(),
             "children": made.children.tobytes(),
             "of": made.of.tobytes(),
             "cap": made.cap,
-            "measured": [
-                (m.of, m.values.tolist(), m.cost) for m in made.parents.measurements + made.measurements
-            ],
+            "measured": [(m.of, m.values.tolist(), m.cost) for m in made.of_parents + made.measurements],
         }
 
     recording = Recording(release, each, seed=seed)
@@ -178,9 +178,9 @@ def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memor
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_family_loses_no_more_than_is_stated(quick, relation, sizes):
     recording, found = replay(relation, 1, sizes=sizes)
-    names = {step.name for step in recording.steps}
-    assert {"outcome.measure", "adaptive.selected"} <= names
-    assert "outcome.measure_columns" in names or sizes == FEW
+    kinds = {letter(step) for step in recording.steps}
+    assert {*"ms"} <= kinds
+    assert "k" in kinds or sizes == FEW
     ratios = {name: one.ratio for name, one in found.items()}
     assert all(ratio <= 1 for ratio in ratios.values())
     worst = "replaced by many" if relation == "replace-one" else "added, with many"
@@ -190,7 +190,7 @@ def test_a_family_loses_no_more_than_is_stated(quick, relation, sizes):
 @pytest.mark.parametrize("relation", [pytest.param("replace-one", marks=pytest.mark.slow), "add-remove"])
 def test_nor_does_one_where_tables_lie_beside_the_model_or_in_strips(quick, monkeypatch, relation):
     beside, _ = replay(relation, 2, Fraction(30), sizes=MANY, memory=1)
-    assert "adaptive.selected" in {step.name for step in beside.steps}
+    assert "s" in map(letter, beside.steps)
     for where in ("adaptive.packed_pairs", "strategies.adaptive"):
         monkeypatch.setattr(f"smalldb.marginals.{where}.MANY_COLUMNS", 3)
     replay(relation, 3, Fraction(30), sizes=MANY)
@@ -198,7 +198,7 @@ def test_nor_does_one_where_tables_lie_beside_the_model_or_in_strips(quick, monk
 
 def test_a_weight_too_large_is_noticed(quick, monkeypatch):
     monkeypatch.setattr(
-        "smalldb.marginals.walks.weights_of", lambda counts, cap: np.full(len(counts), UNIT // cap)
+        "smalldb.marginals.families.weights_of", lambda counts, cap: np.full(len(counts), UNIT // cap)
     )
     with pytest.raises(AssertionError):
         replay("add-remove", 1, cap=1)
@@ -294,7 +294,7 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
     rules = (((0, 1), allowed),)
     kept = [(p, [(a, b if allowed[a, b] else 0, c) for a, b, c in own]) for p, own in each]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3, rules=rules), Fraction(2), replaced, 300)
-    made = plan.release(families(*kept), SeededBits(9))
+    made = release_families(plan, families(*kept), Journal(SeededBits(9)))
     counts = made.parents.codes[:, -1]
     assert (np.bincount(made.of, minlength=len(counts)) == counts).all()
     assert len(made.children) == counts.sum() and (len(counts) == 300 or not replaced)
@@ -305,13 +305,13 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
 
 def test_without_released_children_nothing_of_them_is_measured(quick):
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(50), True, 40)
-    made = plan.release(families(*[((0, i % 3), []) for i in range(40)]), SeededBits(1))
+    made = release_families(plan, families(*[((0, i % 3), []) for i in range(40)]), Journal(SeededBits(1)))
     assert made.children.shape == (0, 3) and made.measurements == ()
 
 
 def test_the_cap_is_that_of_released_parents(quick):
     each = [((i % 2, i % 3), [(1, 1, 2)] * (1 + i % 3)) for i in range(60)]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(2), False, 60)
-    made = plan.release(families(*each), SeededBits(5))
+    made = release_families(plan, families(*each), Journal(SeededBits(5)))
     assert made.cap == cap_of(made.parents.codes[:, -1])
     assert cap_of(np.array([0, 1, 2, 5, 0])) == 3 and cap_of(np.zeros(3, dtype=int)) == 1

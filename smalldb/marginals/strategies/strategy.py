@@ -81,6 +81,11 @@ class TableStrategy(Protocol):
     def most_pairs(self) -> int:
         """How many pairs of columns are measured together at most."""
 
+    @property
+    def expected_pairs(self) -> int:
+        """How many pairs of columns are expected to be measured together."""
+        return self.most_pairs
+
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return False
