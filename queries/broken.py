@@ -17,18 +17,11 @@ Valid = str | Sequence[str] | Sequence[int] | None
 
 
 class RuledOut(DataError):
-    """
-    Rows that cannot exist.
-
-    Attributes
-    ----------
-    numbers
-        Of the rules that they break, from 1.
-    """
+    """Rows that cannot exist."""
 
     def __init__(self, message: str, numbers: Collection[int] = ()) -> None:
         super().__init__(message)
-        self.numbers = frozenset(numbers)
+        self.numbers = frozenset(numbers)  # of the rules that they break, from 1
 
 
 def rule_texts(valid: Valid) -> list[str]:

@@ -23,20 +23,11 @@ class Cells:
 
     They stand in product order of the columns' categories; a yes/no column has yes first, so that the
     queries of yes/no columns are conjunctions in the order of `queries.Conjunctions`.
-
-    Attributes
-    ----------
-    columns
-        Positions of the columns, ascending.
-    cells
-        How many cells the table has.
-    dropped
-        Which cells are no queries, one byte each; None: none is dropped.
     """
 
-    columns: tuple[int, ...]
-    cells: int
-    dropped: bytes | None = None
+    columns: tuple[int, ...]  # positions of the columns, ascending
+    cells: int  # how many cells the table has
+    dropped: bytes | None = None  # which cells are no queries, one byte each; None: none is dropped
 
     @classmethod
     def of(cls, domain: Domain, columns: tuple[int, ...], kept: Booleans | None = None) -> "Cells":

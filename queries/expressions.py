@@ -31,17 +31,10 @@ _COMBINE: dict[str, Callable[[Booleans, Booleans], Booleans]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed predicate.
+    """A parsed predicate."""
 
-    Attributes
-    ----------
-    text
-        The predicate as it was written.
-    steps
-        Postfix order; a step is ``("name", attribute)`` or ``("sign", operator)``.
-    """
-
-    text: str
+    text: str  # the predicate as it was written
+    # postfix order; a step is ``("name", attribute)`` or ``("sign", operator)``
     steps: tuple[tuple[str, str], ...]
 
     @property

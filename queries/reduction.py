@@ -118,20 +118,11 @@ class Marks:
 
     A function is known by the sum of its values times the marks, modulo 2^64. That two of 10^7 different ones
     share 128 bits has a chance of about 10^-24.
-
-    Attributes
-    ----------
-    domain
-        The universe: at most 2^20 cells.
-    codes
-        Its cells, shape (N, C).
-    words
-        Shape (N, 2).
     """
 
-    domain: Domain
-    codes: Codes
-    words: Words
+    domain: Domain  # the universe: at most 2^20 cells
+    codes: Codes  # its cells, shape (N, C)
+    words: Words  # shape (N, 2)
 
     @classmethod
     def of(cls, domain: Domain) -> "Marks":

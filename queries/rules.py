@@ -82,23 +82,12 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Rules that meet, one with another or through others; rules of two parts share no column.
-
-    Attributes
-    ----------
-    rules
-        The rules.
-    columns
-        All columns that they look at, ascending.
-    sizes
-        Their numbers of categories: those of the whole domain.
-    table
-        Where all of them hold, shaped by the sizes of the columns; None beyond 2^20 cells.
-    """
+    """Rules that meet, one with another or through others; rules of two parts share no column."""
 
     rules: Sequence[Rule]
-    columns: tuple[int, ...]
-    sizes: Sequence[int]
+    columns: tuple[int, ...]  # all columns that they look at, ascending
+    sizes: Sequence[int]  # their numbers of categories: those of the whole domain
+    # where all of them hold, shaped by the sizes of the columns; None beyond 2^20 cells
     table: Booleans | None
 
     @classmethod
@@ -138,18 +127,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """All rules of a domain, by what they meet; each part is projected by itself.
+    """All rules of a domain, by what they meet; each part is projected by itself."""
 
-    Attributes
-    ----------
-    of_column
-        The part of each column that some rule looks at.
-    sizes
-        The numbers of categories of all columns.
-    """
-
-    of_column: Mapping[int, Part]
-    sizes: Sequence[int]
+    of_column: Mapping[int, Part]  # the part of each column that some rule looks at
+    sizes: Sequence[int]  # the numbers of categories of all columns
 
     @classmethod
     def of(cls, rules: Sequence[Rule], sizes: Sequence[int]) -> "Parts":

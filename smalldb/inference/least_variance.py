@@ -17,25 +17,13 @@ _SEEN = 1e-7  # of what is left of a sum that is known
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """
-    Estimates of sums over cells.
+    """Estimates of sums over cells."""
 
-    Attributes
-    ----------
-    values
-        Shape (sums,); of those that are not known nothing.
-    known
-        Which of them follow from what was measured.
-    weights
-        What each released sum counts in them, for each of `told`: shape (its sums, sums).
-    told
-        What was measured.
-    """
-
-    values: Floats
-    known: Booleans
+    values: Floats  # shape (sums,); of those that are not known nothing
+    known: Booleans  # which of them follow from what was measured
+    # what each released sum counts in them, for each of `told`: shape (its sums, sums)
     weights: tuple[Floats, ...]
-    told: tuple[Told, ...]
+    told: tuple[Told, ...]  # what was measured
 
     def noise(self) -> Floats:
         """Return the noise of the estimates, simulated: shape (DRAWS, sums); always the same."""

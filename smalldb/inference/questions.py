@@ -36,73 +36,37 @@ _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
 
 
 class OtherKind(ValueError):
-    """
-    A question of a kind that measurements do not answer, such as a correlation.
-
-    Attributes
-    ----------
-    columns
-        Those it names, ascending.
-    """
+    """A question of a kind that measurements do not answer, such as a correlation."""
 
     def __init__(self, said: str, columns: tuple[int, ...]) -> None:
         super().__init__(said)
-        self.columns = columns
+        self.columns = columns  # those it names, ascending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """
-    A share or a mean: the sum of a number over some rows, divided by how many these are.
+    """A share or a mean: the sum of a number over some rows, divided by how many these are."""
 
-    Attributes
-    ----------
-    text
-        As it was asked.
-    columns
-        Those it looks at, ascending.
-    numerator
-        What each row counts, by its cell of these columns; shaped by their sizes.
-    rows
-        Which rows count, alike.
-    bounds
-        Between which numbers the answer lies: of a share 0 and 1, of a mean its least and largest number.
-    condition
-        Its text; None: all rows count.
-    binned
-        The ends of the numbers of a mean where they are in bins, alike shaped; None: they are exact.
-    gaps
-        Of a mean: the share of rows without a number among those that meet the condition; None: none can be.
-    counted
-        It is a number of rows, and is divided by nothing.
-    """
-
-    text: str
-    columns: tuple[int, ...]
-    numerator: Floats
-    rows: Booleans
+    text: str  # as it was asked
+    columns: tuple[int, ...]  # those it looks at, ascending
+    numerator: Floats  # what each row counts, by its cell of these columns; shaped by their sizes
+    rows: Booleans  # which rows count, alike
+    # between which numbers the answer lies: of a share 0 and 1, of a mean its least and largest number
     bounds: tuple[float, float]
-    condition: str | None
+    condition: str | None  # its text; None: all rows count
+    # the ends of the numbers of a mean where they are in bins, alike shaped; None: they are exact
     binned: tuple[Floats, Floats] | None = None
+    # of a mean: the share of rows without a number among those that meet the condition; None: none can be
     gaps: "Term | None" = None
-    counted: bool = False
+    counted: bool = False  # it is a number of rows, and is divided by nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """
-    One or two terms; two are subtracted.
+    """One or two terms; two are subtracted."""
 
-    Attributes
-    ----------
-    text
-        As it was asked.
-    terms
-        The first, and what is taken from it.
-    """
-
-    text: str
-    terms: tuple[Term, ...]
+    text: str  # as it was asked
+    terms: tuple[Term, ...]  # the first, and what is taken from it
 
 
 def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:

@@ -21,22 +21,11 @@ _SLACK = 1 + 2.0**-40  # more than what rounding takes
 
 @dataclass(frozen=True, slots=True)
 class TableBound:
-    """
-    A bound on the error of the cells of a measured table.
+    """A bound on the error of the cells of a measured table."""
 
-    Attributes
-    ----------
-    columns
-        Their names.
-    measurement
-        The number of the measurement, from 0, which says at which groups of categories.
-    bound
-        No cell's share of the synthetic rows differs by more from that of the data.
-    """
-
-    columns: tuple[str, ...]
-    measurement: int
-    bound: float
+    columns: tuple[str, ...]  # their names
+    measurement: int  # the number of the measurement, from 0, which says at which groups of categories
+    bound: float  # no cell's share of the synthetic rows differs by more from that of the data
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -71,16 +71,6 @@ class CountedRows:
             cells += self.codes[:, column]
         return self.sums(cells, prod(sizes)).reshape(tuple(sizes))
 
-    # Proof: docs/proofs/rounds.md, lemma 1.
-    def table_of_groups(self, columns: Sequence[int], groups: Sequence[Integers]) -> Integers:
-        """Count the rows in each cell of a table of groups; each column has the group of each category."""
-        cells = np.zeros(len(self.codes), dtype=np.int64)
-        sizes = tuple(int(own.max()) + 1 for own in groups)
-        for column, own, size in zip(columns, groups, sizes, strict=True):
-            cells *= size
-            cells += own[self.codes[:, column]]
-        return self.sums(cells, prod(sizes)).reshape(sizes)
-
     def pieces(self) -> "list[CountedRows]":
         """Return the same rows in parts of at least `PIECE` distinct rows, at most `PIECES` of them."""
         size = max(1, PIECE, -(-len(self.counts) // PIECES))

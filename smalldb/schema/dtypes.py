@@ -9,11 +9,6 @@ import numpy as np
 
 from queries.late import pd
 
-ALLOWED = (
-    "bool, int8 to int64, uint8 to uint64, float32, float64, object, str, string, category, "
-    "datetime64[s], [ms], [us] or [ns], also with a time zone, boolean, Int8 to Int64, UInt8 to UInt64, "
-    "Float32, Float64, and of Arrow bool, integers, float, double, string, large_string, date32 and timestamp"
-)
 _PLAIN = (
     "bool",
     "object",
@@ -24,7 +19,7 @@ _PLAIN = (
 
 
 def dtype_of(name: str) -> Any | None:
-    """Return the dtype of a name; None: it is none of the `ALLOWED` ones.
+    """Return the dtype of a name; None: `docs/schema.md` does not list it.
 
     >>> dtype_of("int8"), dtype_of("period[D]"), dtype_of("no such dtype")
     (dtype('int8'), None, None)
@@ -46,7 +41,7 @@ def dtype_of(name: str) -> Any | None:
 
 
 def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
-    """Return values, None for a gap, in one of the `ALLOWED` dtypes.
+    """Return values, None for a gap, in a dtype of `dtype_of`.
 
     Moments are of the clock of the dtype's zone. An hour that the zone skips is read as the next
     one; an hour that it has twice, as the first of the two.
