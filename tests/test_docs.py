@@ -143,18 +143,18 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     law, plan = laws["0.1"], release.plan
     assert plan.epsilon == Fraction("0.1")
     figures = [law.mean(), law.quantile(0.95), plan.bound, plan.theorem_4_5]
-    gallery = page("gallery.md")
+    shown = page("mechanisms.md")
     stated = re.search(
         r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+),\s+and it is at most (\S+)\s+with "
         r"probability 0.95. For any data (\S+) is\s+provable, and Theorem 4.5 promises (0\.\d+)",
-        gallery,
+        shown,
         re.S,
     ).groups()
     assert stated[0] == f"{plan.candidate_count:,}"
     assert [float(text) for text in stated[1:]] == pytest.approx(figures, abs=1e-3)
     overview.draw(tmp_path / "drawn.svg")
     assert (tmp_path / "drawn.svg").read_text().count("<path") > 20
-    assert "](pictures/overview.svg)" in gallery
+    assert "](pictures/overview.svg)" in shown
     assert (ROOT / "docs" / "pictures" / "overview.svg").exists()
 
 
