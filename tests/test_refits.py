@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.grouping import nested
 from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
 from smalldb.marginals.parity_refits import ParityRefits
 from smalldb.marginals.refits import Refits
-from smalldb.mechanisms import Marginal, Measurement, Measurements, Parity
+from smalldb.mechanisms import Dependence, Marginal, Measurement, Measurements, Parity
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.releasing.imputed_tables import streamed
 
@@ -227,6 +227,10 @@ def test_tables_of_mostly_empty_cells_and_groups_that_cross_are_refused():
         measured(codes, (0, 1), Geometric(Fraction(1)), 2, ((0, 1, 1, 0), (0, 1, 2))),
     ]
     assert Refits.of(DOMAIN, crossed, len(codes)) is None
+    dependence = Dependence(((0, 1),), (9,))
+    told = Measurement((dependence,), np.array([3]), Geometric(Fraction(1)), Fraction(1))
+    pair = measured(codes, (0, 1), Geometric(Fraction(1)), 1)
+    assert Refits.of(DOMAIN, [told, pair], len(codes)).inside == (0,)
     parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
     for mixed in (crossed, [whole, parity]):
         with pytest.raises(ValueError, match="nested groups, or from contrasts alone"):

@@ -36,7 +36,7 @@ from smalldb.marginals.estimate.modelling import (
 from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
 from smalldb.marginals.estimate.proportional_fitting import Factor
 from smalldb.marginals.strategies.budgets import MEMORY
-from smalldb.mechanisms import Marginal, Measurement
+from smalldb.mechanisms import Dependence, Marginal, Measurement
 
 FIRST_SWEEPS = 100
 SWEEPS = 25  # of a fit, from the coefficients of the first
@@ -131,7 +131,12 @@ class Refits:
 
         None: something else than tables was measured, or in groups that are not nested.
         """
-        parts = [(number, part) for number, each in enumerate(measurements) for part in each.of]
+        parts = [
+            (number, part)
+            for number, each in enumerate(measurements)
+            for part in each.of
+            if not isinstance(part, Dependence)  # one number, of all pairs together
+        ]
         marginals = [(number, part) for number, part in parts if isinstance(part, Marginal)]
         groupings = _groupings(domain, [part for _, part in marginals])
         if groupings is None or len(marginals) < len(parts):
