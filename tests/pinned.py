@@ -26,13 +26,12 @@ BASES: dict[str, dict[str, Any]] = {
     "rejection multisets": {**SMALL, "mechanism": "rejection", "candidates": "multisets"},
 }
 CONTRASTS: dict[str, tuple[int, int, dict[str, Any]]] = {
-    "cube": (3, 400, {"queries": "marginals:1", "epsilon": 1}),
+    "columns": (3, 400, {"queries": "marginals:1", "epsilon": 1}),
     "wishart": (9, 2000, {"queries": "conjunctions:2", "epsilon": "1/2"}),
     "wishart, wide": (22, 900, {"queries": "conjunctions:2", "epsilon": 1}),
-    "cells": (5, 4000, {"queries": "marginals:3", "epsilon": 1}),
     "safeguard": (8, 30000, {"queries": "marginals:3", "epsilon": 2}),
     "gaussian": (24, 900, {"queries": "conjunctions:2", "epsilon": 1, "delta": "1e-4"}),
-    "parities": (6, 700, {"queries": "parities:3", "epsilon": 1}),
+    "parities": (6, 700, {"queries": "parities:3", "epsilon": 1, "delta": "1e-4"}),
 }
 
 

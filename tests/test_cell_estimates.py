@@ -1,24 +1,22 @@
 """Cells read by empirical Bayes: the posterior by its definition, the shape, and what is gained."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
-from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells
-from smalldb.marginals.contrasts.parity_means import NoisyParities, estimates, pieces, released_total
-from smalldb.marginals.contrasts.parity_plan import alternatives
 
 import smalldb
-from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.exact.bits import SeededBits
+from queries import Domain, Marginals
 from smalldb.kernels import cell_sums as kernel
 from smalldb.kernels.cell_sums import posterior
-from smalldb.marginals.contrasts import maximum_entropy as parities
-from smalldb.marginals.contrasts import measure
-from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts
+from smalldb.marginals import Universe
+from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts, read_cells
 from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
 from smalldb.marginals.estimate.column_estimates import pooled
+from smalldb.marginals.measuring import PrivacyMeasure, released
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])
@@ -218,91 +216,12 @@ def test_a_reading_is_the_likeliest_and_moves_to_the_sums_beside():
     np.testing.assert_allclose(found, wanted / wanted.sum(), atol=2e-3)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_what_was_measured_beside_cells_is_read_with_its_noise(neighbours):
-    """Sums of signs and their variances; the rows are those released, or public but for a half."""
-    frame = planted(7, 900, 2)
-    rows = Rows.from_frame(Domain(frame.columns), frame)
-    # a public guess of n that is wrong by far
-    n = 900 if neighbours == "replace-one" else 300
-    plans = alternatives(Marginals(3).workload(rows.domain), n=n, epsilon=8, neighbours=neighbours)
-    plan = next(p for p in plans if p.method == "both")
-    measured = measure(plan, rows, SeededBits(1))
-    total = released_total(plan, measured)
-    codes, sums, variances = parities._beside(plan, measured, total)
-    assert codes.tolist() == [0, *(sum(1 << (6 - i) for i in s) for s in plan.parts[0].sets if s)]
-    values, noise = pieces(plan, measured.values)[0], plan.parts[0].deviations
-    wanted = [900, *(900 - 2 * values)] if plan.replaced else values
-    np.testing.assert_allclose(sums, wanted, rtol=1e-9)
-    deviations = [0.5 if plan.replaced else noise[0], *(noise[len(s)] for s in plan.parts[0].sets if s)]
-    np.testing.assert_allclose(variances, np.square(deviations), rtol=1e-9)
-
-
 def test_estimates_are_averaged_by_their_precision():
     chi, variances = pooled(
         [[0.2, 0.5, 0.0], [0.6, 0.0, 0.0]], [[0.01, 0.09, np.inf], [0.04, np.inf, np.inf]]
     )
     np.testing.assert_allclose(chi, [0.28, 0.5, 0])
     np.testing.assert_allclose(variances, [1 / 125, 0.09, np.inf])
-
-
-def planted(d, n, seed):
-    """Skewed attributes in pairs, and one that is mostly the exclusive or of two others."""
-    generator = np.random.default_rng(seed)
-    bits = (generator.random((n, d)) < generator.uniform(0.05, 0.5, d)).astype(np.int64)
-    bits[:, 3] = np.where(generator.random(n) < 0.8, bits[:, 0] ^ bits[:, 6], bits[:, 3])
-    for i in range(1, d, 2):
-        bits[:, i] = np.where(generator.random(n) < 0.5, bits[:, i - 1], bits[:, i])
-    return pd.DataFrame(bits, columns=[f"a{i}" for i in range(d)])
-
-
-def three_way_errors(method, valid=None):
-    frame = planted(9, 4000, 1)
-    if valid is not None:
-        frame = frame[(frame.a0 & frame.a1) == 0]
-    domain = Domain(frame.columns, valid)
-    rows, workload = Rows.from_frame(domain, frame), Marginals(3, exactly=True).workload(domain)
-    plans = alternatives(workload, n=len(frame), epsilon=1, neighbours="replace-one")
-    plan = max((p for p in plans if p.method == method), key=lambda p: p.parts[0].share)
-    truth, found = rows.histogram() / rows.n, []
-    for seed in range(3):
-        measured = measure(plan, rows, SeededBits(seed))
-        both = [fit(plan, estimates(plan, measured, plan.unguarded)).q]
-        both += [read_all_cells(plan, measured)] if plan.parts[-1].law == "cells" else []
-        matrix = workload.matrix() / workload.denominator
-        found.append([np.abs(matrix @ (q[domain.cells()] - truth)).max() for q in both])
-    return np.mean(found, axis=0), both[-1]
-
-
-def test_cells_beside_a_wishart_difference_find_what_order_two_misses():
-    """A table with a planted three-way interaction, with and without cells."""
-    (without,), _ = three_way_errors("wishart")
-    (_, both), _ = three_way_errors("both")
-    assert both < 0.7 * without
-
-
-def test_reading_beats_the_fit_of_noisy_cells():
-    (fitted, found), q = three_way_errors("cells")
-    assert found < 0.9 * fitted
-    assert abs(q.sum() - 1) < 1e-9
-    assert (q >= 0).all()
-
-
-def test_nothing_is_read_into_cells_that_cannot_exist():
-    (_, found), q = three_way_errors("both", "~(a0 & a1)")
-    domain = Domain([f"a{i}" for i in range(9)], "~(a0 & a1)")
-    assert q[np.setdiff1d(np.arange(512), domain.cells())].sum() == 0
-    assert found < 0.04
-
-
-def test_a_reading_without_noise_is_the_histogram():
-    frame = planted(7, 900, 2)
-    domain = Domain(frame.columns)
-    rows = Rows.from_frame(domain, frame)
-    plans = alternatives(Conjunctions(2).workload(domain), n=900, epsilon=2**12, neighbours="add-remove")
-    plan = next(p for p in plans if p.method == "cells")
-    q = read_all_cells(plan, measure(plan, rows, SeededBits(1)))
-    np.testing.assert_allclose(q, rows.histogram() / 900, atol=1e-6)
 
 
 def test_a_table_without_rows_is_read():
@@ -314,10 +233,9 @@ def test_a_table_without_rows_is_read():
         "neighbours": "add-remove",
         "n_max": 256_611,
         "mechanism": "marginals",
-        "strategy": "contrasts",
+        "strategy": "cells",
     }
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
-    assert made.plan.chosen.strategy.parities.method == "cells"
     assert len(made.data.drop_duplicates()) == 16
 
 
@@ -325,23 +243,18 @@ def test_a_table_without_rows_is_read():
 @pytest.mark.parametrize("kind", ["largest", "heavy", "alternating"])
 def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
     """Whatever integers were released, a reading looks at so many positions, a public number."""
-    domain = Domain([f"a{i}" for i in range(6)])
-    plans = alternatives(Marginals(3).workload(domain), n=1000, epsilon=1, neighbours="add-remove")
-    seen = []
+    universe, size, seen = Universe((2,) * 6, (False,) * 6, ((0, 1),), (1,)), 64, []
     monkeypatch.setattr(kernel, "posterior", lambda *given: seen.append(1) or posterior(*given))
-    for plan in plans:
-        if plan.cells is None:
-            continue
-        size = sum(domain.size if part is plan.cells else len(part.sets) for part in plan.parts)
-        values = {
-            "largest": np.full(size, 1 << 60),
-            "heavy": (np.random.default_rng(1).pareto(0.3, size) * 1000).clip(0, 1 << 60),
-            "alternating": (1 << 60) * (-1) ** np.arange(size),
-        }[kind]
-        seen.clear()
-        table = read_all_cells(plan, NoisyParities(values.astype(np.int64)))
-        assert np.isfinite(table).all()
-        assert 0 < len(seen) <= ITERATIONS + 60
+    values = {
+        "largest": np.full(size, 1 << 60),
+        "heavy": (np.random.default_rng(1).pareto(0.3, size) * 1000).clip(0, 1 << 60),
+        "alternating": (1 << 60) * (-1) ** np.arange(size),
+    }[kind]
+    law, scope = PrivacyMeasure(concentrated=False, replaced=False), tuple((c, 0) for c in range(6))
+    counts = released(values.astype(np.int64).reshape((2,) * 6), scope, law, Fraction(1))
+    model = read_cells(universe, counts, 1.0, 1000, False)
+    assert all(np.isfinite(table).all() for table in model.tables)
+    assert 0 < len(seen) <= ITERATIONS + 60
 
 
 @pytest.mark.parametrize("seed", [123, 213])

@@ -142,7 +142,7 @@ import json, os, sys
 import numpy as np
 from fractions import Fraction
 from queries import Conjunctions, Domain
-from smalldb.noise.cube import Cube
+from smalldb.noise.distributions import KNorm
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.rejection.sampler import tuple_sampler
@@ -155,7 +155,7 @@ def draws():
     return {
         "system": [system.bits(64) for _ in range(50)],
         "uniform": [uniform_below(10**20 + 39, system) for _ in range(5)],
-        "noise": [Cube(20, Fraction(1, 10)).draw(20, system).tolist() for _ in range(2)],
+        "noise": [KNorm((2,) * 10, Fraction(1, 10), True).draw(20, system).tolist() for _ in range(2)],
         "rows": [sampler.draw(system)[0].tolist() for _ in range(2)],
         "seeded": [seeded.bits(64)],
     }

@@ -1,7 +1,6 @@
 """Intervals cover: over simulated tables and fresh noise, for every strategy, as often as they say."""
 
 import json
-from fractions import Fraction
 from functools import cache
 from math import sqrt
 
@@ -15,7 +14,6 @@ from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.inference.questions import read_question
 from smalldb.mechanisms import Dependence, Marginal, Measurement, Parity
-from smalldb.noise.distributions import Cube
 from smalldb.releasing.record import with_measurements
 
 MIXED = Domain([Column("age", 5), Column("sex", ["f", "m"]), "death", Column("kids", 3)])
@@ -171,17 +169,6 @@ def test_measurements_are_read_as_they_were_written(case):
     assert ask(again, "death | sex" if made.measurements.domain.binary else "death") == made.ask(
         "death | sex" if made.measurements.domain.binary else "death"
     )
-
-
-def test_a_cube_is_read_as_it_was_written():
-    sets = tuple(Parity(columns, True) for columns in ((), (0,), (0, 1)))
-    one = Measurement(
-        sets, np.array([9, -3, 1]), Cube(3, Fraction(1, 7)), Fraction(1, 7), selecting=Fraction(1, 3)
-    )
-    universe = {"attributes": list(FEW.names), "valid": None}
-    written = {"schema": 1, "universe": universe, "measurements": Measurements(FEW, [one]).as_json()}
-    (again,) = Measurements.from_record(json.loads(json.dumps(written)))
-    assert (again.of, again.noise, again.cost, again.selecting) == (sets, one.noise, one.cost, one.selecting)
 
 
 @pytest.mark.parametrize("case", QUICK)

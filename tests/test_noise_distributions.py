@@ -2,18 +2,17 @@
 
 import json
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate
 from math import log, sqrt
 
+import naive
 import numpy as np
 import pytest
 from scipy import stats
 
 from smalldb.exact.bits import SeededBits
-from smalldb.noise import cube
 from smalldb.noise.distributions import (
     ConeDifference,
-    Cube,
     DiscreteGaussian,
     Geometric,
     KNorm,
@@ -21,17 +20,16 @@ from smalldb.noise.distributions import (
     read,
 )
 from smalldb.noise.privacy_loss import Loss
-from smalldb.noise.tails import log_concave_quantile
+from smalldb.noise.tails import level_quantile, log_concave_quantile
 
 EVERY = [
     Geometric(Fraction(1, 3)),
     DiscreteGaussian(Fraction(7, 2)),
-    Cube(4, Fraction(2, 5)),
     WishartDifference(2, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2))),
     ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)),
     KNorm((2, 3), Fraction(1, 5), False),
 ]
-COUNTS = [3, 3, 4, 3, 11, 5]
+COUNTS = [3, 3, 3, 11, 5]
 WEIGHTS = [None, [1], [-2], [0, 1, 0], [1, 1, 1, 1], [1, -1], [0.5, 0.25, -0.25, 1], [3, 0.125, 0.125], [0.0]]
 FAILURES = [Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000)]
 
@@ -45,8 +43,10 @@ def test_records_hold_noise(noise):
 def test_records_of_other_noise_are_refused():
     with pytest.raises(ValueError, match="no noise of the name 'white': use one of"):
         read("white", {})
-    with pytest.raises(ValueError, match="cube noise has other parameters"):
-        read("cube", {"rate": "1/2"})
+    with pytest.raises(ValueError, match="K-norm noise has other parameters"):
+        read("K-norm", {"rate": "1/2"})
+    with pytest.raises(ValueError, match=r"before version 0\.3: read the record with the version it names"):
+        read("cube", {"count": 3, "rate": "1/2"})
 
 
 @pytest.mark.parametrize(("noise", "count"), [*zip(EVERY, COUNTS, strict=True)], ids=str)
@@ -104,44 +104,19 @@ def test_sums_of_independent_noise(noise, weights):
         assert not found or not rare(found / 2 - 2 * max(map(abs, weights or [1])), failure)
 
 
-def cube_law(noise, reach):
-    """Every vector of a cube that is far enough, and its probability."""
-    vectors = np.array(list(product(range(-reach, reach + 1), repeat=noise.count)))
-    odds = np.exp(-float(noise.rate) * abs(vectors).max(axis=1))
-    return vectors, odds / odds.sum()
-
-
-@pytest.mark.parametrize(("count", "rate", "reach"), [(1, 1, 60), (2, Fraction(1, 2), 90), (3, 2, 22)])
-def test_sums_of_a_cube(count, rate, reach):
-    noise = Cube(count, Fraction(rate))
-    vectors, probabilities = cube_law(noise, reach)
-    assert noise.variance() == pytest.approx(float(vectors[:, 0] ** 2 @ probabilities), rel=1e-9)
-    for weights in ([1] * count, [1, -2, 0.5][:count], [0] * count):
-        sums = vectors @ weights
-        assert noise.variance(weights) == pytest.approx(float(sums**2 @ probabilities), rel=1e-9)
-        for failure in FAILURES:
-            found = noise.quantile(weights, failure)
-            assert probabilities[abs(sums) > found].sum() <= failure
-            assert not found or probabilities[abs(sums) >= found / 2.5 - 1].sum() > failure
-
-
-def test_the_sum_of_a_large_cube():
-    """Its quantile grows like the root of the number of values, as the deviation does."""
-    noise = Cube(100, Fraction(1))
-    deviation = sqrt(noise.variance(np.ones(100)))
-    drawn = np.array([noise.draw(100, SeededBits(seed)).sum() for seed in range(100)])
-    assert 0.75 < drawn.std() / deviation < 1.3
-    assert 1.96 * deviation < noise.quantile(np.ones(100), Fraction(1, 20)) < 3.7 * deviation
-    # where one value counts, no bound is above the radius
-    assert noise.quantile(None, Fraction(1, 20)) < 1.3 * sqrt(3 * noise.variance())
-
-
-@pytest.mark.parametrize("count", [1, 2, 30])
-def test_wide_cubes_have_the_variance_of_narrow_ones(count, monkeypatch):
-    noise = Cube(count, Fraction(1, 200))
-    exact = noise.variance()
-    monkeypatch.setattr(cube, "_LEVELS", 0)
-    assert noise.variance() == pytest.approx(exact, rel=1e-5) and noise.variance() != exact
+@pytest.mark.parametrize(("count", "rate"), [(1, Fraction(1, 3)), (10, Fraction(1)), (40, Fraction(7, 2))])
+def test_quantiles_of_levels_are_exact(count, rate):
+    """Of radii R with (2 R + 1)^count points each, by their definition; of a wide law, a bit above."""
+    unit, levels, powers = 1 << 400, range(600), [1 << 400]
+    for _ in levels:
+        powers.append(powers[-1] * int(naive.exp_minus(rate) * unit) // unit)
+    law = list(accumulate((2 * r + 1) ** count * powers[r] for r in levels))
+    for failure in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 10**6)):
+        found = level_quantile(lambda r: 2 * r + 1, rate, failure, power=count)
+        assert found == next(r for r in levels if law[r] >= (1 - failure) * law[-1])
+        wide = level_quantile(lambda r: 2 * r + 1, rate / 10**7, failure, power=count)
+        limit = stats.gamma(count + 1).isf(float(failure)) / float(rate) * 10**7
+        assert -1e-3 < (wide - limit) * float(rate) / 10**7 < 0.25
 
 
 def test_log_concave_numbers_stay_within():
@@ -182,15 +157,17 @@ def test_losses_of_independent_noise():
 
 
 def test_losses_of_joint_noise():
-    vectors, law = cube_law(Cube(2, Fraction(1, 2)), 30)
-    table = law.reshape(61, 61)
+    """Two yes/no columns whose rows are replaced: as likely as the larger of two moves is small."""
+    reach = np.abs(np.arange(-30, 31))
+    table = np.exp(-np.maximum(reach[:, None], reach) / 2)
+    table /= table.sum()
     moved = np.roll(table, (1, 1), axis=(0, 1))
     inner = slice(5, 55)
-    assert len(vectors) == 61**2
     lost = worst_ratio(table[inner, inner].ravel(), moved[inner, inner].ravel())
-    assert Cube(2, Fraction(1, 2)).loss(1).epsilon == Fraction(1, 2) and lost == pytest.approx(0.5)
-    assert EVERY[3].loss(1).epsilon == Fraction(1, 8) and EVERY[4].loss(2).epsilon == Fraction(2, 5)
-    assert EVERY[4].loss(2).rho == Loss.pure(Fraction(2, 5)).rho
+    assert KNorm((2, 2), Fraction(1, 2), True).loss(1).epsilon == Fraction(1, 2)
+    assert lost == pytest.approx(0.5)
+    assert EVERY[2].loss(1).epsilon == Fraction(1, 8) and EVERY[3].loss(2).epsilon == Fraction(2, 5)
+    assert EVERY[3].loss(2).rho == Loss.pure(Fraction(2, 5)).rho
 
 
 def test_weights_must_fit():

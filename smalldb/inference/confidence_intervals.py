@@ -38,7 +38,7 @@ def margin(noise: Floats, level: Fraction) -> float:
     return float(np.partition(np.abs(noise), rank)[rank])
 
 
-# Proof: docs/proofs/noise.md, lemma 8.
+# Proof: docs/proofs/noise.md, lemma 7.
 def of_ratio(
     sums: tuple[float, float],
     noise: tuple[Floats, Floats],

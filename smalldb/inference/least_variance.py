@@ -57,7 +57,7 @@ def _simulated(count: int, parts: tuple[tuple[Noise, bytes, bytes], ...]) -> Flo
     return found
 
 
-# Proof: docs/proofs/noise.md, lemma 7.
+# Proof: docs/proofs/noise.md, lemma 6.
 def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
     """Estimate sums over cells by generalised least squares, from sums with noise; linear in what was released."""
     cells, count = wanted.shape

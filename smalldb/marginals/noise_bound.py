@@ -44,7 +44,7 @@ class Sums(NamedTuple):
         return cls(released - margins, released + margins, rows, _SLACK * (np.abs(released) + rows[1]))
 
 
-# Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/answers.md, lemma 7.
+# Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/answers.md, lemma 5.
 def bound(workload: Workload, finished: Rows, sums: Sums) -> float:
     """
     Return an error that no query's answer exceeds, if the sums lie between their ends; rounded up.

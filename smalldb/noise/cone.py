@@ -76,7 +76,7 @@ class ConeDifference(Noise):
         ]
         return rounded_tables(both, 1 / (2 * self.rate), self.pairs)
 
-    # Proof: docs/proofs/noise.md, lemma 5.
+    # Proof: docs/proofs/noise.md, lemma 4.
     def variance(self, weights: Weights = None) -> float:
         """
         Return the exact variance of a linear combination.

@@ -71,7 +71,7 @@ class Noise(ABC):
         """Return the loss where the values move by `moved` between neighbours, in the distribution's norm."""
 
 
-# Proof: docs/proofs/noise.md, lemma 5.
+# Proof: docs/proofs/noise.md, lemma 4.
 def rounded_quantile(
     noise: Noise,
     weights: Weights,

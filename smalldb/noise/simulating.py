@@ -68,7 +68,7 @@ class Uniforms:
         found: Floats = np.sqrt(2 * self.gammas(degrees / 2)[:, 0])
         return found
 
-    # Proof: docs/proofs/noise.md, lemma 6.
+    # Proof: docs/proofs/noise.md, lemma 5.
     def triangle(self, rows: int, width: int) -> Floats:
         """
         Return rows of `width` independent normal numbers, turned such that the i-th has i + 1 numbers only.

@@ -18,14 +18,7 @@ _DIGITS = 50
 _GRID = 1024  # rates that Chernoff's bound is tried with
 
 
-# Proof: docs/proofs/answers.md, lemma 5.
-@lru_cache(maxsize=256)
-def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
-    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure."""
-    return level_quantile(lambda radius: 2 * radius + 1, rate, failure, power=count)
-
-
-# Proof: docs/proofs/answers.md, lemma 5.
+# Proof: docs/proofs/answers.md, lemma 4.
 def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fraction, *, power: int = 1) -> int:
     """
     Return an r that a level exceeds with probability < failure, drawn from a log-concave family.
@@ -40,7 +33,7 @@ def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fractio
     return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
 
 
-# Proof: docs/proofs/answers.md, lemma 6.
+# Proof: docs/proofs/answers.md, lemma 3.
 @lru_cache(maxsize=256)
 def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
     """
@@ -96,7 +89,7 @@ def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
     return min(map(least, moments))
 
 
-# Proof: docs/proofs/noise.md, lemma 4.
+# Proof: docs/proofs/noise.md, lemma 3.
 def log_concave_quantile(variance: float, failure: Fraction) -> float:
     """
     Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density.

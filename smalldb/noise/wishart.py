@@ -78,7 +78,7 @@ class WishartDifference(Noise):
         both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
         return rounded_entries(both, [1 / (2 * self.x), 1 / (2 * self.y)], self.pairs)
 
-    # Proof: docs/proofs/noise.md, lemma 5.
+    # Proof: docs/proofs/noise.md, lemma 4.
     def variance(self, weights: Weights = None) -> float:
         """Return the sum of squared weights times variances: no two of the entries are correlated."""
         of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}

@@ -64,20 +64,21 @@ def smalldb(
     frame: pd.DataFrame, workload: str, epsilon: str, seed: int, delta: str | None = None
 ) -> np.ndarray:
     """Release by this package; with a delta, Gaussian noise whether or not it is expected to err less."""
-    from smalldb.marginals.contrasts.parity_plan import alternatives
+    from fractions import Fraction
 
     from queries import Domain, Rows
     from queries.spec import parse
     from smalldb.exact.bits import SeededBits
-    from smalldb.marginals.contrasts import measure, synthesise
+    from smalldb.marginals.strategies.choosing_parities import alternatives
+    from smalldb.mechanisms import Journal
 
-    domain = Domain(frame.columns)
-    asked = parse(workload).workload(domain)
-    plans = alternatives(asked, n=len(frame), epsilon=epsilon, neighbours="replace-one", delta=delta)
-    kind = [plan for plan in plans if delta is None or plan.method == "gaussian"]
-    plan = min(kind, key=lambda plan: plan.expected_error)
-    measured = measure(plan, Rows.from_frame(domain, frame), SeededBits(seed))
-    return histogram_of(synthesise(plan, measured, len(frame)))
+    domain, known = Domain(frame.columns), None if delta is None else Fraction(delta)
+    public = {"n": len(frame), "epsilon": Fraction(epsilon), "neighbours": "replace-one", "delta": known}
+    plans = alternatives(parse(workload).workload(domain), certificate=Fraction(0), **public)
+    kind = [plan for plan in plans if plan.delta == known]
+    plan = min(kind, key=lambda plan: plan.worst_expected)
+    made = plan.release(Rows.from_frame(domain, frame), Journal(SeededBits(seed)), len(frame))
+    return histogram_of(made.codes)
 
 
 def histogram(frame: pd.DataFrame, workload: str, epsilon: str, seed: int) -> np.ndarray:

@@ -334,7 +334,7 @@ class Estimate:
             bits[gone] = start[gone] < 0
         return bits
 
-    # Proof: docs/proofs/answers.md, lemma 7.
+    # Proof: docs/proofs/answers.md, lemma 5.
     def sums_within(self, failure: Fraction) -> Sums:
         """Return ends of the sum of each query: all hold with probability 1 - failure over the noise."""
         plan, series, ranks = self.strategy, self.strategy.spectrum, self.strategy.spectrum.ranks

@@ -108,7 +108,7 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
 
 @pytest.mark.slow
 def test_the_law_of_the_second_stage():
-    """Its choice is in test_contrasts_measuring.py; the noise of the chosen count, with a perturbed twin."""
+    """Its choice is in test_contrasts_measuring.py. the noise of the chosen count, with a perturbed twin."""
     plan, rows = guarded(planted(4, 2000, 1), epsilon=16)
     rate, one = 0.8, plan.triples[:1]
     noises, loss = ((Geometric(plan.guarding), 1),), Loss.geometric(plan.guarding, 1)

@@ -54,7 +54,7 @@ def test_predictions_depend_on_released_integers_alone():
 @pytest.mark.slow
 def test_predictions_do_not_depend_on_threads_or_the_allocator():
     here = Path(__file__).parent
-    code = "import json, test_safeguard_predictions as t; print(json.dumps(t.floats(*t.released(2))))"
+    code = "import json, test_contrasts_guard_predictions as t; print(json.dumps(t.floats(*t.released(2))))"
     found = []
     for setting in (
         {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
