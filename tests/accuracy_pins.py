@@ -27,6 +27,7 @@ from random import Random
 from unittest import mock
 
 import numpy as np
+from asking import release_tables
 from measures import Burt, figures
 
 import smalldb
@@ -41,7 +42,7 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import MEMORY
 from smalldb.marginals.strategies.choosing_parities import plan_contrasts
-from smalldb.mechanisms import Journal, Neighbours, Running
+from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing import baselines
 
@@ -177,7 +178,7 @@ def released(case, seed):
     """Return the synthetic rows of a seeded release as codes."""
     domain, codes = table(case.table)
     plan = planned(case)
-    return plan.release(Rows.from_codes(domain, codes), Journal(SeededBits(seed)), case.rows, Running()).codes
+    return release_tables(plan, Rows.from_codes(domain, codes), SeededBits(seed), case.rows).codes
 
 
 @cache

@@ -9,7 +9,7 @@ from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
-from smalldb.marginals.contrasts.parity_asks import odd_counts
+from smalldb.marginals.counted_rows import odd_counts
 from smalldb.marginals.strategies.contrasts import Contrasts
 
 DOMAIN = Domain(["a", Column("job", ["none", "part", "full"]), Column("sex", ["F", "M"]), Column("e", 4)])

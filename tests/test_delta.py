@@ -19,7 +19,7 @@ from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
 from smalldb.exact.numbers import as_text
-from smalldb.marginals.contrasts.parity_asks import odd_counts
+from smalldb.marginals.counted_rows import odd_counts
 from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.tails import gaussian_quantile
 from smalldb.releasing.budget_ledger import Ledger

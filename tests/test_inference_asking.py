@@ -567,7 +567,7 @@ def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise
             assert margin(one, 1 - failure) <= noise.quantile(own, failure)
 
 
-@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 8, 10, 11, 12, 13)], ids=str)
+@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 7, 8, 9, 10)], ids=str)
 def test_simulated_noise_is_distributed_as_noise_that_is_drawn(noise, count, monkeypatch):
     """The twin draws values as a release does: fewer of them."""
     rng = np.random.default_rng(8)
