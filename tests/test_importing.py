@@ -222,7 +222,7 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
 def test_nothing_is_first_imported_behind_the_payment(tmp_path, monkeypatch, given):
     """What cannot be loaded, or does not fit in memory, is noticed while nothing is spent."""
     monkeypatch.chdir(tmp_path)
-    Path("flags.csv").write_text("a,b,c\n" + "0,1,1\n1,1,0\n" * 300)
+    Path("flags.csv").write_text("a,b,c\n" + "0,1,1\n1,1,0\n" * 60)
     Path("pay.csv").write_text("pay,town,flag\n" + "5,A,1\n25,B,0\n12,C,1\n" * 500)
     Path("pay.toml").write_text(SCHEMA)
     if given is HOMES:

@@ -104,9 +104,9 @@ class Files(Spoken):
     def __enter__(self) -> "Files":
         report = [self._arguments.report] if self._arguments.confidential else []
         if self._arguments.report is not None:  # not behind the payment
-            import smalldb.reporting.page  # noqa: F401
+            from smalldb.reporting import page  # noqa: F401
         if report:
-            import smalldb.releasing.evaluation  # noqa: F401
+            from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
             if self._arguments.tables is not None:
                 # what draws tables takes a moment to import

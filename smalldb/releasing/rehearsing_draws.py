@@ -1,10 +1,12 @@
 """Tiny made tables are released before anything is paid: what is imported and compiled late is there then."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from queries import Column, Domain, Rows
+from queries.arrays import Integers
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import Number
 from smalldb.marginals.counts import InMemory
@@ -26,11 +28,11 @@ def rehearse_draw(foreseen: Plan, schema: Schema | None, strategy: str | None = 
 
     `strategy` is one that may come instead of the plan's, whose columns are not all known.
     """
-    import smalldb.kernels.polytope_points  # noqa: F401 - of noise that made columns may not get
+    from smalldb.kernels import polytope_points  # noqa: F401 - of noise that made columns may not get
 
     made = _planned(foreseen, strategy or foreseen.strategy)
     domain, rows = made.workload.domain, made.n or ROWS
-    codes = np.random.default_rng(0).integers(0, domain.sizes, (min(rows, ROWS), len(domain.sizes)))
+    codes = _codes(domain.sizes)[:rows]
     counts = np.ones(len(codes), dtype=np.int64)
     counts[0] += rows - len(codes)
     bits = SeededBits(0)
@@ -74,14 +76,17 @@ def _planned(foreseen: Plan, strategy: str | None) -> Plan:
 def rehearse_walks(*schemas: Schema) -> None:
     """Release two made related tables, and decode a row of each schema."""
     universe = Universe(SIZES, (False, False, True), ((0, 1), (0, 2), (1, 2)), (1, 1, 1), ())
-    bits, rng = SeededBits(0), np.random.default_rng(0)
-    parents, children = (rng.integers(0, SIZES, (ROWS, len(SIZES))) for _ in "ab")
-    of = rng.integers(0, ROWS, ROWS)
-    families = Families(parents[:, :-1], children, of)
+    bits, codes = SeededBits(0), _codes(SIZES)
+    families = Families(codes[:, :-1], codes, np.arange(ROWS) // 3 * 3)
     walks = plan_walks(universe, universe, Fraction(EPSILON), True, ROWS)
     release_families(walks, families, Journal(bits))
     for schema in schemas:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
+
+
+def _codes(sizes: Sequence[int]) -> Integers:
+    """Return made rows."""
+    return np.stack([np.arange(ROWS) // (1 + c) % size for c, size in enumerate(sizes)], axis=1)
 
 
 def made_columns() -> list[Column]:
