@@ -9,7 +9,7 @@ from queries.domain import Integers
 from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import Curator
-from smalldb.marginals.walks import Related, Walks, weights_of
+from smalldb.marginals.walks import Related, Walks, weights_of, with_children
 from smalldb.mechanisms import Journal
 
 
@@ -62,6 +62,8 @@ def release_families(
     rows = families.parents_with(plan.most, plan.parents.universe.sizes)
     curator = Curator(InMemory(rows, executor), journal, plan.parents.loss)
     parents = curator.follow(plan.parents.release(None))
+    codes = with_children(parents.codes.astype(np.int64), curator.measurements, plan.most)
+    parents = replace(parents, codes=codes.astype(parents.codes.dtype))
     walks = InMemory(families.walks(plan.most, plan.cap_after(parents)), executor)
     walking = Curator(walks, journal, plan.children.loss)
     found: Related = walking.follow(plan.steps(parents))

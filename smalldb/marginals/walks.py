@@ -1,14 +1,17 @@
 """Two related tables: parents with their numbers of children, then walks from a parent to a child."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.asks import Coins, Order
 from smalldb.marginals.curator import Steps
+from smalldb.marginals.estimate.column_estimates import on_simplex, pooled
 from smalldb.marginals.estimate.estimation import PREDICTING
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.measuring import PrivacyMeasure
@@ -18,6 +21,7 @@ from smalldb.marginals.strategies.choosing_tables import DROWNED, OfTables, plan
 from smalldb.marginals.strategies.strategy import Estimate
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Measurement
+from smalldb.mechanisms.measurement import Marginal
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53
@@ -116,6 +120,54 @@ class Related:
     cap: int
     of_parents: tuple[Measurement, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+
+
+def with_children(codes: Integers, measurements: Sequence[Measurement], most: int) -> Integers:
+    """Return released parents with other numbers of children, which add up to what was released of the sum.
+
+    A category that is empty keeps what noise leaves above 0, and most such are large numbers. The released
+    counts themselves have no such bias: their sum is kept, by the numbers that are nearest to those released.
+    """
+    numbers = codes[:, -1]
+    counts = np.bincount(numbers, minlength=most + 1).astype(np.float64)
+    wanted = children_of(counts, measurements, codes.shape[1] - 1)
+    if wanted is None or not len(numbers):
+        return codes
+    there = np.arange(int(not counts[0]), most + 1)  # in a long table nobody has none
+    low, high = -2.0 * len(numbers), 2.0 * len(numbers)
+    for _ in range(60):
+        tilt = (low + high) / 2
+        found = on_simplex(counts[there] - tilt * (there - there[0]), len(numbers))
+        low, high = (tilt, high) if found @ there > wanted else (low, tilt)
+    ends = np.rint(found.cumsum()).astype(np.int64)
+    ends[-1] = len(numbers)
+    made = codes.copy()
+    made[np.argsort(numbers, kind="stable"), -1] = np.repeat(there, np.diff(ends, prepend=0))
+    return made
+
+
+def children_of(counts: Floats, measurements: Sequence[Measurement], column: int) -> float | None:
+    """Return the sum of the numbers in a column that its released tables tell, without bias; None: none has it.
+
+    `counts` are those of the released rows: their sum is the number of rows, and they say what a group of
+    numbers means.
+    """
+    total, numbers = float(counts.sum()), np.arange(len(counts))
+    sums, variances = list[float](), list[float]()
+    for measurement in measurements:
+        for part, values in measurement.tables():
+            if not isinstance(part, Marginal) or column not in part.columns:
+                continue
+            axis = part.columns.index(column)
+            own = values.sum(axis=tuple(a for a in range(values.ndim) if a != axis))
+            groups = np.array(part.groups[axis])
+            weights = counts + total / len(counts) / 1000
+            means = np.bincount(groups, weights * numbers) / np.bincount(groups, weights)
+            middle = float(means.mean())
+            sums.append(float(own @ (means - middle)) + middle * total)
+            spread = float(((means - middle) ** 2).sum()) * values.size / len(own)
+            variances.append(spread * measurement.noise.variance())
+    return float(pooled(sums, variances)[0]) if sums else None
 
 
 def cap_of(counts: Integers) -> int:
