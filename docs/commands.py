@@ -12,10 +12,16 @@ HEAD = """\
 # Command line
 
 Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
-parser. Exit codes: 0 done; 2 refused; 3 this machine cannot (its memory does not suffice, or a library cannot
-be loaded); 4 the release is paid and stands, but several tables could not be drawn from it (another run would
-pay again); 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. One line on
-standard error says why.
+parser. One line on standard error says why a command did not do what was asked. Its exit code says what to do:
+
+| code | meaning | what to do |
+|---|---|---|
+| 0 | Done. | |
+| 2 | Refused: an argument, a schema, a file that is not there, or the data. | Mend it. |
+| 3 | This machine cannot: memory, a library, room on the disk, a permission, a database that cannot be reached. | Mend that, and start the same command again. If it had paid, it goes on and pays no second time. |
+| 4 | The release is paid and stands, but several tables could not be drawn from it. | Take it as it is: another run would pay again. |
+| 5 | The budget of the ledger does not suffice. Nothing is spent. | Ask for less epsilon, or stop. |
+| 128 + number | A signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. From the last output on signals change nothing, and the code is 0. | Start the same command again. |
 
 smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command
 line is easily forgotten. The schema keeps what belongs to a table (`queries`, `valid`), the ledger its

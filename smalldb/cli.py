@@ -1,6 +1,7 @@
 """The command line: the parser of all commands, and exit codes."""
 
 import atexit
+import errno
 import gc
 import io
 import os
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 DONE = 0  # an exit code
 LIGHT = ("-h", "--help", "-V", "--version")  # options that need no command
 SELDOM = 50_000  # objects made before Python looks for cycles among them; imports make many, which all stay
+NAMES = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EINVAL,
+)
 FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
@@ -78,7 +88,7 @@ def _complete(top: "Parser", file: object, folder: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not, 4 done in part."""
+    """Run a command; return the exit code: 0 done, others as `commands` has them."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     unfinished.paid, unfinished.folder, unfinished.done = False, "", False
@@ -108,8 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _ended(FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew")
         if isinstance(error, ImportError):
             raise
-        said = f"{_location(error)}: {_reason(error)}" if isinstance(error, OSError) else str(error)
-        return _ended(REFUSED, said)
+        if isinstance(error, OSError):
+            code = REFUSED if error.errno in NAMES else FAILED
+            return _ended(code, f"{_location(error)}: {_reason(error)}")
+        return _ended(getattr(error, "exit_code", REFUSED), str(error))
     return DONE
 
 

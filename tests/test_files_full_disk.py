@@ -92,14 +92,14 @@ def test_a_full_disk(data, mounted):
 
     # no room for the table and its record: nothing is spent, in a ledger elsewhere
     done = generate(data, *targets, "--ledger", "l", "--budget", 1)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stderr == f"smalldb: {disk / 'out.json'}: no space left on device\n"
     assert content(disk) == before
     assert Ledger(data / "l").read().records == ()
 
     # no room for a new ledger
     done = generate(data, "--rows", 2, "--ledger", disk / "new", "--budget", 1)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == f"smalldb: {disk / 'new'}: no space left on device\n"
     assert content(disk) == before
 
@@ -116,7 +116,7 @@ def test_a_full_disk(data, mounted):
     account = Ledger(ledger).read()
     assert (len(account.records), account.torn) == (spent, False)
     done = generate(data, "--rows", 2, "--ledger", ledger)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith(f"smalldb: {disk}/.l.")  # what is kept beside the ledger comes first
     assert done.stderr.endswith(": no space left on device\n")
     assert Ledger(ledger).read() == account
@@ -135,7 +135,7 @@ def test_a_disk_that_fills_up_under_stdout(data, mounted):
     fill(disk)
     with (disk / "out.csv").open("w") as file:
         done = generate(data, "--rows", 2, "--quiet", stdout=file)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stderr == "smalldb: output: no space left on device\n"
 
 
@@ -150,7 +150,7 @@ def test_a_disk_that_cannot_be_written(data, mounted):
         ["--ledger", disk / "m", "--budget", 1],
     ):
         done = generate(data, "--rows", 2, *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
+        assert (done.returncode, done.stdout) == (3, "")
         target = arguments[1]
         if target == disk / "l":  # what is kept beside the ledger comes first
             assert done.stderr.startswith(f"smalldb: {disk}/.l.")
@@ -175,12 +175,12 @@ def test_a_file_that_cannot_grow(data):
     told = f"smalldb: {data / 'l'}: file too large\n"
     for size in (room, room + 1, room + 100):
         done = generate(data, "--rows", 2, "--ledger", data / "l", preexec_fn=limited(size))
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+        assert (done.returncode, done.stdout, done.stderr) == (3, "", told)
         assert ledger.read() == account
         assert sorted(os.listdir(data)) == ["data.csv", "l"]
     before = sorted(os.listdir(data))
     done = generate(data, "--rows", 9, "-o", "out.csv", preexec_fn=limited(30))
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stderr == "smalldb: out.csv: file too large\n"
     assert sorted(os.listdir(data)) == before
 
@@ -212,7 +212,7 @@ def test_places_without_permission(data, capsys, monkeypatch):
     locked = data / "locked"
     locked.mkdir(mode=0o555)
     for option, target in (("--ledger", "l"), ("-o", "locked/out.csv"), ("--record", "locked/out.json")):
-        assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, target]) == 2
+        assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, target]) == 3
         assert capsys.readouterr() == ("", f"smalldb: {target}: permission denied\n")
     assert Ledger("l").read().records == ()
     assert os.listdir(locked) == []
@@ -221,7 +221,7 @@ def test_places_without_permission(data, capsys, monkeypatch):
 def test_a_cache_of_compiled_code_that_cannot_grow_is_named(data, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(data / "cache"))
     done = generate(data, "--rows", 2, "-o", "out.csv", preexec_fn=limited(3000))
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (3, "")
     told = "the cache of compiled code (NUMBA_CACHE_DIR names another place)"
     assert done.stderr == f"smalldb: {told}: file too large\n"
     assert sorted(os.listdir(data)) == ["cache", "data.csv"]

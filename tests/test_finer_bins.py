@@ -259,7 +259,7 @@ def test_the_command_states_what_finer_bins_cost(tmp_path, monkeypatch, capfd):
     record = json.loads((tmp_path / "r.json").read_text())
     assert record["privacy"]["epsilon"] == "1" and len(record["finer"]) == 2
     assert "pay, day" in (tmp_path / "r.html").read_text()
-    assert called(capfd, "generate", "data.csv", *given, *more)[0] == 2  # nothing is left
+    assert called(capfd, "generate", "data.csv", *given, *more)[0] == 5  # nothing is left
 
 
 def test_quantiles_of_spikes_and_of_a_wide_last_bin_are_nearer():

@@ -272,12 +272,12 @@ def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):
     ]
     _, out, _ = called(capfd, "ledger", "l", "--json")
     assert Fraction(json.loads(out)["spent_rho"]) == rho
-    for wrong, message in (
-        (["--budget-delta", "1e-6", "--epsilon", "1"], "--budget-delta needs --budget"),
-        (["--epsilon", "3"], "the release needs rho"),
+    for wrong, refusal, message in (
+        (["--budget-delta", "1e-6", "--epsilon", "1"], 2, "--budget-delta needs --budget"),
+        (["--epsilon", "3"], 5, "the release needs rho"),
     ):
         code, _, err = called(capfd, *common, *wrong)
-        assert code == 2 and message in err
+        assert code == refusal and message in err
     code, _, err = called(capfd, "generate", "data.csv", "--epsilon", "1", "--budget-delta", "1e-6")
     assert code == 2 and "--budget-delta needs --ledger" in err
     assert len(Ledger("l").read().records) == 1

@@ -10,6 +10,7 @@ import pytest
 
 import smalldb
 from queries import DataError
+from smalldb.cli import main
 from smalldb.accounting import compose_records
 from smalldb.marginals.walks import children_of, with_children
 from smalldb.mechanisms import Measurement, Measurements
@@ -227,6 +228,16 @@ def test_parents_can_be_asked_about_with_intervals(tables, release):
         assert answer.low < truth < answer.high and answer.high - answer.low < 0.8
     with pytest.raises(ValueError, match="age"):
         release.ask("age>=40")
+
+
+def test_what_a_record_says_of_parents_is_asked_as_of_the_release(release, tmp_path, capsys):
+    path = tmp_path / "record.json"
+    path.write_text(written_related(release.record))
+    questions = ["rent>=900 | town=A", "`number of persons`>=2", "mean(rent)"]
+    assert main(["ask", str(path), *questions, "--json"]) == 0
+    for told, question in zip(json.loads(capsys.readouterr().out), questions, strict=True):
+        own = release.ask(question)
+        assert (told["estimate"], told["low"], told["high"]) == (own.estimate, own.low, own.high)
 
 
 def test_the_page_is_made_of_the_record_alone(release):

@@ -1,12 +1,15 @@
 """The commands on two related tables."""
 
 import json
+from fractions import Fraction
 
 import pandas as pd
 import pytest
 from test_related_release import SCHEMA, made_tables
 
+import smalldb
 from smalldb.cli import main
+from smalldb.releasing.budget_ledger import Ledger
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def test_a_ledger_is_paid(files, capsys):
     options = ["--schema", "s.toml", "--epsilon", "1", "--ledger", "led", "--budget", "1", "--json"]
     assert main(["generate", *files, *options, "-o", "out"]) == 0
     assert json.loads(capsys.readouterr().out)["private"]
-    assert main(["generate", *files, *options, "-o", "more"]) == 2
+    assert main(["generate", *files, *options, "-o", "more"]) == 5
     assert "of the budget of 1 is left" in capsys.readouterr().err
     assert main(["ledger", "led"]) == 0
 
@@ -64,6 +67,37 @@ def test_check_counts_what_would_be_refused(files, capsys):
     assert main(["schema", "check", *files, "--schema", "s.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["tables"]["persons"]["orphans"] == 3 and not found["fits"]
+
+
+def test_where_nothing_is_expected_nothing_is_paid(files, capsys):
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "0.02", "-o", "out"]
+    given += ["--ledger", "led", "--budget", "1"]
+    for more, said in (
+        ([], "more than 100 points"),
+        (["--neighbours", "add-remove", "--n-max", "200"], "points"),
+    ):
+        assert main([*given, *more]) == 2
+        error = capsys.readouterr().err
+        assert "nothing useful is expected" in error and said in error and "--even-if-empty" in error
+        assert Ledger("led").read().spent == 0
+    assert main([*given, "--even-if-empty"]) == 0
+    assert Ledger("led").read().spent == Fraction(1, 50)
+    with pytest.warns(smalldb.EmptyReleaseWarning, match="nothing useful is expected"):
+        smalldb.release(made_tables(200), schema=SCHEMA, epsilon="0.02")
+
+
+def test_a_schema_of_related_tables_is_shown(files, tmp_path, capsys):
+    assert main(["schema", "show", "s.toml"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "unit: a row of homes with all its rows of persons is protected"
+    assert {"table homes", "table persons", "link: hid of persons is hid of homes"} <= {*told}
+    assert any(line.split() == ["town", "A,", "B,", "C"] for line in told)
+    assert told[-1] == "number of persons: 0 to 3, 4 or more"
+    (tmp_path / "long.toml").write_text(
+        'person = "id"\nfixed = ["a"]\nmost = 2\ncolumns.a.kind = "bool"\ncolumns.b.kind = "bool"\n'
+    )
+    assert main(["schema", "show", str(tmp_path / "long.toml")]) == 0
+    assert capsys.readouterr().out.endswith("number of rows: 1, 2 or more\n")
 
 
 def test_a_draft_is_made_of_names_alone(files, capsys):

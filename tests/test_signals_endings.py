@@ -249,14 +249,14 @@ def test_the_table_comes_last(workdir, monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_disk_names_its_file(workdir, capsys, monkeypatch):
-    assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 2
+    assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 3
     assert capsys.readouterr().err == "smalldb: /dev/full: no space left on device\n"
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    assert main([*GENERATE, "-o", "other.csv", "--quiet"]) == 2
+    assert main([*GENERATE, "-o", "other.csv", "--quiet"]) == 3
     assert capsys.readouterr().err == "smalldb: other.csv: no space left on device\n"
 
 

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from smalldb.planning import Settings
 from smalldb.releasing.related_evaluation import evaluate_related
 from smalldb.releasing.related_record import written_related
 from smalldb.releasing.related_release import RelatedRelease, refuse, related_schema, release_related
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.related_page import related_page
 from smalldb.reporting.words import CONFIDENTIAL, SEEDED, as_json
 from smalldb.schema import Schema
@@ -198,6 +199,21 @@ def _told(record: dict[str, Any], schema: RelatedSchema, folder: str) -> str:
 def _short(text: str) -> str:
     """Write an exact number in few digits."""
     return f"{float(Fraction(text)):.3g}"
+
+
+def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> str:
+    """Tell a schema of related tables, for people: the unit, the columns, the link and the numbers."""
+    least, most = schema.least, schema.most
+    fewer = f"{least} to {most - 1}, " if most - least > 1 else f"{least}, " if most > least else ""
+    lines = [
+        f"unit: a {visible(schema.parent_said)} with all its {visible(schema.children_said)} is protected"
+    ]
+    for name, own in schema.tables.items():
+        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in account(own).splitlines())]
+    if schema.whole is None:
+        told = f"{schema.link} of {schema.child} is {schema.key} of {schema.unit}"
+        lines += ["", f"link: {visible(told)}"]
+    return "\n".join([*lines, f"{visible(schema.number)}: {fewer}{most} or more"])
 
 
 def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:

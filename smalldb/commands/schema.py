@@ -12,7 +12,7 @@ from smalldb.commands import HELP
 from smalldb.commands.input_files import table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import check_related, draft_of_files, related_of
+from smalldb.commands.related_tables import check_related, draft_of_files, related_account, related_of
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -255,6 +255,10 @@ def run_sql(arguments: argparse.Namespace) -> None:
 
 def run_show(arguments: argparse.Namespace) -> None:
     """Show the attributes of a schema."""
+    related = related_of(arguments.schema, [])
+    if related is not None:
+        print(related_account(related, schema_account))
+        return
     print(schema_account(read_schema(arguments.schema)))
 
 

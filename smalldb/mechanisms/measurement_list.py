@@ -88,7 +88,7 @@ class Measurements(Sequence[Measurement]):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Measurements:
         """
-        Return the measurements that a record holds.
+        Return the measurements that a record holds; of related tables those of parents.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Measurements(Sequence[Measurement]):
             It is no record of this schema, or holds no measurements: says what to do.
         """
         if isinstance(record, dict) and "tables" in record:
-            raise ValueError("it is the record of related tables, of which nothing can be asked yet")
+            record = _of_parents(record)
         if not isinstance(record, dict) or "universe" not in record:
             raise ValueError(
                 "not a record of smalldb: name what generate wrote with --measurements or --record"
@@ -196,6 +196,25 @@ class Measurements(Sequence[Measurement]):
             name, labels = self.domain.names[c], self.labels(c, own)
             cells = [f"{cell}{', ' * bool(cell)}{name}={label}" for cell in cells for label in labels]
         return cells
+
+
+def _of_parents(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of the record of related tables that is about parents, with columns of their own names."""
+    ((unit, told),) = ((name, told) for name, told in record["tables"].items() if "parent" not in told)
+
+    def own(name: str) -> str:
+        return name.removeprefix(f"{unit}.")
+
+    columns = [{**column, "name": own(column["name"])} for column in told["columns"]]
+    measurements = [
+        {
+            **each,
+            "tables": [{**part, "columns": [*map(own, part["columns"])]} for part in each["tables"]],
+        }
+        for each in told["measurements"]
+    ]
+    universe = {"columns": columns, "attributes": [], "valid": None}
+    return {"schema": 1, "n": record.get("n"), "universe": universe, "measurements": measurements}
 
 
 def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:

@@ -31,6 +31,8 @@ LEAST, MOST = Fraction(1, 1 << 40), Fraction(1 << 20)  # epsilon of a budget wit
 class OutOfBudget(ValueError):
     """A release would spend more than is left."""
 
+    exit_code = 5  # of commands
+
 
 @dataclass(frozen=True)
 class Account:

@@ -34,9 +34,12 @@ def domains(schema: RelatedSchema) -> dict[str, Domain]:
 
 def _named(column: Column, table: str) -> Column:
     """Return a column named after its table, too."""
+    name = f"{table}.{column.name}"
+    if column.yes_no:
+        return Column(name)
     attributes = [f"{table}.{each}" for each in column.attributes]
-    name, labels = f"{table}.{column.name}", column.labels
-    return Column.coded(name, labels, attributes, column.table, ordered=column.ordered)
+    form = {"ordered": column.ordered, "cuts": column.cuts}
+    return Column.coded(name, column.labels, attributes, column.table, **form)
 
 
 def related_record(

@@ -62,7 +62,19 @@ class SqlDatabases(WithoutCodeBook):
             except Exception:  # which ones drivers raise is not documented
                 broken = True
             if broken:  # not chained: nothing of the data may travel in an error
-                raise DataError(f"{shown(path)}: the database ended the query before its end")
+                raise QueryEnded(f"{shown(path)}: the database ended the query before its end")
+
+
+class NoConnection(ValueError):
+    """A database cannot be reached: it may be later."""
+
+    exit_code = 3  # of commands
+
+
+class QueryEnded(DataError):
+    """A database was lost in the middle of a query."""
+
+    exit_code = 3
 
 
 def _connected(path: str, stack: ExitStack) -> Any:
@@ -100,7 +112,7 @@ def _connected(path: str, stack: ExitStack) -> Any:
         return base
     except Exception as error:
         reason = _safely(getattr(error, "orig", None), [url.password, *map(str, url.query.values())])
-    raise ValueError(f"{said}: no connection to the database{reason}")
+    raise NoConnection(f"{said}: no connection to the database{reason}")
 
 
 def _safely(error: object, secrets: list[str | None]) -> str:
