@@ -282,6 +282,7 @@ def exactly(eps, order):
     return pure, bounded, ratio - 1 - ratio.ln()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eps", [1e-12, 1e-8, 1e-5, 1e-3, 0.0099, 0.011, 0.3, 1.0, 2.5, 40.0, 290.0, 310.0])
 @pytest.mark.parametrize("above", [3e-4, 0.02, 1.0, 7.0, 1e3, 1e6, 1e11, 1e15])
 def test_curves_are_exact_to_rounding(digits, eps, above):
@@ -566,6 +567,7 @@ def test_the_most_releases_are_the_last_that_fit(epsilon, total, delta, bounded_
     assert compose(releases=most + 1, **given).epsilon > allowed * (1 - 1e-8)
 
 
+@pytest.mark.slow
 def test_sixteen_times_more_releases_fit():
     """What a Gaussian limit four times as small buys, in the end: the essay's comparison."""
     given = {"epsilon": "1/1000", "total": 1, "delta": 1e-6}
@@ -747,6 +749,7 @@ def test_with_a_delta_the_number_of_releases_must_be_fixed(most, reached):
     assert fixed <= float(delta)
 
 
+@pytest.mark.slow
 def test_records_compose_as_they_say():
     ours, delta = record(), "1e-6"
     made = compose_records([ours] * 10, delta=delta)
@@ -833,6 +836,7 @@ def test_the_range_pays_for_sixteen_times_as_many():
 # Extreme numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-4", 1, 100])
 @pytest.mark.parametrize("share", ["0", "1/3", "9/10"])
 def test_the_adaptive_bracket_holds_at_any_epsilon(epsilon, share):
@@ -911,6 +915,7 @@ def worst_excess(k, known, epsilon, margin, total):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k, known", [(1, 1), (1, 2), (2, 2), (2, 3)])
 @pytest.mark.parametrize("epsilon, delta", [("1/2", "0.2"), (2, "0.01")])
 def test_an_unknown_domain_loses_no_more(k, known, epsilon, delta):

@@ -87,6 +87,7 @@ def test_no_bound_is_below_the_truth(case, base, beta):
     assert bounds.opt(**sizes) >= found.optimum
 
 
+@pytest.mark.slow
 def test_the_instance_of_the_theorems():
     found = accuracy(AB, "conjunctions:2", n=40, epsilon=1, rows=8)
     assert found.quantile("0.95") == Fraction(3, 10)

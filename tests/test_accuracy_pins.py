@@ -57,6 +57,7 @@ def named(case):
     return pytest.param(case, id=name, marks=[] if quick else [pytest.mark.slow])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [named(case) for case in cases()])
 def test_a_strategy_is_as_accurate_as_it_was(case):
     assert FEW + AGAIN < FIRST

@@ -115,6 +115,7 @@ def test_the_law_of_a_step_is_what_its_cost_says():
     assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [PrivacyMeasure(*both) for both in product((False, True), repeat=2)],
@@ -126,6 +127,7 @@ def test_noise_is_as_large_as_stated(law):
     assert np.abs(noise).mean() == pytest.approx(law.noise(cost).mean_size, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_selection_has_the_law_of_the_exponential_mechanism():
     law, scores = PrivacyMeasure(False, True), [0, 6, 3]
     draws = [choose(scores, law, Fraction(1), 1, SeededBits(seed)) for seed in range(1_500)]

@@ -59,6 +59,7 @@ def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
     assert plan_tables(wide(28), Fraction(1, 10), None, False, 10_000).rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
     """No number of rows is there at which all rounds go at once; columns get what each would have cost."""

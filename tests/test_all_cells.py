@@ -60,6 +60,7 @@ def read(released, rules=()):
     return probabilities(read_cells(universe, measured, RATE, N, True)) * N
 
 
+@pytest.mark.slow
 def test_tables_of_a_sparse_table_are_nearer_than_the_released_sums():
     ratios = []
     for seed in range(3):
@@ -143,6 +144,7 @@ def forbidding(share, seed):
     return rules, Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules).possible()
 
 
+@pytest.mark.slow
 def test_cells_that_rules_forbid_bring_no_noise():
     errors = []
     for seed in range(6):

@@ -63,6 +63,7 @@ def test_values_inside_bins_are_an_assumption(tables):
     assert told(in_a(40, 60), tables()) == []
 
 
+@pytest.mark.slow
 def test_categories_that_were_measured_in_groups_are_not_told_apart(tables):
     grouped = tables((HALVES, (0, 1, 2)))
     assert told(in_a(40, 60), grouped) == [WITHIN.format("age x town")]

@@ -145,6 +145,7 @@ def test_the_loss_tends_to_epsilon_for_few_rows_only():
     assert losses(lambda n: n) == [0.697, 0.715, 0.715]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain, queries, rows, epsilon, n, replace, addrem",  # losses / epsilon, theory by brute force
     [
@@ -361,6 +362,7 @@ def test_scores_that_pass_64_bits_are_refused():
     assert audit(AB, queries, rows=2, epsilon=1, n=3).loss[0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-20", "1e-12", "1e-6", 40, 10**9])
 def test_losses_at_every_scale(epsilon):
     """Exact at either end: far below 1 the loss is epsilon times what it is to first order."""

@@ -208,6 +208,7 @@ def test_bounds_at_given_rows_are_rounded_up(n, cells, queries, rows, base, epsi
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(n=N, cells=COUNTS, queries=QUERIES, epsilon=EPSILONS, beta=CHANCES, alpha=CHANCES)
 def test_printed_forms_are_rounded_up(n, cells, queries, epsilon, beta, alpha):
@@ -303,6 +304,7 @@ def test_the_floats_of_the_binomial_method_are_far_better_than_its_margin(rows, 
         assert found == pytest.approx(float(sum(terms)), rel=1e-11, abs=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(cells=st.integers(1, 300), queries=QUERIES, epsilon=EPSILONS, beta=CHANCES, error=CHANCES)
 def test_data_of_the_theorem_invert_it(cells, queries, epsilon, beta, error):
@@ -353,6 +355,7 @@ def test_best_rows_with_beta_near_one():
     assert large == 10**9 - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", ["multisets", "tuples"])
 @pytest.mark.parametrize("cells, queries, n", [(2, 1, 1000), (4, 3, 3000), (16, 100, 2000), (200, 5, 10**5)])
 def test_unlimited_best_rows(cells, queries, n, candidates):
@@ -365,6 +368,7 @@ def test_unlimited_best_rows(cells, queries, n, candidates):
     assert min(heights, key=heights.__getitem__) == best
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     error=st.fractions(Fraction(1, 20), Fraction(9, 10), max_denominator=100),
@@ -386,6 +390,7 @@ def test_the_least_data_invert_the_sharp_bound(error, cells, queries, epsilon, b
         assert n == 1 or least(n - 1) > number(error)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     n=N,

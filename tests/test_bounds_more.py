@@ -193,6 +193,7 @@ def test_the_neighbourhood_is_never_worse(n, cells, queries, rows, epsilon, beta
     assert bad / (good + bad) <= float(Fraction(beta)) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.integers(2, 60),

@@ -72,6 +72,7 @@ def test_laws_are_those_of_the_definitions(law, twin):
         assert found == pytest.approx(dict(zip(small, twin(depths), strict=True)), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior, base", [(None, "multisets"), ("tuples", "tuples")])
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
 def test_the_exponential_law_is_smalldb(case, prior, base):
@@ -123,6 +124,7 @@ def test_a_law_of_ones_own():
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_permute_and_flip_errs_less_and_keeps_epsilon():
     """The figures of docs/theory.md."""
     made = [

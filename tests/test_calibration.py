@@ -107,6 +107,7 @@ def test_the_error_falls_by_two_fifths():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("epsilon", ["0.1", 1, 3])
 def test_the_closed_form_of_one_column_is_never_below_the_truth(times, epsilon, monkeypatch):

@@ -106,6 +106,7 @@ def test_answers_are_the_sums_over_the_rows(drawn, data):
     assert workload.answers(counted).tolist() == (workload.matrix() @ histogram).tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(ruled())
 def test_classes_of_attributes_are_their_definitions_and_reduce_on_cells_that_exist(drawn):

@@ -45,6 +45,7 @@ def test_json_is_the_census(folder, capfd):
         assert law["bounds"]["theorem_4_5"] == plan.theorem_4_5
 
 
+@pytest.mark.slow
 def test_the_table_for_people(folder, capfd):
     arguments = ("data.csv", "--queries", "conjunctions:2", "--rows", 4, "--epsilon", 1, "--beta", 0.1)
     code, out, _ = called(capfd, "census", *arguments)

@@ -105,6 +105,7 @@ def test_an_empty_table_is_certified_as_unknown():
     assert found.share(Fraction(1, 20)) == 1
 
 
+@pytest.mark.slow
 def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
     wide = Domain([Column(name, 30) for name in "abcde"])
     real = Rows.from_codes(wide, np.random.default_rng(1).integers(0, 30, (200, 5)))

@@ -38,6 +38,7 @@ def twice(part):
     return 2 * part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "base"), ENGINES)
 def test_what_is_left_is_done_and_the_result_is_the_same(engine, base, tmp_path, monkeypatch):
     chosen = {"engine": engine, "candidates": base}

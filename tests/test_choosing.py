@@ -211,6 +211,7 @@ def _formula(attributes, universe):
     return " * ".join(universe.attributes[position] for position in attributes)
 
 
+@pytest.mark.slow
 def test_a_larger_table_than_n_max_is_not_refused():
     frame = table(4, 300)
     for mechanism in ("rejection", *FOR_FLAGS):

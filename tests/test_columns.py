@@ -166,6 +166,7 @@ def test_a_rule_over_too_many_columns_says_how_many_cells_it_would_need():
     assert apart.size == (100 * 100 - 2 * 3) * 9 * 1
 
 
+@pytest.mark.slow
 def test_rules_are_limited_before_they_are_read():
     names = [f"x{i}" for i in range(200)]
     pairs = [f"~({a} & {b})" for a, b in combinations(names, 2)]
@@ -416,6 +417,7 @@ def test_categories_outside_are_refused(codes, kind, message):
 # Tables
 
 
+@pytest.mark.slow
 @given(ruled(), st.data())
 def test_decode_undoes_encode(drawn, data):
     sizes, texts, kept = drawn

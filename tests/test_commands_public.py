@@ -419,6 +419,7 @@ def test_what_each_release_may_have_is_rounded_down(capfd, total, releases, delt
     assert each * (1 - Fraction(1, 10**9)) <= Fraction(told) <= each
 
 
+@pytest.mark.slow
 def test_what_a_composition_assumes_is_said_where_there_is_a_delta(capfd):
     """How many releases there are may depend on what was seen only where epsilons are added up."""
     assumed = "the number of releases and their epsilons did not depend on anything released"

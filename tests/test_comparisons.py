@@ -72,6 +72,7 @@ def test_a_rule_is_the_table_of_all_rows_by_value(rule):
     assert schema.domain.contains(np.stack(codes, axis=1)).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_no_released_row_breaks_one_and_none_of_the_data_may(rule, tmp_path, capfd):
     schema = parse_schema(f"rows_per_person = 1\nvalid = ['{rule}']\n{WAGES}")

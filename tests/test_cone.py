@@ -109,6 +109,7 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
     assert len(set(map(id, every))) == len(every)
 
 
+@pytest.mark.slow
 def test_one_column_gets_laplace_noise():
     rate, source, draws = Fraction(1, 5), SeededBits(1), 400
     drawn = np.array([ConeDifference((3,), rate, ()).draw(3, source) for _ in range(draws)])
@@ -194,6 +195,7 @@ def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
         assert off(found(**changed), wanted) > 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 2), (4, 1, 3), (3, 2, 5)])
 @pytest.mark.parametrize("size", [Fraction(1, 10**7), Fraction(3, 2), Fraction(10**9)])
 @pytest.mark.parametrize("bits", [1, 64])
@@ -375,6 +377,7 @@ def test_variances_are_as_stated(sizes):
         assert deviation < 4.5 and precision < 0.02, (a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (3, 2)])
 def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated(sizes):
     """Combinations of all entries, against matrices of floats; counts of a column add up to the total."""
@@ -438,6 +441,7 @@ def worst(density, moves):
     return max(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 def test_no_ratio_of_the_joint_density_exceeds_epsilon(replaced):
     """For epsilon = 1; with .8 of the scale there are larger ones."""

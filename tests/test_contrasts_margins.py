@@ -64,6 +64,7 @@ def extremes(d, bits):
     yield Drawn([astray, *known[1:]], small(low, "0", 1 << 40), small(high, "0", 1 << 40))
 
 
+@pytest.mark.slow
 def test_entries_of_few_digits_hold_the_true_ones():
     generator, bits, checked = np.random.default_rng(1), 1, 0
     factors = [Fraction(2**200, 7), Fraction(2**200, 5)]  # so that roots are long

@@ -184,6 +184,7 @@ def test_coins_digit_by_digit(monkeypatch):
     assert found[False] <= 1 - low
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(3, 4)])
 def test_two_sided_geometric_by_its_decision_tree(rate, monkeypatch):
     monkeypatch.setattr(drawing_module, "DIGIT", 1)

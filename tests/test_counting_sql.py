@@ -85,6 +85,7 @@ def check_sqlite(folder, rows):
     check(path, "sqlite")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(table=rows_of(st.one_of(NUMBERS, TEXTS), st.one_of(TEXTS, ISO, NUMBERS)))
 def test_sqlite_of_any_types(tmp_path_factory, table):
@@ -168,6 +169,7 @@ def compare_in_postgresql(address, port, x, day):
     compare()
 
 
+@pytest.mark.slow
 def test_the_command_writes_it_and_the_rows_are_fewer(tmp_path, capfd):
     path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
     text.write_text(SCHEMA)

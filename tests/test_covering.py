@@ -59,6 +59,7 @@ def by_definition(workload, rows, n):
     return Fraction(worst, n * rows * workload.denominator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain, queries", CASES, ids=lambda value: getattr(value, "text", "")[:16])
 def test_it_is_the_definition(domain, queries):
     workload = queries.workload(domain)

@@ -71,6 +71,7 @@ def base(request, tmp_path_factory):
     return MAKERS[request.param](tmp_path_factory.mktemp("base") / request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [None, "people", SELECT, f"{SELECT};", f"{SELECT} -- all"])
 def test_a_table_or_a_query_has_the_rows_of_the_file(base, expected, query):
     schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
@@ -107,6 +108,7 @@ def test_types_that_a_table_declares_are_in_the_draft(base, capfd):
     assert 'file = { query = "SELECT town FROM people" }' in out
 
 
+@pytest.mark.slow
 def test_commands_read_a_database(tmp_path, base, capfd):
     schema = tmp_path / "s.toml"
     schema.write_text(f"ignore = ['more']\n{SCHEMA}")
@@ -195,6 +197,7 @@ def test_what_is_no_database_is_refused(tmp_path):
             read_table(str(tmp_path / f"no{name}"), parse_schema(SCHEMA))
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
     """An error of the database may quote the value that it is about."""
     path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")] * 70_000)

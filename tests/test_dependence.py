@@ -73,6 +73,7 @@ def test_a_distance_is_that_of_fractions_rounded_down(shape):
     assert distance(huge) == slow_distance(huge.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "most"), [((2, 2), 6), ((2, 3), 3)])
 def test_a_row_moves_a_distance_by_at_most_4(shape, most):
     # docs/proofs/rounds.md, lemma 13, over all small tables; the same of real numbers, not rounded
@@ -97,6 +98,7 @@ def test_far_tables_move_by_less_than_4_too():
                 assert abs(slow_distance(more.tolist()) - slow_distance(table.tolist())) < MOVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
     where, law, cost = universe(), PrivacyMeasure(concentrated=False, replaced=replaced), Fraction(1, 50)

@@ -64,6 +64,7 @@ def check(made):
             assert np.float32(exact / 10) == row["rate"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("middle", [False, True])
 def test_computed_columns_are_exact_in_every_released_row(middle):
     made = smalldb.generate(wages(), schema=WAGES, epsilon=1, rng=8, middle=middle)

@@ -103,6 +103,7 @@ def test_an_evaluation_compares_what_it_can_in_seconds(monkeypatch):
     assert [found.width for found in evaluate(*narrow).distances()] == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_million_queries_are_evaluated_without_listing_them(monkeypatch):
     domain = Domain([Column(f"c{i}", 40) for i in range(8)])
     real, made = (rows(seed, 20_000, domain) for seed in (1, 2))

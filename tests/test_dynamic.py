@@ -77,6 +77,7 @@ def test_equals_the_definition(instance, candidates, shards):
     assert all(type(count) is int for count in counted.counts)
 
 
+@pytest.mark.slow
 @bases
 @given(instance=instances(), seed=st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
@@ -104,6 +105,7 @@ def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, se
     assert seen == Counter({int(scores.levels[rank]): min(counts[rank], 10)})
 
 
+@pytest.mark.slow
 @bases
 def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
     data = [2, 0, 3]

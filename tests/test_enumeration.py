@@ -178,6 +178,7 @@ def instances(draw):
     return matrix, draw(st.lists(st.integers(0, 9), min_size=cells, max_size=cells)), rows
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(instances(), st.integers(1, 30), st.randoms(use_true_random=False))
 def test_random_instances(instance, shard, chance):
@@ -248,6 +249,7 @@ def test_at_least_so_many_shards(shards, monkeypatch):
     assert [stop for _, stop in walked] == [*(start for start, _ in walked[1:]), 330]
 
 
+@pytest.mark.slow
 def test_more_candidates_than_can_be_seen():
     """A query that settles with the first cell leaves the rest to one binomial."""
     rows, cells = 40, 24
@@ -263,6 +265,7 @@ def test_more_candidates_than_can_be_seen():
     assert found.candidate(len(scores.levels) - 1, expected[last] - 1)[0] == rows
 
 
+@pytest.mark.slow
 def test_no_query_over_many_candidates():
     scores, _ = posed([], [1] * 24, 40)
     found = enumerate_scores(scores)

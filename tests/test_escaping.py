@@ -100,6 +100,7 @@ def test_other_texts_stay(text):
     assert guarded(text) == text
 
 
+@pytest.mark.slow
 def test_a_release_can_be_safe_for_spreadsheets(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA.replace("a\\u001b]0;x\\u202eb", "=a").replace("\\u009b", ""))

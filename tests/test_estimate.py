@@ -174,6 +174,7 @@ def test_a_step_of_a_fit_is_that_of_its_definition(seed):
     assert fine.sum() == pytest.approx(1) and (added_up(fine, inside, 7)[~known] == 0).all()
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_fit_over_all_cells():
     """The same objective with the sum over all cells, by another method."""
     rng = np.random.default_rng(5)

@@ -36,6 +36,7 @@ def mean(query, frame):
     return total / len(frame)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 9))
 def test_answers_and_errors_are_those_of_the_definition(seed, n, rows):
     real, synthetic = table(seed, n), table(seed + 1000, rows)
@@ -104,6 +105,7 @@ def test_json_is_the_evaluation(folder, capfd):
     ]
 
 
+@pytest.mark.slow
 def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     record = smalldb.release(table(1, 50), "parities:2", epsilon=1, rows=6, rng=1).record
     (folder / "out.json").write_text(json.dumps(record))

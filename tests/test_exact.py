@@ -324,6 +324,7 @@ def test_far_levels_cost_nothing_until_the_bits_point_at_them():
     assert draw_level({0: 1, 10**6: 10**9}, Fraction(10**1000), ScriptedBits("0")) == 0
 
 
+@pytest.mark.slow
 def test_thousands_of_parities():
     level = draw_level(LogConcave(lambda r: 2 * r + 1, power=5050), Fraction(1, 10), SeededBits(1))
     assert abs(level - 50500) < 8 * 711
@@ -385,6 +386,7 @@ def test_tree_of_uniform_below(n):
     assert sum(undecided) <= math.log2(n) + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 6, 7, 9, 10, 11, 12])
 def test_tree_of_a_remainder_does_not_pass(n):
     law = dict.fromkeys(range(n), Fraction(1, n))

@@ -18,6 +18,7 @@ from smalldb.exact.numbers import rounded_up
 FRACTIONS = sorted({Fraction(p, q) for q in range(1, 24) for p in range(3 * q)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r, factor", [("0", 1), ("1/3", 1), ("7/10", "9/5"), ("2", "1/3"), ("3", 17)])
 def test_a_coin_by_its_decision_tree(monkeypatch, r, factor):
     monkeypatch.setattr(coins, "_BITS", 4)
@@ -106,6 +107,7 @@ def test_enclosed_digits_of_geometric_numbers():
             assert low <= (decay / (1 + decay)) * 2**precision <= high
 
 
+@pytest.mark.slow
 def test_comparisons_of_normal_numbers_in_words_of_four_bits(monkeypatch):
     monkeypatch.setattr(normals, "_BITS", 4)
     words, tails = [f"{word:04b}" for word in range(16)], ["0" * 12, "0" * 11 + "1", "1" * 12]
@@ -124,6 +126,7 @@ def test_comparisons_of_normal_numbers_in_words_of_four_bits(monkeypatch):
                 assert normals._below_line(*uniforms(one + a, other + b), k) == (r < line)
 
 
+@pytest.mark.slow
 def test_whole_parts_of_normal_numbers_by_their_decision_tree(monkeypatch):
     """k has the weight exp(-k^2 / 2), less what is refused: the law of one try, -1 for no number."""
     monkeypatch.setattr(integers, "DIGIT", 1)

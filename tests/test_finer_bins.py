@@ -177,6 +177,7 @@ def test_values_follow_the_finer_counts_and_stay_in_their_bins():
     assert parts[13] == pytest.approx(0.75, abs=0.03) and parts[19] == pytest.approx(0.25, abs=0.03)
 
 
+@pytest.mark.slow
 @RELATIONS
 @pytest.mark.parametrize("more", [{}, {"delta": "1e-6"}, {"rows_per_person": 2}])
 def test_all_parts_of_epsilon_add_up_and_are_stated(relation, more):

@@ -72,6 +72,7 @@ def columns_of(tables):
     return [tuple(c for c, _ in table.scope) for table in tables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("delta", [None, DELTA])
 def test_the_star_of_a_narrow_target_stands_for_the_columns(delta, replaced):
@@ -118,6 +119,7 @@ def test_a_table_of_three_tells_of_its_pairs():
     assert (same.counts == pairs[0].counts).all() and same.variance == 12.0
 
 
+@pytest.mark.slow
 def test_under_rho_a_target_of_more_categories_has_its_columns_measured_first():
     plan, made = released(SIZES, (1,), delta=DELTA, epsilon=Fraction(2))
     assert SIZES[1] > FOLD[True] and all(plan.columns)
@@ -203,6 +205,7 @@ def test_pairs_of_wider_tables_come_first_too():
     assert measured(made)[:5] == [(0, 2), (1, 2), (3,), (4,), (5,)]
 
 
+@pytest.mark.slow
 def test_only_tables_of_the_workload_come_first():
     tables = tuple(table for table in combinations(range(6), 2) if table != (1, TARGET))
     plan, _ = released(SIZES, (TARGET,), tables=tables)
@@ -381,6 +384,7 @@ def test_a_named_target_is_told_better():
     assert np.mean(found["rich"]) < 0.5 * np.mean(independent)
 
 
+@pytest.mark.slow
 def test_plans_and_records_tell_the_target():
     rows = people(0)
     made = smalldb.release(rows, epsilon=1, mechanism="marginals", target="rich", rng=1)
@@ -415,6 +419,7 @@ def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
     assert smalldb.plan(3, n=100, epsilon=1, rows=4, target="x1").mechanism == "marginals"
 
 
+@pytest.mark.slow
 def test_generate_takes_a_target(tmp_path, capfd):
     rows, schema = people(0), tmp_path / "s.toml"
     names = DOMAIN.names

@@ -184,6 +184,7 @@ def test_the_law_is_that_of_the_census_whatever_the_cut(name, part):
     assert abs(distance(drawn(found, 1), census, rate)) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "skewed", "cells"])
 def test_without_a_head_the_law_is_the_same(name):
     scores, census, rate, _ = instance(name)

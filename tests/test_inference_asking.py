@@ -129,6 +129,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_questions_mean_what_they_say(text):
     age, sex, death, kids = codes().T
@@ -171,6 +172,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_dates_and_times_are_asked_and_the_nearest_cut_is_named():
     schema = parse_schema(
         """
@@ -298,6 +300,7 @@ def test_tables_that_tell_only_the_number_of_rows_tell_nothing_else():
         assert ask(Measurements(DOMAIN, items, n), "age>=50 & age<80").known == "not measured"
 
 
+@pytest.mark.slow
 def test_bounds_within_hold_at_their_level():
     """Two tables bound one share: both together at the level, in noise that is drawn."""
     noise, missed, runs, text = Geometric(Fraction(1, 30)), 0, 100, "age>=50 & age<80"

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def lemmas(page):
                 yield label, found
 
 
+@cache
 def definitions():
     """Each function and class of smalldb by its names, with its text and the comments above it."""
     found = {}
@@ -161,16 +163,13 @@ def nodes(tree, above=""):
                 yield from nodes(node, node.name)
 
 
-CODE = definitions()
-
-
 @pytest.mark.parametrize("page", PROOFS, ids=name)
 def test_the_code_of_a_lemma_is_there_and_points_back(page):
     """What a lemma names exists, and a comment or docstring there names the page and the lemma."""
     given = list(lemmas(page))
     assert len(given) >= 3
     for label, said in given:
-        texts = CODE.get(said) or CODE.get(said.rpartition(".")[2], [])
+        texts = definitions().get(said) or definitions().get(said.rpartition(".")[2], [])
         pointers = [
             numbers
             for home in texts
@@ -182,7 +181,7 @@ def test_the_code_of_a_lemma_is_there_and_points_back(page):
 @pytest.mark.parametrize("page", PROOFS, ids=name)
 def test_a_pointer_leads_to_a_lemma(page):
     text = page.read_text(encoding="utf-8")
-    for texts in CODE.values():
+    for texts in definitions().values():
         for home in texts:
             for numbers in re.findall(rf"docs/proofs/{page.name}`?, lemmas? ([\d, and]+)", home):
                 for number in re.findall(r"\d+", numbers):
