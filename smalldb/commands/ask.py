@@ -137,11 +137,15 @@ def answer_told(answer: Answer) -> str:
     whose = "the population" if answer.population else "the table"
     if answer.known != "measured":
         lines.append("  not measured")
-    elif answer.estimate is None:
+    elif answer.low is None:
         lines.append("  no interval")
     else:
         estimate, low, high = (_number(value) for value in (answer.estimate, answer.low, answer.high))
-        lines.append(f"  {estimate} ({low} to {high}, level {answer.level:.4g}, for {whose})")
+        sure = f"level {answer.level:.4g}, for {whose}"
+        if answer.estimate is None:
+            lines.append(f"  from {low} to {high}, wherever numbers lie in their bins ({sure})")
+        else:
+            lines.append(f"  {estimate} ({low} to {high}, {sure})")
     if answer.of:
         first, *others = answer.of
         named = "; ".join(others) if len(others) < SHOWN else f"{len(others)} others (--json names them)"
@@ -152,10 +156,10 @@ def answer_told(answer: Answer) -> str:
         low, high = map(_number, answer.within)
         by = "by measured groups and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
-    if answer.ends is not None:
-        low, high = map(_number, answer.ends)
-        level = f"level {answer.level:.4g}"
-        lines.append(f"  interval wherever numbers lie in their bins: {low} to {high} ({level})")
+    if answer.guess is not None:
+        lines.append(
+            f"  a guess: {_number(answer.guess)}, if numbers lie at the middle of their bins; it has no level"
+        )
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:
@@ -177,6 +181,5 @@ def _flat(answer: Answer) -> dict[str, object]:
     """Return an answer as a row of a table."""
     found = answer.as_json()
     found["of"] = "; ".join(answer.of)
-    for name in ("ends", "within"):
-        found[f"{name}_low"], found[f"{name}_high"] = found.pop(name) or (None, None)
+    found["within_low"], found["within_high"] = found.pop("within") or (None, None)
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from queries import Rows, Workload
-from queries.arrays import Floats
+from queries.arrays import Booleans, Floats
 from queries.expressions import shorten
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.bounds_within import below_and_above
@@ -25,7 +25,6 @@ from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
-MIDDLES = "numbers count as the middle of their bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class Answer:
         "measured": the estimate follows from released numbers, and the interval is that of their noise. "not
         measured": there is no estimate.
     estimate, low, high
-        The estimate and the ends of its interval; None: it is not known. Numbers in bins count as the middle
-        of their bin.
+        The estimate and the ends of its interval; None: it is not known. A mean of numbers in bins has no
+        estimate: its interval holds wherever the numbers lie in their bins.
     level
         The probability that an interval made in this way covers the true value; of this answer alone.
     population
@@ -50,9 +49,9 @@ class Answer:
         is that of the confidential table.
     of
         The tables and contrasts that were combined, with their groups: those of most of its columns first.
-    ends
-        Of a mean of bins: between which numbers the mean lies if numbers may lie anywhere in their bins, the
-        noise included; otherwise None.
+    guess
+        Of a mean of numbers in bins: the mean if each number were the middle of its bin; otherwise None. No
+        level holds for it.
     note
         What else is to be known, or what could be asked instead; empty: nothing.
     assumed
@@ -74,7 +73,7 @@ class Answer:
     level: float
     population: bool
     of: tuple[str, ...] = ()
-    ends: tuple[float, float] | None = None
+    guess: float | None = None
     note: str = ""
     assumed: float | None = None
     bound: float | None = None
@@ -141,35 +140,40 @@ class _Asking:
         self.level, self.population = level, population
         terms, domain = question.terms, measurements.domain
         self.columns = tuple(sorted({c for term in terms for c in term.columns}))
-        arrays, self.starts = list[Floats](), list[int]()
-        for term in terms:
+        sides = [term.binned or (term.numerator, term.numerator) for term in terms]
+        binned = any(term.binned is not None for term in terms)
+        ends = [(0, 1), (1, 0)] if binned else [(0, 1)]  # a difference is least where the second term is most
+        arrays = [np.zeros_like(term.rows) if term.counted else term.rows for term in terms]
+        arrays = [self._over(term, one) for term, one in zip(terms, arrays, strict=True)]
+        arrays += [self._over(term, term.numerator) for term in terms]
+        self.starts = list[int]()  # of each end, and of its products
+        for end in ends:
             self.starts.append(len(arrays))
-            low, high = term.binned or (term.numerator, term.numerator)
-            rows = np.zeros_like(term.rows) if term.counted else term.rows
-            for one in (term.numerator, rows, term.numerator**2 * term.rows, low, high):
-                arrays.append(self._over(term, np.asarray(one, dtype=np.float64)))
+            for term, own, side in zip(terms, sides, end, strict=False):
+                arrays += [self._over(term, one) for one in (own[side], own[side] ** 2 * term.rows)]
         shape = [domain.sizes[c] for c in self.columns]
         self.asked, cells = AskedCells.of(
             measurements, self.columns, [np.broadcast_to(one, shape) for one in arrays]
         )
         if len(terms) == 2:
-            (x, g, *_), (y, h, *_) = (cells[:, start : start + 5].T for start in self.starts)
-            cells = np.column_stack([cells, x * y, x * h, g * y, g * h])
+            g, h = cells[:, 0], cells[:, 1]
+            for start in self.starts:
+                x, y = cells[:, start], cells[:, start + 2]
+                cells = np.column_stack([cells, x * y, x * h, g * y, g * h])
+        self.products = len(arrays)
         self.sums: Sums = least_variance(told_of(measurements, self.asked), cells, measurements.n)
 
-    def _over(self, term: Term, array: Floats) -> Floats:
+    def _over(self, term: Term, array: Floats | Booleans) -> Floats:
         """Lay an array over the columns of the whole question."""
         sizes = iter(array.shape)
-        return array.reshape([next(sizes) if c in term.columns else 1 for c in self.columns])
+        return np.asarray(array, dtype=np.float64).reshape(
+            [next(sizes) if c in term.columns else 1 for c in self.columns]
+        )
 
     def answer(self, rows: Rows | None, bound: float | None) -> Answer:
         """Return what is known."""
         text, level = self.question.text, float(self.level)
-        lacking = [
-            term
-            for term, start in zip(self.question.terms, self.starts, strict=True)
-            if not self.sums.known[start : start + 2].all()
-        ]
+        lacking = self.lacking()
         if lacking:
             notes = [*dict.fromkeys(coarser(self.measurements, term) for term in lacking)]
             wider = [
@@ -184,27 +188,31 @@ class _Asking:
             return replace(unknown, assumed=assumed, bound=bound, within=self._within())
         of = tables_named(self.measurements, self.sums.used(), self.columns)
         noise = self.sums.noise()
-        found = [self._ratio(i, noise) for i in range(len(self.question.terms))]
-        if None in found:
+        found = [made for start in self.starts if (made := self._interval(start, noise)) is not None]
+        if len(found) < len(self.starts):
             note = "so few rows meet the condition that noise hides them: ask a wider condition"
             return Answer(text, "measured", None, None, None, level, self.population, of, None, note)
-        known = [one for one in found if one is not None]
-        made = known[0] if len(known) == 1 else self._difference(known, noise)
-        low, high = self._limits()
-        ends = self._ends(noise) if len(found) == 1 else None
-        estimate, least, most = (min(max(value, low), high) for value in made)
+        limits = self._limits()
+        least, most = (min(max(end, limits[0]), limits[1]) for end in (found[0].low, found[-1].high))
+        estimate = min(max(found[0].estimate, limits[0]), limits[1])
         notes = [note for term in self.question.terms if (note := self._gaps(term))]
-        if any(term.binned is not None for term in self.question.terms):
-            notes.append(MIDDLES)
-        if len(found) > 1 and not least <= 0 <= most:
+        if len(self.question.terms) > 1 and not least <= 0 <= most:
             notes += self._quiet()
-        synthetic = None if rows is None else self._assumed(rows)
+        synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
         if synthetic is not None and not least <= synthetic <= most:
-            notes.append(
-                f"the synthetic table has {synthetic:.4g}, outside of this interval: trust the interval"
-            )
-        note = "; ".join(notes)
-        return Answer(text, "measured", estimate, least, most, level, self.population, of, ends, note)
+            notes.append(f"the synthetic table has {synthetic:.4g}, outside of this interval")
+        answer = Answer(text, "measured", estimate, least, most, level, self.population, of)
+        if len(found) > 1:  # numbers may lie anywhere in their bins
+            answer = replace(answer, estimate=None, guess=min(max(self._guess(), limits[0]), limits[1]))
+        return replace(answer, note="; ".join(notes))
+
+    def lacking(self) -> list[Term]:
+        """Return the terms that are not known."""
+        return [
+            term
+            for i, term in enumerate(self.question.terms)
+            if not self.sums.known[[i, *(start + 2 * i for start in self.starts)]].all()
+        ]
 
     def _gaps(self, term: Term) -> str:
         """Say how many rows have no number, of a mean; empty: all have one."""
@@ -249,75 +257,72 @@ class _Asking:
             return bounds[0]
         return bounds[0][0] - bounds[1][1], bounds[0][1] - bounds[1][0]
 
-    def _pair(self, start: int, numerator: int = 0) -> tuple[float, float]:
-        """Return the estimates of a numerator and of its denominator."""
-        counted = self.question.terms[self.starts.index(start)].counted
-        below = 1.0 if counted else float(self.sums.values[start + 1])
-        return float(self.sums.values[start + numerator]), below
+    def _rows(self, i: int) -> float:
+        """Return how many rows a term divides by."""
+        return 1.0 if self.question.terms[i].counted else float(self.sums.values[i])
 
-    def _ratio(self, i: int, noise: Floats, numerator: int = 0) -> Interval | None:
-        """Return the interval of a term; None: its denominator may be 0."""
-        start = self.starts[i]
-        pair = noise[:, start + numerator], noise[:, start + 1]
-        sampling = self._sampling(i) if self.population else None
-        return of_ratio(self._pair(start, numerator), pair, self.level, sampling)
+    def _guess(self) -> float:
+        """Return the answer if each number were the middle of its bin."""
+        terms = range(len(self.question.terms))
+        middles = [float(self.sums.values[len(terms) + i]) / self._rows(i) for i in terms]
+        return middles[0] - sum(middles[1:])
 
-    def _sampling(self, i: int) -> Callable[[float], Floats]:
+    def _interval(self, start: int, noise: Floats) -> Interval | None:
+        """Return the interval of one end; None: a denominator may be 0."""
+        parts = list[Interval]()
+        for i in range(len(self.question.terms)):
+            own = start + 2 * i
+            sampling = self._sampling(i, own) if self.population else None
+            sums = float(self.sums.values[own]), self._rows(i)
+            made = of_ratio(sums, (noise[:, own], noise[:, i]), self.level, sampling)
+            if made is None:
+                return None
+            parts.append(made)
+        return parts[0] if len(parts) == 1 else self._difference(start, parts, noise)
+
+    def _sampling(self, i: int, own: int) -> Callable[[float], Floats]:
         """Return what sampling adds to numerator - r denominator: a normal number of the variance at r."""
         normal = Uniforms.sampling().normals()
-        return lambda r: sqrt(self._sampled(i, r)) * normal
+        return lambda r: sqrt(self._sampled(i, own, r)) * normal
 
-    def _sampled(self, i: int, r: float) -> float:
+    def _sampled(self, i: int, own: int, r: float) -> float:
         """Return the variance of the sum of (x - r) over the rows of a term."""
-        start, term = self.starts[i], self.question.terms[i]
-        above, below = self._pair(start)
+        term, below = self.question.terms[i], self._rows(i)
         if term.bounds == (0.0, 1.0) and term.binned is None:
             r = min(max(r, 0.0), 1.0)
             return max(below, 1.0) * r * (1 - r)
-        squares = float(self.sums.values[start + 2])
-        return max(squares - 2 * r * above + r * r * below, 0.0)
+        above, squares = self.sums.values[own : own + 2].tolist()
+        return float(max(squares - 2 * r * above + r * r * below, 0.0))
 
-    def _difference(self, found: Sequence[Interval], noise: Floats) -> Interval:
+    def _difference(self, start: int, parts: Sequence[Interval], noise: Floats) -> Interval:
         """Return the interval of the first term less the second."""
-        one, other = found
-        below = [float(self.sums.values[start + 1]) for start in self.starts]
-        influence = [
-            (noise[:, start] - part.estimate * noise[:, start + 1]) / rows
-            for start, part, rows in zip(self.starts, found, below, strict=True)
-        ]
-        exact = not any(noise[:, start + 1].any() for start in self.starts)
-        if exact and not self.population:
+        one, other = parts
+        below = [self._rows(i) for i in (0, 1)]
+        influence = [(noise[:, start + 2 * i] - parts[i].estimate * noise[:, i]) / below[i] for i in (0, 1)]
+        if not noise[:, :2].any() and not self.population:
             estimate, reach = one.estimate - other.estimate, margin(influence[0] - influence[1], self.level)
             return Interval(estimate, estimate - reach, estimate + reach)
         variances = [float(part.var()) for part in influence]
         shared = float(np.mean(influence[0] * influence[1]))
         if self.population:
-            sampled = [self._sampled(i, part.estimate) for i, part in enumerate((one, other))]
+            sampled = [self._sampled(i, start + 2 * i, parts[i].estimate) for i in (0, 1)]
             variances = [a + b / c**2 for a, b, c in zip(variances, sampled, below, strict=True)]
-            shared += self._sampled_together(one.estimate, other.estimate, sampled) / (below[0] * below[1])
+            together = self._sampled_together(start, one.estimate, other.estimate, sampled)
+            shared += together / (below[0] * below[1])
         most = sqrt(variances[0] * variances[1])
         return of_difference(one, other, 0.0 if most == 0 else min(max(shared / most, -1.0), 1.0))
 
-    def _sampled_together(self, r: float, s: float, apart: Sequence[float]) -> float:
+    def _sampled_together(self, start: int, r: float, s: float, apart: Sequence[float]) -> float:
         """
         Return the covariance, by sampling, of both terms' sums of x - r over their rows.
 
         It is a sum over rows that count in both; if these were not measured, it is taken as low as it can be.
         """
-        if not self.sums.known[-4:].all():
+        at = self.products + 4 * self.starts.index(start)
+        if not self.sums.known[at : at + 4].all():
             return -sqrt(apart[0] * apart[1])
-        both, first, second, rows = self.sums.values[-4:].tolist()
+        both, first, second, rows = self.sums.values[at : at + 4].tolist()
         return float(both - s * first - r * second + r * s * rows)
-
-    def _ends(self, noise: Floats) -> tuple[float, float] | None:
-        """Return between which numbers a mean of bins lies, wherever in its bin each number is."""
-        (term,) = self.question.terms
-        if term.binned is None or not self.sums.known[3:5].all():
-            return None
-        low, high = (self._ratio(0, noise, numerator) for numerator in (3, 4))
-        if low is None or high is None:
-            return None
-        return max(low.low, term.bounds[0]), min(high.high, term.bounds[1])
 
     def _assumed(self, rows: Rows) -> float | None:
         """Return the answer of the synthetic table; None: no row of it meets a condition."""
@@ -342,9 +347,9 @@ def _term_within(
         return _Asking(measurements, Question(one.text, (one,)), level, population)
 
     tables = [(asked(term),) * 2]
-    if not tables[0][0].sums.known[:2].all():
+    if tables[0][0].lacking():
         bounded = ((asked(low), asked(high)) for low, high in below_and_above(measurements, term))
-        tables = [both for both in bounded if all(one.sums.known[:2].all() for one in both)]
+        tables = [both for both in bounded if not any(one.lacking() for one in both)]
     low, high = term.bounds
     for both in tables:
         for one in both:

@@ -59,7 +59,7 @@ def _simulated(count: int, parts: tuple[tuple[Noise, bytes, bytes], ...]) -> Flo
 
 # Proof: docs/proofs/noise.md, lemma 6.
 def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
-    """Estimate sums over cells by generalised least squares, from sums with noise; linear in what was released."""
+    """Estimate sums over cells by generalised least squares, linear in what was released."""
     cells, count = wanted.shape
     free, start = np.eye(cells), np.zeros(cells)
     if n is not None:  # counts of all cells are n / cells, and what adds up to 0

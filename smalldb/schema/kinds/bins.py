@@ -51,6 +51,9 @@ class Cuts(Binned):
     high: Decimal
     decimals: int
     numbers: NumberFormat = PLAIN
+    whole: bool = field(
+        init=False, repr=False, compare=False
+    )  # the schema states that no number has a fraction
     edges: tuple[Decimal, ...] = field(init=False, repr=False, compare=False)
     unit: Fraction = field(init=False, repr=False, compare=False)
 
@@ -64,12 +67,14 @@ class Cuts(Binned):
     ) -> None:
         edges = [as_decimal(cut, "cuts") for cut in listed(cuts, "cuts")]
         first, last = as_decimal(low, "range"), as_decimal(high, "range")
+        whole = decimals == 0
         digits = max(-min(0, int(edge.normalize().as_tuple().exponent)) for edge in (*edges, first, last))
         if decimals is None:
             decimals = digits and digits + FINER
         elif isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MAX_DECIMALS:
             raise ValueError(f"decimals must be a whole number from 0 to {MAX_DECIMALS}")
         stated = {"cuts": tuple(edges), "low": first, "high": last, "decimals": decimals, "numbers": numbers}
+        object.__setattr__(self, "whole", whole)
         self._set((first, *edges), last, **stated, unit=Fraction(1, 10**decimals))
         if any(low > high for low, high in map(self.steps, range(self.size))):
             raise ValueError(f"decimals: no number of {decimals} digits lies in one of the bins")
@@ -97,7 +102,9 @@ class Cuts(Binned):
 
     def with_cuts(self, cuts: Iterable[object]) -> "Cuts":
         """Return the same numbers with other cuts."""
-        return Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
+        made = Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
+        object.__setattr__(made, "whole", self.whole)
+        return made
 
     def cut_at(self, step: int) -> Decimal:
         """State a number of so many units of the last digit."""
@@ -146,9 +153,10 @@ class Cuts(Binned):
         return f"{Decimal(text):f}" if self.numbers.plain else text
 
     def ends(self) -> Sequence[tuple[float, float]]:
-        """Return the least and the largest number of each bin."""
-        scale = 10.0**self.decimals
-        return [(low / scale, high / scale) for low, high in map(self.steps, range(self.size))]
+        """Return the least and the largest number of each bin; with fractions, the ends of the bin."""
+        if self.whole:
+            return [(float(low), float(high)) for low, high in map(self.steps, range(self.size))]
+        return [(float(low), float(high)) for low, high in pairwise(self.edges)]
 
     def in_sql(self) -> InSql | None:
         """Return the bins of numbers that a float holds."""
