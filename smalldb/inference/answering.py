@@ -22,7 +22,7 @@ from smalldb.inference.queries_asked import is_query
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
 from smalldb.mechanisms.known_pairs import QUIET
 from smalldb.mechanisms.measurement_list import Measurements
-from smalldb.noise.simulating import Uniforms
+from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 
@@ -281,14 +281,26 @@ class _Asking:
         return parts[0] if len(parts) == 1 else self._difference(start, parts, noise)
 
     def _sampling(self, i: int, own: int) -> Callable[[float], Floats]:
-        """Return what sampling adds to numerator - r denominator: a normal number of the variance at r."""
+        """Return what sampling adds to numerator - r denominator; exactly of a share."""
+        if self._is_share(i):
+            rows, uniform = max(1, round(self._rows(i))), Uniforms.sampling().numbers()
+
+            def binomial(r: float) -> Floats:
+                chance = min(max(r, 0.0), 1.0)
+                return binomials(uniform, rows, chance) - rows * chance
+
+            return binomial
         normal = Uniforms.sampling().normals()
         return lambda r: sqrt(self._sampled(i, own, r)) * normal
 
+    def _is_share(self, i: int) -> bool:
+        term = self.question.terms[i]
+        return term.bounds == (0.0, 1.0) and term.binned is None
+
     def _sampled(self, i: int, own: int, r: float) -> float:
         """Return the variance of the sum of (x - r) over the rows of a term."""
-        term, below = self.question.terms[i], self._rows(i)
-        if term.bounds == (0.0, 1.0) and term.binned is None:
+        below = self._rows(i)
+        if self._is_share(i):
             r = min(max(r, 0.0), 1.0)
             return max(below, 1.0) * r * (1 - r)
         above, squares = self.sums.values[own : own + 2].tolist()
@@ -299,18 +311,25 @@ class _Asking:
         one, other = parts
         below = [self._rows(i) for i in (0, 1)]
         influence = [(noise[:, start + 2 * i] - parts[i].estimate * noise[:, i]) / below[i] for i in (0, 1)]
+        apart = influence[0] - influence[1]
         if not noise[:, :2].any() and not self.population:
-            estimate, reach = one.estimate - other.estimate, margin(influence[0] - influence[1], self.level)
+            estimate, reach = one.estimate - other.estimate, margin(apart, self.level)
             return Interval(estimate, estimate - reach, estimate + reach)
         variances = [float(part.var()) for part in influence]
         shared = float(np.mean(influence[0] * influence[1]))
         if self.population:
             sampled = [self._sampled(i, start + 2 * i, parts[i].estimate) for i in (0, 1)]
-            variances = [a + b / c**2 for a, b, c in zip(variances, sampled, below, strict=True)]
+            added = [b / c**2 for b, c in zip(sampled, below, strict=True)]
             together = self._sampled_together(start, one.estimate, other.estimate, sampled)
-            shared += together / (below[0] * below[1])
+            together /= below[0] * below[1]
+            variances, shared = [a + b for a, b in zip(variances, added, strict=True)], shared + together
+            apart = apart + sqrt(max(sum(added) - 2 * together, 0.0)) * Uniforms.sampling().normals()
         most = sqrt(variances[0] * variances[1])
-        return of_difference(one, other, 0.0 if most == 0 else min(max(shared / most, -1.0), 1.0))
+        found = of_difference(one, other, 0.0 if most == 0 else min(max(shared / most, -1.0), 1.0))
+        reach = margin(apart, self.level)  # noise small beside one row is nothing like a normal number
+        return Interval(
+            found.estimate, min(found.low, found.estimate - reach), max(found.high, found.estimate + reach)
+        )
 
     def _sampled_together(self, start: int, r: float, s: float, apart: Sequence[float]) -> float:
         """

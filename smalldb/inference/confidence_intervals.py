@@ -11,6 +11,7 @@ from queries.arrays import Floats
 from smalldb.noise.simulating import DRAWS
 
 _SAFE = 2.5  # standard errors of a simulated probability that a quantile is moved outwards
+_ROUNDED = 1 + 1e-9  # more than what floats take from a sum of noise that lies on the margin
 _STEPS = 40  # of a bisection
 
 
@@ -35,7 +36,7 @@ def margin(noise: Floats, level: Fraction) -> float:
     """Return what the size of noise exceeds with probability 1 - level; rather too large."""
     chance = float(level) + _SAFE * sqrt(float(level * (1 - level)) / DRAWS)
     rank = min(len(noise) - 1, ceil(chance * len(noise)))
-    return float(np.partition(np.abs(noise), rank)[rank])
+    return float(np.partition(np.abs(noise), rank)[rank]) * _ROUNDED
 
 
 # Proof: docs/proofs/noise.md, lemma 7.
@@ -51,15 +52,26 @@ def of_ratio(
         return None
     middle = above / below
 
-    def reach(r: float) -> float:
-        apart = noise[0] - r * noise[1]
-        return margin(apart if sampling is None else apart + sampling(r), level)
-
     def inside(r: float) -> bool:
-        return abs(above - r * below) <= reach(r)
+        apart = noise[0] - r * noise[1]
+        if sampling is None:
+            return abs(above - r * below) <= margin(apart, level)
+        return _likely(above - r * below, apart + sampling(r), level)
 
-    step = reach(middle) / below
+    step = margin(noise[0] - middle * noise[1], level) / below
+    if (
+        sampling is not None
+    ):  # of one row at least: where none was drawn, sampling at the estimate adds nothing
+        step += (1 + margin(sampling(middle), level)) / below
     return Interval(middle, *(_end(inside, middle, sign * step) for sign in (-1, 1)))
+
+
+def _likely(seen: float, drawn: Floats, level: Fraction) -> bool:
+    """Tell whether neither so much nor so little is rare: sampling is not symmetric."""
+    chance = float(1 - level) / 2
+    least = (chance - _SAFE * sqrt(chance * (1 - chance) / DRAWS)) * len(drawn)
+    slack = (_ROUNDED - 1) * (1 + abs(seen))
+    return min(np.count_nonzero(drawn >= seen - slack), np.count_nonzero(drawn <= seen + slack)) > least
 
 
 def _end(inside: Callable[[float], bool], start: float, step: float) -> float:

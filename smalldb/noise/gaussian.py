@@ -78,17 +78,11 @@ class DiscreteGaussian(Noise):
         return values, odds / odds.sum()
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
-        """Return linear combinations, simulated: wide values, and sums of many, are taken for normal ones."""
+        """Return linear combinations, simulated: values of the same weights are summed first."""
         found = np.zeros((DRAWS, weights.shape[1]))
         for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
-            if not times or not row.any():
-                continue
-            if self.scale < _NORMAL and times <= _NORMAL:
-                values, odds = self._odds
-                drawn = values[np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers(times))].sum(axis=1)
-            else:
-                drawn = uniforms.normals() * sqrt(times * self.variance())
-            found += drawn[:, None] * row
+            if times and row.any():
+                found += uniforms.gaussian_sums(float(self.scale), times)[:, None] * row
         return found
 
     @property

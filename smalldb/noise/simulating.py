@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_256
+from math import sqrt
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from smalldb.exact.bits import SeededBits
 DRAWS = 1 << 15
 """Of each number: a probability of .05 is met to within .0012 (standard error)."""
 
-_SINGLE = 8  # values of a sum that are drawn one by one
+WIDE = 1 << 12  # standard deviation from which a sum is taken for one of a continuous law
+_LEAST = 2.0**-32  # the least distance of a uniform number from 0 or from 1, doubled
+_ROUNDED = 2.0**-34  # more than what rounding takes from a sum of probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +86,86 @@ class Uniforms:
                 found[:, i, i] = self.roots_of_squares(width - i)
         return found
 
+    # Proof: docs/proofs/noise.md, lemma 5.
     def geometric_sums(self, rate: float, count: int) -> Floats:
-        """
-        Return sums of `count` independent two-sided geometric numbers, (draws,).
-
-        Each is a difference of two geometric numbers. Of many, they are taken for Laplace numbers of the same
-        variance: the sum of these is a difference of two gamma numbers.
-        """
+        """Return sums of `count` independent two-sided geometric numbers, (draws,)."""
         if rate > 500:
             return np.zeros(self.draws)
-        if count <= _SINGLE:
-            total = np.zeros(self.draws)
-            for _ in range(count):
-                up, down = np.floor(-np.log(self.numbers(2)) / rate).T
-                total += up - down
-            return total
+        unit = 2 * np.sinh(rate / 2)  # a number has the variance 2 / unit^2
+        deviation = sqrt(2 * count) / unit
+        if deviation <= WIDE:
+            return self._inverted(_geometric_tails(rate, count))
         one, other = self.gammas(count, 2).T
-        spread: Floats = (one - other) / (2 * np.sinh(rate / 2))
-        return spread
+        return _outwards((one - other) / unit)
+
+    # Proof: docs/proofs/noise.md, lemma 5.
+    def gaussian_sums(self, scale: float, count: int) -> Floats:
+        """Return sums of `count` independent discrete Gaussian numbers, (draws,)."""
+        if count * scale <= WIDE**2:
+            return self._inverted(_gaussian_tails(scale, count))
+        return _outwards(self.normals() * sqrt(count * scale))
+
+    def _inverted(self, tails: Floats) -> Floats:
+        """Return numbers of a symmetric law from its tails, (draws,): each from one uniform number."""
+        centred = 2 * self.numbers() - 1
+        sizes = np.searchsorted(-tails, np.abs(centred) - 1, side="right")
+        return np.copysign(sizes.astype(np.float64), centred)
+
+
+def binomials(uniform: Floats, count: int, chance: float) -> Floats:
+    """Return binomial numbers that grow with uniform ones: by inversion, or rounded normal numbers."""
+    from scipy.special import gammaln, ndtri
+
+    mean = count * chance
+    spread = sqrt(mean * (1 - chance))
+    if spread == 0:
+        return np.full(len(uniform), mean)
+    if spread > WIDE:
+        return np.rint(mean + spread * ndtri(uniform))
+    low, high = (min(max(int(mean + sign * (8 * spread + 40)), 0), count) for sign in (-1, 1))
+    k = np.arange(low, high + 1)
+    logs = k * np.log(chance) + (count - k) * np.log1p(-chance) - gammaln(k + 1) - gammaln(count - k + 1)
+    odds = np.cumsum(np.exp(logs - logs.max()))
+    found: Floats = low + np.searchsorted(odds[:-1] / odds[-1], uniform).astype(np.float64)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _geometric_tails(rate: float, count: int) -> Floats:
+    length = _ring(sqrt(count / 2) / np.sinh(rate / 2))
+    sines = np.sin(np.pi * np.arange(length // 2 + 1) / length)
+    return _tails(np.exp(-count * np.log1p((sines / np.sinh(rate / 2)) ** 2)))
+
+
+@lru_cache(maxsize=64)
+def _gaussian_tails(scale: float, count: int) -> Floats:
+    length = _ring(sqrt(count * scale))
+    values = np.minimum(np.arange(length), length - np.arange(length)).astype(np.float64)
+    transform = np.fft.rfft(np.exp(-(values**2) / (2 * max(scale, 1e-3)))).real
+    return _tails(np.maximum(transform / transform[0], 0.0) ** count)
+
+
+def _ring(deviation: float) -> int:
+    """Return on how many residues a sum is told: less than e^-40 of its law is beyond half of them."""
+    return 1 << int(64 * deviation + 64).bit_length()
+
+
+def _tails(transform: Floats) -> Floats:
+    """
+    Return P(|S| > k) for k = 0, 1, ..., rounded up, as far as a uniform number of 32 bits reaches.
+
+    S is a symmetric sum of whole numbers on a ring of residues, given by its characteristic function there.
+    """
+    law = np.maximum(np.fft.irfft(transform), 0.0)
+    law = law[: len(law) // 2]
+    beyond: Floats = 2 * np.cumsum(law[:0:-1])[::-1] + _ROUNDED
+    return beyond[beyond >= _LEAST]
+
+
+def _outwards(spread: Floats) -> Floats:
+    """Round to whole numbers, away from 0."""
+    found: Floats = np.copysign(np.ceil(np.abs(spread)), spread)
+    return found
 
 
 @lru_cache(maxsize=256)
