@@ -1,11 +1,11 @@
 """From (epsilon, delta) to the rho that proves it, and from one row to several (group privacy)."""
 
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, log, log1p, sqrt
 
-from smalldb.exact.enclosures import Log
+from smalldb.exact.enclosures import Log, contexts
 
 _BITS = 40  # of rho
 _LEAST, _MOST = -40.0, 60.0  # logarithms of the orders that are searched
@@ -79,7 +79,7 @@ def group_factor(epsilon: Fraction, rows: int) -> Fraction:
         raise ValueError(
             f"rows_per_person: with a delta, epsilon may be at most {MOST_EXPONENT}: leave out delta"
         )
-    up = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    up = contexts(_DIGITS)[1]
     # exp of the context is right to half of its last digit, whatever the rounding: one more is above it
     ratio = up.next_plus(up.exp(up.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))))
     total, power = Decimal(1), ratio  # of the first 1, 2, 4, ... powers of the ratio; its power of so many

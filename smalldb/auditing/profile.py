@@ -28,7 +28,7 @@ from smalldb.counting.databases import (
 )
 from smalldb.exact.enclosures import Real
 from smalldb.exact.levels import exp_enclosure
-from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, whole
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, float_below, whole
 from smalldb.mechanisms import Neighbours
 from smalldb.planning import relation_of, workload_of
 
@@ -258,8 +258,7 @@ class Profile:
         near = np.flatnonzero(value <= value.min() + 1e-9)
         exact = (self._missed(law, level, Fraction(slopes[law]), releases) for law in near.tolist())
         least = max(min(exact), Fraction(0))
-        below = float(least)
-        return below if Fraction(below) <= least else nextafter(below, -inf)
+        return float_below(least)
 
     def _float(self, releases: int) -> tuple[Floats, Floats]:
         """Return the masses and losses of the sums of steps, by floats."""

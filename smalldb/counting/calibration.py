@@ -8,7 +8,6 @@ up: it depends on nobody's data. Floats find the internal epsilon, fractions cer
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import NamedTuple, final
@@ -36,7 +35,7 @@ MOST_SCORES = 1 << 21  # databases x candidates: 16 MiB, looked at some fifteen 
 MOST_RATIOS = 1 << 27  # (pairs + databases x queries) x candidates: a second or two
 MOST_MOVES = 1 << 21  # pairs x (cells + 16): about a second
 MOST_MULTIPLE = 1 << 40  # of m over n: beyond, its closed form is that of no bound on m
-FIGURES = Context(prec=9, rounding=ROUND_FLOOR)  # of an internal epsilon
+FIGURES = 9  # of an internal epsilon
 STEP = Fraction(1, 10**8)  # relative: about what the last figure is worth
 
 
@@ -160,7 +159,7 @@ def _found(instance: Instance, tables: Tables) -> Calibration:
 
 def _rounded(value: Fraction) -> Fraction:
     """Round down to nine figures."""
-    return Fraction(FIGURES.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return Fraction(Real.of(value, FIGURES).low)
 
 
 class _Ends(NamedTuple):

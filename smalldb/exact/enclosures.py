@@ -33,19 +33,19 @@ class Real:
         if isinstance(value, Real):
             return value
         above, below = Decimal(value.numerator), Decimal(value.denominator)
-        down, up = _contexts(digits)
+        down, up = contexts(digits)
         return cls(down.divide(above, below), up.divide(above, below), digits)
 
     def __add__(self, other: "Operand") -> "Real":
         other = Real.of(other, self.digits)
-        down, up = _contexts(self.digits)
+        down, up = contexts(self.digits)
         return Real(down.add(self.low, other.low), up.add(self.high, other.high), self.digits)
 
     __radd__ = __add__
 
     def __sub__(self, other: "Operand") -> "Real":
         other = Real.of(other, self.digits)
-        down, up = _contexts(self.digits)
+        down, up = contexts(self.digits)
         return Real(down.subtract(self.low, other.high), up.subtract(self.high, other.low), self.digits)
 
     def __rsub__(self, other: Fraction | int) -> "Real":
@@ -85,14 +85,14 @@ class Real:
 
     def rising(self, function: Callable[[Context, Decimal], Decimal]) -> "Real":
         """Apply a rising function; decimal rounds it to nearest in any context, hence one step further."""
-        down, up = _contexts(self.digits)
+        down, up = contexts(self.digits)
         low = function(down, self.low)
         high = low if self.low == self.high else function(up, self.high)
         return Real(down.next_minus(low), up.next_plus(high), self.digits)
 
     def _corners(self, operation: Callable[[Context, Decimal, Decimal], Decimal], other: "Operand") -> "Real":
         other = Real.of(other, self.digits)
-        down, up = _contexts(self.digits)
+        down, up = contexts(self.digits)
         corners = [(a, b) for a in {self.low, self.high} for b in {other.low, other.high}]
         low = min(operation(down, a, b) for a, b in corners)
         high = max(operation(up, a, b) for a, b in corners)
@@ -119,8 +119,8 @@ def _ln(x: Fraction | int, digits: int) -> Real:
 
 
 @cache
-def _contexts(digits: int) -> tuple[Context, Context]:
-    """Rounding down and up."""
+def contexts(digits: int) -> tuple[Context, Context]:
+    """Return the decimal contexts that round down and up, at so many digits and any exponent."""
     down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
     return down, Context(prec=digits, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
@@ -187,7 +187,7 @@ def is_positive(formula: Callable[["Log"], "Real"]) -> bool:
 def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real":
     """Enclose the zero of a rising function between two numbers, by bisection from either side of it."""
     digits = low.digits
-    down, up = _contexts(digits)
+    down, up = contexts(digits)
 
     def at(x: Decimal) -> Real:
         return rising(Real(x, x, digits))

@@ -1,7 +1,7 @@
 """The exact law of a selection from a small list: what the draws are tested and audited against."""
 
 from collections import Counter
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
@@ -9,14 +9,13 @@ from math import perm
 from operator import mul
 from typing import Any
 
-from smalldb.exact.enclosures import Real
+from smalldb.exact.enclosures import Real, contexts
 from smalldb.exact.numbers import Number, positive
 from smalldb.selection.scored import as_fractions, by_label, labelled, read_scores, read_weights
 from smalldb.selection.selecting import Terms, terms
 
 DIGITS = 120
-DOWN = Context(prec=DIGITS, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
-UP = Context(prec=DIGITS, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+DOWN, UP = contexts(DIGITS)
 FURTHEST = 10_000  # a probability below 10^-FURTHEST is only said to be that
 FAR = 5 * FURTHEST  # exp(-FAR) is below 10^(-2 FURTHEST)
 MOST = 20_000  # outcomes
