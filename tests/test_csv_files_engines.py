@@ -100,6 +100,17 @@ def test_a_quote_that_csv_refuses_is_refused_by_both(tmp_path):
                 assert kind is DataError and said.startswith(f"{path} {NO_CSV}")
 
 
+def test_a_bar_says_that_pyarrow_would_be_faster(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n0,1\n1,1\n")
+    schema = parse_schema("columns.a = { kind = 'bool' }\ncolumns.b = { kind = 'bool' }")
+    for found, least, told in ((None, 0, True), (None, 1000, False), (object(), 0, False)):
+        monkeypatch.setattr(csv_files, "find_spec", lambda _, found=found: found)
+        monkeypatch.setattr(csv_files, "LEAST", least)
+        assert read_table(str(path), schema, progress=True).n == 2
+        assert (csv_files.SLOW in capsys.readouterr().err) is told
+
+
 def test_a_large_file_of_flags(tmp_path):
     path, chance = tmp_path / "data.csv", np.random.default_rng(5)
     bits = chance.integers(0, 2, size=(3000, 5))

@@ -19,41 +19,17 @@ _DIALECT = (
 )
 
 
-def duckdb_tables(path: str) -> list[str]:
-    """Return the names of the tables and views of a DuckDB database; errors as `duckdb_pieces`."""
-    duckdb = _imported(path)
+def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
+    """Return the columns of a table of a DuckDB database with their dtypes; no data."""
+    duckdb = imported(path)
     try:
         with duckdb.connect(path, read_only=True) as base:
-            found = base.execute(
-                "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-            ).fetchall()
-            return [str(name) for (name,) in found]
-    except duckdb.Error as error:
-        raise ValueError(f"{path} is not a database of DuckDB that can be read") from error
-
-
-def duckdb_names(path: str, query: str) -> list[str]:
-    """Return the names of the columns that a query of a DuckDB database returns; as `duckdb_pieces`."""
-    duckdb = _imported(path)
-    try:
-        with duckdb.connect(path, read_only=True) as base:
-            return [str(name) for name, *_ in base.execute(f"DESCRIBE {query}").fetchall()]
-    except duckdb.Error as error:  # which it tells from the text of the query alone
-        said = " ".join(str(error).partition("\n")[0].split())
-        raise ValueError(f"{path}: DuckDB cannot run the query: {said}") from error
-
-
-def duckdb_dtypes(path: str, table: str | None = None, query: str | None = None) -> dict[str, object]:
-    """Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data."""
-    duckdb = _imported(path)
-    try:
-        with duckdb.connect(path, read_only=True) as base:
-            empty = base.sql(f"FROM {_source(table, query)} LIMIT 0")
+            empty = base.sql(f"FROM {quoted(table)} LIMIT 0")
             texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
             dtypes = empty.df().dtypes.items()
             return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
-        raise ValueError(f"DuckDB cannot read {_named(table)} in {path}") from error
+        raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
 
 
 def duckdb_pieces(
@@ -61,8 +37,6 @@ def duckdb_pieces(
     choose: Choose,
     table: str | None = None,
     header: Heading | None = None,
-    query: str | None = None,
-    grouped: bool = True,
 ) -> Iterator[Piece]:
     """Yield the distinct rows of the chosen columns, with how often each occurs, as DuckDB groups them.
 
@@ -71,9 +45,9 @@ def duckdb_pieces(
     """
     if set(path) & set("*?[{"):
         raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")
-    duckdb, in_base = _imported(path), table is not None or query is not None
-    if in_base:
-        source = _source(table, query)
+    duckdb = imported(path)
+    if table is not None:
+        source = quoted(table)
     elif header is not None:
         columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header.names)
         ways = f"delim = {_text(header.separator)}, skip = 1, max_line_size = {LONGEST}, {_DIALECT}"
@@ -82,22 +56,21 @@ def duckdb_pieces(
         source = f"read_parquet({_text(path)})"
     base = None
     try:
-        base = duckdb.connect(path if in_base else ":memory:", read_only=in_base)
+        base = duckdb.connect(":memory:" if table is None else path, read_only=table is not None)
         described = base.sql(f"DESCRIBE FROM {source}").fetchall()
     except duckdb.Error as error:
         if base is not None:
             base.close()
-        found = f"{_named(table)} in {path}" if in_base else path
+        found = path if table is None else f"a table {table!r} in {path}"
         raise ValueError(f"DuckDB cannot read {found}") from error
     with base:
         chosen = [described[i][:2] for i in choose([name for name, *_ in described])]
         broken = False
         try:
-            names = ", ".join(quoted(name) for name, _ in chosen)
-            base.execute(_grouped(source, chosen) if grouped else f"SELECT {names} FROM {source}")
+            base.execute(_grouped(source, chosen))
             while rows := base.fetchmany(CHUNK):
                 fields = [*zip(*rows, strict=True)]
-                times = fields.pop() if grouped else None
+                times = fields.pop()
                 yield [objects(field) for field in fields], times
         except duckdb.Error:
             broken = True
@@ -105,22 +78,14 @@ def duckdb_pieces(
             raise DataError(f"{path} is broken: DuckDB cannot read it to its end")
 
 
-def _imported(path: str) -> Any:
-    """Return the module DuckDB, where a file can be read: ValueError, OSError."""
+def imported(path: str | None = None) -> Any:
+    """Return the module DuckDB; where a file is to be read, that can be: ValueError, OSError."""
     with of_extra("DuckDB", "smalldb-dp[duckdb]", "its databases, and grouping on disk,"):
         import duckdb
-    with open(path, "rb"):
-        pass  # the usual error where it cannot be read
+    if path is not None:
+        with open(path, "rb"):
+            pass  # the usual error where it cannot be read
     return duckdb
-
-
-def _source(table: str | None, query: str | None) -> str:
-    """Return what rows are taken from."""
-    return f"({query}\n)" if table is None else quoted(table)
-
-
-def _named(table: str | None) -> str:
-    return "what the query returns" if table is None else f"a table {table!r}"
 
 
 def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:

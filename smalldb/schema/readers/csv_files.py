@@ -6,6 +6,7 @@ import os
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, BinaryIO, ClassVar, TextIO, final
 
 import numpy as np
@@ -32,6 +33,7 @@ from smalldb.schema.records import (
 
 NEAR = 1 << 11  # records that the caches of a processor hold
 BLOCK = 1 << 22  # bytes that pyarrow reads at a time
+SLOW = "pip install pyarrow reads faster"
 LEAST = 1 << 20  # bytes of a file for which it is worth loading
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -105,8 +107,9 @@ def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iter
     regular = os.path.isfile(path)
     size = os.path.getsize(path) if regular else 0
     total = None if parted(path)[1] else size  # bytes are told as they are read, behind the compression
+    slow = SLOW if size >= LEAST and find_spec("pyarrow") is None else None
     with (
-        progress_bar(progress and regular, total=total, unit="B", unit_scale=True) as bar,
+        progress_bar(progress and regular, desc=slow, total=total, unit="B", unit_scale=True) as bar,
         open_text(path, file.codec) as text,
     ):
         header = read_heading(text, path, file, [*wanted.names, *(wanted.others or ())])
@@ -138,16 +141,19 @@ def _by_csv(
             if read is None:  # not chained: nothing of the data may travel in an error
                 raise DataError(f"{path} {NO_CSV}")
             rows = read
+            if not rows:
+                break
             if {*map(len, rows)} - {width}:
                 raise DataError(
                     f"{path} is not a CSV file with as many fields in every line as names: {width}"
                 )
             fields = [*zip(*rows, strict=True)]
             for i, memo, own in zip(positions, memos, codes, strict=True):
-                own.append(memo.of(fields[i] if fields else ()))
+                own.append(memo.of(fields[i]))
         if not all(is_text("".join(memo)) for memo in memos):
             raise DataError(f"{path} is not a CSV file in {file.told}")
-        yield [_categorical(np.concatenate(own), [*memo]) for memo, own in zip(memos, codes, strict=True)]
+        if any(codes):
+            yield [_categorical(np.concatenate(own), [*memo]) for memo, own in zip(memos, codes, strict=True)]
 
 
 def _by_pyarrow(

@@ -13,7 +13,7 @@ from queries import DataError
 from smalldb.files.inputs import shown
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
-from smalldb.schema.readers.queried import check_columns, named_table, pieces_of_rows
+from smalldb.schema.readers.queried import check_columns, is_query, named_table, pieces_of_rows
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
 _DTYPES: dict[type, str] = {
@@ -123,6 +123,9 @@ def _safely(error: object, secrets: list[str | None]) -> str:
 
 def _table(base: Any, path: str, file: FileFormat) -> str | None:
     from sqlalchemy import inspect
+
+    if is_query(file.query or ""):  # a large database is not asked for all its tables
+        return None
 
     def names() -> list[str]:
         found, (schema, _) = inspect(base), _parts(file.query or "")
