@@ -13,24 +13,12 @@ from smalldb.schema.schema_columns import Column
 @final
 @dataclass(frozen=True, slots=True)
 class ColumnToLearn:
-    """A column that is to learn its categories.
+    """A column that is to learn its categories."""
 
-    Attributes
-    ----------
-    column
-        Its name.
-    what
-        "values" or "cuts".
-    share
-        Of epsilon, and for values of delta.
-    bins
-        How many, of cuts.
-    """
-
-    column: str
-    what: str
-    share: Fraction
-    bins: int = 0
+    column: str  # its name
+    what: str  # "values" or "cuts"
+    share: Fraction  # of epsilon, and for values of delta
+    bins: int = 0  # how many, of cuts
 
 
 def filled(given: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:

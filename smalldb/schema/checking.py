@@ -22,44 +22,27 @@ SHOWN = 5  # rows that are named
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Check:
-    """What of a table fits a schema. Confidential: it is computed from the data.
-
-    Attributes
-    ----------
-    schema
-        The schema.
-    rows
-        How many rows there are.
-    gaps, unknown
-        By column: fields that are gaps, and those that it does not cover; counts.
-    beyond
-        By column: values below and above its range, counts; None: nobody stated a range.
-    outer
-        By column: values before the first cut, and from the last one on, counts; None: nobody stated cuts.
-    fractions
-        By column: fractions that are read as whole numbers, counts; None: its numbers are not read so.
-    ruled_out
-        Rows that `valid` rules out, of those whose fields it all covers.
-    broken
-        By the number of a rule, from 1: how many of these break it; only of rules that some row breaks.
-    first
-        The first rows with something to mend, from 1 below the names, blank lines not counted; by column for
-        a field that is refused, and by the number of a rule.
-    computed
-        Columns that a release computes: for them no row is refused. The rows in which one is another are
-        among the `broken`, with numbers behind those of rules.
-    """
+    """What of a table fits a schema. Confidential: it is computed from the data."""
 
     schema: Schema
-    rows: int
+    rows: int  # how many rows there are
+    # by column: fields that are gaps, and those that it does not cover; counts
     gaps: tuple[int, ...]
     unknown: tuple[int, ...]
+    # by column: values below and above its range, counts; None: nobody stated a range
     beyond: tuple[tuple[int, int] | None, ...]
+    # by column: values before the first cut, and from the last one on, counts; None: nobody stated cuts
     outer: tuple[tuple[int, int] | None, ...]
+    # by column: fractions that are read as whole numbers, counts; None: its numbers are not read so
     fractions: tuple[int | None, ...]
-    ruled_out: int
+    ruled_out: int  # rows that `valid` rules out, of those whose fields it all covers
+    # by the number of a rule, from 1: how many of these break it; only of rules that some row breaks
     broken: Mapping[int, int]
+    # the first rows with something to mend, from 1 below the names, blank lines not counted; by column for a
+    # field that is refused, and by the number of a rule
     first: Mapping[str | int, Sequence[int]]
+    # columns that a release computes: for them no row is refused. The rows in which one is another are among
+    # the `broken`, with numbers behind those of rules.
     computed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

@@ -15,37 +15,20 @@ _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionErro
 @final
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a public file says of a column.
+    """What a public file says of a column."""
 
-    Attributes
-    ----------
-    kind
-        Of a schema, if it says that.
-    values
-        What there can be, if it lists that.
-    low, high
-        The range, if it says that.
-    label
-        What the column is, for people.
-    form
-        How dates are written, if it says that.
-    groups
-        Categories with the codes that stand for them, if it lists these.
-    gaps
-        Texts that mean a gap, of a column that can have gaps; None: it does not say.
-    fault
-        Why nothing can be made of its labels; empty: nothing is wrong.
-    """
-
-    kind: str | None = None
-    values: tuple[str | int, ...] = ()
+    kind: str | None = None  # of a schema, if it says that
+    values: tuple[str | int, ...] = ()  # what there can be, if it lists that
+    # the range, if it says that
     low: object = None
     high: object = None
-    label: str = ""
-    form: str | None = None
+    label: str = ""  # what the column is, for people
+    form: str | None = None  # how dates are written, if it says that
+    # categories with the codes that stand for them, if it lists these
     groups: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
+    # texts that mean a gap, of a column that can have gaps; None: it does not say
     gaps: tuple[str, ...] | None = None
-    fault: str = ""
+    fault: str = ""  # why nothing can be made of its labels; empty: nothing is wrong
 
 
 def read_codebook(path: str) -> dict[str, Described]:

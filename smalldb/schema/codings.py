@@ -12,17 +12,10 @@ from queries.domain import Bits
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Coding:
-    """The attributes of a column, and which of them hold at each of its categories.
+    """The attributes of a column, and which of them hold at each of its categories."""
 
-    Attributes
-    ----------
-    names
-        Of the attributes.
-    table
-        Shape (categories, attributes), uint8 (read-only): the attributes that hold in each category.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the attributes
+    # shape (categories, attributes), uint8 (read-only): the attributes that hold in each category
     table: Bits
 
     def __post_init__(self) -> None:

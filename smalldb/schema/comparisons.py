@@ -42,36 +42,21 @@ class NoComparison(ValueError):
 @final
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison of two values of a row.
+    """A comparison of two values of a row."""
 
-    Attributes
-    ----------
-    left, right
-        The name of a column, or a number.
-    sign
-        Which of the two is the larger.
-    """
-
+    # the name of a column, or a number
     left: str
-    sign: str
+    sign: str  # which of the two is the larger
     right: str | Fraction
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """What comparisons may speak of.
+    """What comparisons may speak of."""
 
-    Attributes
-    ----------
-    columns
-        Of the schema.
-    derived
-        The columns that are computed, by name.
-    """
-
-    columns: tuple[Column, ...]
-    derived: Mapping[str, Derived]
+    columns: tuple[Column, ...]  # of the schema
+    derived: Mapping[str, Derived]  # the columns that are computed, by name
 
     def names_computed(self, rule: str) -> bool:
         """Tell whether a rule that is an order names a column that is computed."""

@@ -27,41 +27,21 @@ _MADE = {"postgresql": "postgres"}  # by URLs
 @final
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a database tells types, and compares.
+    """How a database tells types, and compares."""
 
-    Attributes
-    ----------
-    number, date
-        Tell whether ``{x}`` is a number, or a date, of which the other texts are sure.
-    as_number, as_date
-        Write it such that it is compared by value with a number, with an ISO date in quotes.
-    rest
-        What is handed on as it is.
-    strange
-        What a float that is no number is handed on as.
-    group
-        What rows are grouped by: such that different texts stay apart, whatever the collation.
-    constant
-        Write a number that a number is compared with.
-    mark
-        The sign about a name.
-    never
-        Signs that no name has, whatever stands about it.
-    folds
-        Names that differ in capitals alone are one.
-    """
-
+    # tell whether ``{x}`` is a number, or a date, of which the other texts are sure
     number: str
+    # write it such that it is compared by value with a number, with an ISO date in quotes
     as_number: str
     date: str
     as_date: str
-    rest: str
-    strange: str
-    group: str
-    constant: str = "{x}"
-    mark: str = '"'
-    never: str = ""
-    folds: bool = True
+    rest: str  # what is handed on as it is
+    strange: str  # what a float that is no number is handed on as
+    group: str  # what rows are grouped by: such that different texts stay apart, whatever the collation
+    constant: str = "{x}"  # write a number that a number is compared with
+    mark: str = '"'  # the sign about a name
+    never: str = ""  # signs that no name has, whatever stands about it
+    folds: bool = True  # names that differ in capitals alone are one
 
     def quoted(self, name: str) -> str:
         """Write the name of a table, or of a column."""

@@ -38,22 +38,13 @@ Step = tuple[str, Any]  # "number" and its value, "name" and the name, or "sign"
 @final
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A column that is computed from released values.
+    """A column that is computed from released values."""
 
-    Attributes
-    ----------
-    column
-        How its numbers are held and spelled: bins of a range that holds them all.
-    text
-        The expression. Numbers stand for themselves, dates for days; a gap makes a gap, and so does a
-        division by 0. The result is rounded to the column's digits, half to even.
-    steps
-        Of the expression, in postfix order.
-    """
-
-    column: Column
+    column: Column  # how its numbers are held and spelled: bins of a range that holds them all
+    # the expression. Numbers stand for themselves, dates for days; a gap makes a gap, and so does a division
+    # by 0. The result is rounded to the column's digits, half to even.
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # of the expression, in postfix order
 
     @property
     def operands(self) -> tuple[str, ...]:

@@ -20,47 +20,24 @@ BEYOND = 4.0  # deviations of noise alone: counts of a bin that are no farther o
 
 
 class FinerCost(NamedTuple):
-    """What a release pays for the finer bins of a column; public.
+    """What a release pays for the finer bins of a column; public."""
 
-    Attributes
-    ----------
-    column
-        Its name.
-    cuts
-        Of the finer bins.
-    epsilon
-        For each row of data, exact.
-    """
-
-    column: str
-    cuts: tuple[str, ...]
-    epsilon: Fraction
+    column: str  # its name
+    cuts: tuple[str, ...]  # of the finer bins
+    epsilon: Fraction  # for each row of data, exact
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class FinerBins:
-    """The bins of a column, each parted into up to so many of equal width; and their counts, once released.
+    """The bins of a column, each parted into up to so many of equal width, and their released counts."""
 
-    Attributes
-    ----------
-    kind
-        The finer bins. Each lies in one bin of the column.
-    parts
-        How many each bin of the column has; a bin of fewer steps than were asked for has one for each step.
-    share
-        Of epsilon that their counts may cost.
-    counts
-        With noise, as released; None: nothing is released yet.
-    variance
-        Of the noise of a count.
-    """
-
-    kind: Cuts | Dates
+    kind: Cuts | Dates  # the finer bins. Each lies in one bin of the column.
+    # how many each bin of the column has; a bin of fewer steps than were asked for has one for each step
     parts: tuple[int, ...]
-    share: Fraction = SHARE
-    counts: tuple[int, ...] | None = None
-    variance: float = 0.0
+    share: Fraction = SHARE  # of epsilon that their counts may cost
+    counts: tuple[int, ...] | None = None  # with noise, as released; None: nothing is released yet
+    variance: float = 0.0  # of the noise of a count
 
     @classmethod
     def of(cls, kind: object, parts: object, share: object = SHARE) -> "FinerBins":
@@ -119,21 +96,11 @@ class FinerBins:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinerShape:
-    """Where the rows of a table lie among finer bins.
+    """Where the rows of a table lie among finer bins."""
 
-    Attributes
-    ----------
-    kind
-        The finer bins.
-    ends
-        The number of the first one of each bin of the column, and how many there are.
-    shape
-        Their widths, and about how many rows are in each.
-    """
-
-    kind: Cuts | Dates
-    ends: tuple[int, ...]
-    shape: BinShape
+    kind: Cuts | Dates  # the finer bins
+    ends: tuple[int, ...]  # the number of the first one of each bin of the column, and how many there are
+    shape: BinShape  # their widths, and about how many rows are in each
 
     def drawn_steps(self, code: int, count: int, source: BitSource) -> list[int]:
         """Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all."""

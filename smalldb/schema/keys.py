@@ -49,19 +49,10 @@ MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
 class Fault(NamedTuple):
-    """
-    What is wrong with a table of TOML.
+    """What is wrong with a table of TOML."""
 
-    Attributes
-    ----------
-    said
-        In one line.
-    key
-        With which of its keys; None: with the whole of it.
-    """
-
-    said: str
-    key: str | None = None
+    said: str  # in one line
+    key: str | None = None  # with which of its keys; None: with the whole of it
 
 
 def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:

@@ -21,20 +21,11 @@ Values = Mapping[str, Sequence[str]]
 @final
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the categories of a column cost, and how many there are; public.
+    """What the categories of a column cost, and how many there are; public."""
 
-    Attributes
-    ----------
-    column
-        Its name.
-    what
-        "values" or "cuts".
-    epsilon, delta
-        Of learning them; exact. The delta of cuts is None: they are pure.
-    """
-
-    column: str
-    what: str
+    column: str  # its name
+    what: str  # "values" or "cuts"
+    # of learning them; exact. The delta of cuts is None: they are pure.
     epsilon: Fraction
     delta: Fraction | None = None
 
@@ -51,13 +42,6 @@ class OpenSchema:
     folder
         Where files that it names are looked for; they are read once, here.
 
-    Attributes
-    ----------
-    asked
-        The columns that learn.
-    outline
-        The schema with a stand-in for what is learned: its names, gaps and what it ignores are true.
-
     Raises
     ------
     ValueError
@@ -68,6 +52,7 @@ class OpenSchema:
     text: str
     folder: str = ""
     asked: tuple[ColumnToLearn, ...] = field(init=False)
+    # the schema with a stand-in for what is learned: its names, gaps and what it ignores are true
     outline: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

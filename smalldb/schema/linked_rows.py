@@ -33,61 +33,34 @@ Texts = npt.NDArray[Any]
 @final
 @dataclass(frozen=True, slots=True)
 class CodedTable:
-    """A table row by row: codes of its columns, and the texts of its keys; and what is wrong with it.
+    """A table row by row: codes of its columns, and the texts of its keys; and what is wrong with it."""
 
-    Attributes
-    ----------
-    codes
-        Shape (r, C).
-    keys
-        Of each column of keys, the text of each row; empty: a gap.
-    wrong
-        What it would be refused for.
-    """
-
-    codes: Integers
-    keys: tuple[Texts, ...]
-    wrong: tuple[str, ...]
+    codes: Integers  # shape (r, C)
+    keys: tuple[Texts, ...]  # of each column of keys, the text of each row; empty: a gap
+    wrong: tuple[str, ...]  # what it would be refused for
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """
-    Two related tables of which nothing is refused: codes of both, and the parent of each child.
+    """Two related tables of which nothing is refused: codes of both, and the parent of each child."""
 
-    Attributes
-    ----------
-    parents, children
-        Shapes (n, C) and (m, D): codes of the columns that are no keys.
-    of
-        Shape (m,): which row of `parents` each child belongs to.
-    """
-
+    # shapes (n, C) and (m, D): codes of the columns that are no keys
     parents: Integers
     children: Integers
-    of: Integers
+    of: Integers  # shape (m,): which row of `parents` each child belongs to
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LinkFaults:
-    """How many rows have a key twice, a gap for a key, or no parent; confidential.
+    """How many rows have a key twice, a gap for a key, or no parent; confidential."""
 
-    Attributes
-    ----------
-    twice, gaps
-        By table.
-    orphans
-        Children without a parent.
-    beyond
-        Parents with at least `most` children.
-    """
-
+    # by table
     twice: Mapping[str, int]
     gaps: Mapping[str, int]
-    orphans: int
-    beyond: int
+    orphans: int  # children without a parent
+    beyond: int  # parents with at least `most` children
 
 
 def check_names(given: Sequence[str], schema: RelatedSchema) -> None:

@@ -46,85 +46,46 @@ def is_order(text: str) -> bool:
 
 
 class Pair(NamedTuple):
-    """
-    Two columns, of which the first is not above the second.
+    """Two columns, of which the first is not above the second."""
 
-    Attributes
-    ----------
-    low, high
-        Their numbers.
-    strict
-        Whether the first is below the second.
-    """
-
+    # their numbers
     low: int
     high: int
-    strict: bool
+    strict: bool  # whether the first is below the second
 
 
 class Path(NamedTuple):
-    """Columns of which each is in order with the next.
+    """Columns of which each is in order with the next."""
 
-    Attributes
-    ----------
-    columns
-        From the lowest to the highest.
-    reached
-        By category of the first, the least value of the last.
-    held
-        Which categories of the first and the last can stand together: bool, shaped by their categories
-        without gaps.
-    follows
-        Whether a shorter path and the last step say as much.
-    """
-
-    columns: tuple[int, ...]
-    reached: tuple[int, ...]
+    columns: tuple[int, ...]  # from the lowest to the highest
+    reached: tuple[int, ...]  # by category of the first, the least value of the last
+    # which categories of the first and the last can stand together: bool, shaped by their categories without
+    # gaps
     held: Booleans
-    follows: bool = False
+    follows: bool = False  # whether a shorter path and the last step say as much
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Order:
-    """
-    An order that a schema states.
+    """An order that a schema states."""
 
-    Attributes
-    ----------
-    text
-        As it stands there: "born <= married < died".
-    pairs
-        Of a chain each two neighbours.
-    """
-
-    text: str
-    pairs: tuple[Pair, ...]
+    text: str  # as it stands there: "born <= married < died"
+    pairs: tuple[Pair, ...]  # of a chain each two neighbours
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of a schema.
+    """The orders of a schema."""
 
-    Attributes
-    ----------
-    columns
-        All columns of the schema.
-    stated
-        The orders.
-    strict
-        By the two columns of each pair in order, whether the first must be below the second. No circles.
-    scale
-        By column, how many of the smallest common units one step of its grid is.
-    spans
-        By column and category, the least and the greatest value, in common units.
-    """
-
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # all columns of the schema
     stated: tuple[Order, ...] = ()
+    # by the two columns of each pair in order, whether the first must be below the second. No circles.
     strict: Mapping[tuple[int, int], bool] = field(init=False)
+    # by column, how many of the smallest common units one step of its grid is
     scale: Mapping[int, int] = field(init=False)
+    # by column and category, the least and the greatest value, in common units
     spans: Mapping[int, Sequence[tuple[int, int]]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -45,21 +45,11 @@ _LIMIT = Lock()  # how long a field may be is a setting of the whole process
 @final
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What the first lines of a CSV file say.
+    """What the first lines of a CSV file say."""
 
-    Attributes
-    ----------
-    names
-        In the first record, as they stand there.
-    separator
-        Of its fields.
-    lines
-        How many these are.
-    """
-
-    names: list[str]
-    separator: str
-    lines: int
+    names: list[str]  # in the first record, as they stand there
+    separator: str  # of its fields
+    lines: int  # how many these are
 
 
 def open_text(path: str, encoding: str = UTF_8) -> TextIO:

@@ -94,29 +94,14 @@ def _arrow(frame: pd.DataFrame, form: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A column that is to be written.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    codes
-        The index of each row's field among `fields`, shape (rows,).
-    fields
-        The distinct fields; None: a gap.
-    textual
-        Whether they are texts, which JSON puts in quotes.
-    gap
-        How CSV writes a gap.
-    number
-        Whether they are numbers as programs write them, which the decimal sign of a file is for.
-    """
+    """A column that is to be written."""
 
     name: str
-    codes: npt.NDArray[np.integer]
-    fields: Sequence[str | None]
-    textual: bool = False
-    gap: str = ""
+    codes: npt.NDArray[np.integer]  # the index of each row's field among `fields`, shape (rows,)
+    fields: Sequence[str | None]  # the distinct fields; None: a gap
+    textual: bool = False  # whether they are texts, which JSON puts in quotes
+    gap: str = ""  # how CSV writes a gap
+    # whether they are numbers as programs write them, which the decimal sign of a file is for
     number: bool = False
 
 

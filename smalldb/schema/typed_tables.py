@@ -28,18 +28,10 @@ _FIRST = datetime(1900, 3, 1)  # before it, Excel has a day that there was not
 @final
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A column that is to be written.
+    """A column that is to be written."""
 
-    Attributes
-    ----------
-    values
-        Shape (rows,), of objects: texts, numbers, truth, dates; None is a gap.
-    labels
-        By code, what it means, where the values are codes.
-    """
-
-    values: list[object]
-    labels: Mapping[str | int, str] | None = None
+    values: list[object]  # shape (rows,), of objects: texts, numbers, truth, dates; None is a gap
+    labels: Mapping[str | int, str] | None = None  # by code, what it means, where the values are codes
 
 
 def check_typed(form: str) -> None:

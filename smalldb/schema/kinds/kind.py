@@ -89,39 +89,17 @@ class InSql:
 @final
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The table of a kind in a schema's file: all that parsing, drafts and the wizard know of it.
+    """The table of a kind in a schema's file: all that parsing, drafts and the wizard know of it."""
 
-    Attributes
-    ----------
-    name
-        What `kind` says.
-    build
-        Makes the kind from a table whose keys are of the right types.
-    keys
-        Its own keys, with the types of their values.
-    line
-        An example, for the head of drafts.
-    needed
-        Of each of these choices one key at least.
-    unknown
-        What `unknown` may say.
-    questions
-        Of the wizard: a key, and what is asked.
-    draft
-        The lines of a draft that are to be filled in.
-    learns
-        The key that may be "learn" in place of a list.
-    """
-
-    name: str
-    build: Callable[[Given], Kind]
-    keys: Mapping[str, Type]
-    line: str
-    needed: tuple[tuple[str, ...], ...] = ()
-    unknown: tuple[str, ...] = ("missing",)
-    questions: tuple[tuple[str, str], ...] = ()
-    draft: str = ""
-    learns: str | None = None
+    name: str  # what `kind` says
+    build: Callable[[Given], Kind]  # makes the kind from a table whose keys are of the right types
+    keys: Mapping[str, Type]  # its own keys, with the types of their values
+    line: str  # an example, for the head of drafts
+    needed: tuple[tuple[str, ...], ...] = ()  # of each of these choices one key at least
+    unknown: tuple[str, ...] = ("missing",)  # what `unknown` may say
+    questions: tuple[tuple[str, str], ...] = ()  # of the wizard: a key, and what is asked
+    draft: str = ""  # the lines of a draft that are to be filled in
+    learns: str | None = None  # the key that may be "learn" in place of a list
     more: str = field(default="")  # a second line of the head
 
 

@@ -14,23 +14,13 @@ from smalldb.schema.fields import as_field
 @final
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What a statistical file says of a column.
+    """What a statistical file says of a column."""
 
-    Attributes
-    ----------
-    title
-        What the column is, for people.
-    labels
-        By code, what it means.
-    gaps
-        Codes and texts that mean a gap; the labels of such codes are among `labels`.
-    measured
-        Whether the file says that it holds numbers, which a few labels do not make categories.
-    """
-
-    title: str = ""
-    labels: Mapping[object, str] = field(default_factory=dict)
+    title: str = ""  # what the column is, for people
+    labels: Mapping[object, str] = field(default_factory=dict)  # by code, what it means
+    # codes and texts that mean a gap; the labels of such codes are among `labels`
     gaps: Collection[object] = ()
+    # whether the file says that it holds numbers, which a few labels do not make categories
     measured: bool = False
 
 

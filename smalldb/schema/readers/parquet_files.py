@@ -60,23 +60,12 @@ class ParquetFiles(WithoutCodeBook):
 @final
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A file of a table of Parquet.
+    """A file of a table of Parquet."""
 
-    Attributes
-    ----------
-    path
-        Of the table: a file's own may hold values of the data.
-    file
-        The file's.
-    names
-        Its columns, and behind them those that folders state.
-    folders
-        By column, the value that a folder such as ``year=2020`` states for all rows of the file; None: a gap.
-    """
-
-    path: str
+    path: str  # of the table: a file's own may hold values of the data
     file: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # its columns, and behind them those that folders state
+    # by column, the value that a folder such as ``year=2020`` states for all rows of the file; None: a gap
     folders: Mapping[str, str | None]
 
     @contextmanager

@@ -18,50 +18,26 @@ Choose = Callable[[Sequence[str]], Sequence[int]]
 @final
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which columns of a file are read, and how they are written there.
+    """Which columns of a file are read, and how they are written there."""
 
-    Attributes
-    ----------
-    names
-        Of the columns, in the order in which they are handed on.
-    choose
-        Tells where they stand among those of the file.
-    others
-        Columns that the file may have beside them; None: any.
-    signs
-        By column, the decimal sign of its numbers, where the column states one.
-    numbers
-        Columns of plain numbers, each with the texts that mean a gap: a decimal sign of the file is theirs.
-    """
-
-    names: tuple[str, ...]
-    choose: Choose
-    others: tuple[str, ...] | None = ()
+    names: tuple[str, ...]  # of the columns, in the order in which they are handed on
+    choose: Choose  # tells where they stand among those of the file
+    others: tuple[str, ...] | None = ()  # columns that the file may have beside them; None: any
+    # by column, the decimal sign of its numbers, where the column states one
     signs: Mapping[str, str] = field(default_factory=dict)
+    # columns of plain numbers, each with the texts that mean a gap: a decimal sign of the file is theirs
     numbers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class Reader(Protocol):
-    """Files of one format.
+    """Files of one format."""
 
-    Attributes
-    ----------
-    name
-        Of the format; the suffix by which it is written.
-    suffixes
-        Of the names of its files, in lower case; the first is the usual one.
-    lines
-        Whether it is text in lines, which may be compressed.
-    headed
-        Whether its columns are known before any row is read.
-    chosen_by
-        What of `FileFormat` says which of several tables is meant: "query", "sheet"; empty: there is one.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # of the format; the suffix by which it is written
+    # of the names of its files, in lower case; the first is the usual one
     suffixes: ClassVar[tuple[str, ...]]
-    lines: ClassVar[bool]
-    headed: ClassVar[bool]
+    lines: ClassVar[bool]  # whether it is text in lines, which may be compressed
+    headed: ClassVar[bool]  # whether its columns are known before any row is read
+    # what of `FileFormat` says which of several tables is meant: "query", "sheet"; empty: there is one
     chosen_by: ClassVar[str] = ""
 
     def columns(
