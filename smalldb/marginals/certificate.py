@@ -24,30 +24,17 @@ class Certificate:
     What was released on the distance between the answers of the data and those of the finished rows.
 
     Distances are in units of 1 / D of a row, where D is the common denominator of the queries.
-
-    Attributes
-    ----------
-    query
-        The number of the selected query in the workload; the size of the workload stands for the number of
-        all rows.
-    distance
-        D times its sum over the data, less what the finished rows say of it, with noise.
-    total
-        The number of rows that the finished rows stand for: n, or under add-remove what was read of it.
-    workload
-        The queries that are covered.
-    law
-        Of the noise.
-    cost
-        Of the selection, and again of the noise: an epsilon, or a rho.
     """
 
+    # the number of the selected query in the workload; the size of the workload stands for the number of all
+    # rows
     query: int
-    distance: int
+    distance: int  # D times its sum over the data, less what the finished rows say of it, with noise
+    # the number of rows that the finished rows stand for: n, or under add-remove what was read of it
     total: int
-    workload: Workload
-    law: PrivacyMeasure
-    cost: Fraction
+    workload: Workload  # the queries that are covered
+    law: PrivacyMeasure  # of the noise
+    cost: Fraction  # of the selection, and again of the noise: an epsilon, or a rho
 
     def rows(self, beta: Fraction) -> Fraction:
         """

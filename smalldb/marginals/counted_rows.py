@@ -33,19 +33,10 @@ class PackedTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedRows:
-    """
-    Rows as codes, with how often each is there: the data, which are private, or synthetic ones.
+    """Rows as codes, with how often each is there: the data, which are private, or synthetic ones."""
 
-    Attributes
-    ----------
-    codes
-        Shape (r, C), integers: the code of each column.
-    counts
-        Shape (r,), int64, at least 0; the sum is below 2^53.
-    """
-
-    codes: Codes
-    counts: Integers
+    codes: Codes  # shape (r, C), integers: the code of each column
+    counts: Integers  # shape (r,), int64, at least 0; the sum is below 2^53
 
     def __post_init__(self) -> None:
         if self.codes.ndim != 2 or self.counts.shape != self.codes.shape[:1]:

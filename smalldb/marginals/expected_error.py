@@ -16,44 +16,29 @@ WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """
-    What was fitted to 29 tables of 6 to 69 columns; distances are total variation distances, in the mean.
+    """What was fitted to 29 tables of 6 to 69 columns; distances are mean total variation distances."""
 
-    Attributes
-    ----------
-    pairs_distance, columns_distance, power
-        Of tables of two columns after pure rounds, where columns alone, with pure noise, are off by the
-        second; else by a power.
-    width_factors
-        Of tables of so many columns, the distance over that of tables of two.
-    rho_factor, rho_power
-        Under rho, what tables are off by, over what they are after pure rounds, with one round; with more, by
-        a power: it pays from six rounds on.
-    noise_factors
-        Times the noise of all tables of two columns, where rounds reach them all: pure, and under rho.
-    unseen_distance
-        Of tables of two columns of which rounds say nothing, beyond that.
-    unpaired_factor, unpaired_distance
-        Of tables of two columns without rounds: times the distance of columns, and beyond it.
-    tables_per_round, columns_in_reach
-        Of so many tables of two columns a round says something; where there are more columns, of fewer.
-    dependent_distance
-        Of tables from independent columns: shrinking errs by no more.
-    """
-
+    # of tables of two columns after pure rounds, where columns alone, with pure noise, are off by the second;
+    # else by a power
     pairs_distance: float = 0.043
     columns_distance: float = 0.0041
     power: float = 0.42
+    # of tables of so many columns, the distance over that of tables of two
     width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
+    # under rho, what tables are off by, over what they are after pure rounds, with one round; with more, by a
+    # power: it pays from six rounds on
     rho_factor: float = 1.24
     rho_power: float = -0.12
+    # times the noise of all tables of two columns, where rounds reach them all: pure, and under rho
     noise_factors: tuple[float, float] = (1.5, 1.2)
-    unseen_distance: float = 0.03
+    unseen_distance: float = 0.03  # of tables of two columns of which rounds say nothing, beyond that
+    # of tables of two columns without rounds: times the distance of columns, and beyond it
     unpaired_factor: float = 1.8
     unpaired_distance: float = 0.05
+    # of so many tables of two columns a round says something; where there are more columns, of fewer
     tables_per_round: float = 15
     columns_in_reach: int = 20
-    dependent_distance: float = 0.15
+    dependent_distance: float = 0.15  # of tables from independent columns: shrinking errs by no more
 
 
 TUNING = Tuning()

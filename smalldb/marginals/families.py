@@ -15,22 +15,11 @@ from smalldb.mechanisms import Journal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Families:
-    """
-    The private rows: parents, and their children.
+    """The private rows: parents, and their children."""
 
-    Attributes
-    ----------
-    parents
-        Codes of their columns, shape (n, P).
-    children
-        Codes, shape (m, C).
-    of
-        The parent of each child, a number from 0 to n - 1, shape (m,).
-    """
-
-    parents: Integers
-    children: Integers
-    of: Integers
+    parents: Integers  # codes of their columns, shape (n, P)
+    children: Integers  # codes, shape (m, C)
+    of: Integers  # the parent of each child, a number from 0 to n - 1, shape (m,)
 
     # Proof: docs/proofs/related.md, lemma 4.
     def counts(self) -> Integers:

@@ -17,23 +17,14 @@ _ROOT_BITS = 40
 
 @dataclass(frozen=True, slots=True)
 class PrivacyMeasure:
-    """
-    How privacy is counted: pure epsilon, which adds up; or rho-zCDP, which adds up too.
+    """How privacy is counted: pure epsilon, which adds up; or rho-zCDP, which adds up too."""
 
-    Attributes
-    ----------
-    concentrated
-        False: a cost is an epsilon, and noise is two-sided geometric. True: it is a rho, and noise is
-        discrete Gaussian (CKS 2020, Theorem 14).
-    replaced
-        The relation: replace-one, or add-remove.
-    unit
-        What whatever is protected weighs in counts at most: 1 for a row; of related tables, in which a parent
-        and all its children are protected, the denominator of their weights.
-    """
-
+    # false: a cost is an epsilon, and noise is two-sided geometric. True: it is a rho, and noise is discrete
+    # Gaussian (CKS 2020, Theorem 14).
     concentrated: bool
-    replaced: bool
+    replaced: bool  # the relation: replace-one, or add-remove
+    # what whatever is protected weighs in counts at most: 1 for a row; of related tables, in which a parent
+    # and all its children are protected, the denominator of their weights
     unit: int = 1
 
     # Proof: docs/proofs/rounds.md, lemma 1.
@@ -112,28 +103,14 @@ class PrivacyMeasure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
-    """
-    A table that was released: counts with noise.
+    """A table that was released: counts with noise."""
 
-    Attributes
-    ----------
-    scope
-        Its columns and levels.
-    counts
-        The released integers, shaped by the groups; or what was read from several, rounded.
-    cost
-        What was paid: an epsilon, or a rho; 0 where it was read from what another measurement released.
-    noise
-        Of what was released, this table or what it was read from.
-    variance
-        Of the noise of a cell.
-    """
-
-    scope: Scope
-    counts: Integers
+    scope: Scope  # its columns and levels
+    counts: Integers  # the released integers, shaped by the groups; or what was read from several, rounded
+    # what was paid: an epsilon, or a rho; 0 where it was read from what another measurement released
     cost: Fraction
-    noise: Noise
-    variance: float
+    noise: Noise  # of what was released, this table or what it was read from
+    variance: float  # of the noise of a cell
 
 
 def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> NoisyTable:

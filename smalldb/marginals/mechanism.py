@@ -39,21 +39,14 @@ class ByMarginals(Mechanism, Promise):
     """Measure with noise, estimate, make rows, and bound how far they are off; for any columns.
 
     A `mechanisms.Mechanism`, and its own `Promise`.
-
-    Attributes
-    ----------
-    request
-        What is asked for.
-    strategy
-        What is measured, with which noise and at which cost.
     """
 
     name: ClassVar[str] = "marginals"
     takes_delta: ClassVar[bool] = True
     takes_target: ClassVar[bool] = True
 
-    request: Request
-    strategy: Strategy
+    request: Request  # what is asked for
+    strategy: Strategy  # what is measured, with which noise and at which cost
 
     # Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/rounds.md, lemma 8.
     @classmethod

@@ -53,29 +53,15 @@ _Told: TypeAlias = list[list[tuple[int, Floats, float]]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """
-    One published table.
+    """One published table."""
 
-    Attributes
-    ----------
-    measurement, start
-        Which one, and where its values begin.
-    shape
-        As they are published.
-    takes
-        Of each axis, the published group of each group of the grouping.
-    scope
-        Its columns and levels.
-    variance
-        Of the noise of a cell.
-    """
-
+    # which one, and where its values begin
     measurement: int
     start: int
-    shape: tuple[int, ...]
-    takes: tuple[Integers, ...]
-    scope: Scope
-    variance: float
+    shape: tuple[int, ...]  # as they are published
+    takes: tuple[Integers, ...]  # of each axis, the published group of each group of the grouping
+    scope: Scope  # its columns and levels
+    variance: float  # of the noise of a cell
 
     def counts(self, values: Sequence[Floats]) -> Floats:
         """Return its counts, of the values of all measurements."""
@@ -91,38 +77,19 @@ class _Table:
 # Proof: docs/proofs/refits.md, lemma 1.
 @dataclass(frozen=True, slots=True, eq=False)
 class Refits:
-    """
-    A model of published tables, and how it is fitted anew.
+    """A model of published tables, and how it is fitted anew."""
 
-    Attributes
-    ----------
-    measurements
-        As published.
-    total
-        The number of rows.
-    groupings
-        Of all columns: each level is a set of groups in which some table was measured.
-    tables
-        All that were measured.
-    inside
-        The numbers of the tables of two and more columns that are in the model.
-    left_out
-        Pairs of columns of the others, for which the model has no room, unless one that it has is of both: of
-        these nothing but single columns is told.
-    fixed
-        The factors of the rules.
-    tree
-        The junction tree of the model.
-    """
-
-    measurements: tuple[Measurement, ...]
-    total: int
+    measurements: tuple[Measurement, ...]  # as published
+    total: int  # the number of rows
+    # of all columns: each level is a set of groups in which some table was measured
     groupings: tuple[Grouping, ...]
-    tables: tuple[_Table, ...]
-    inside: tuple[int, ...]
+    tables: tuple[_Table, ...]  # all that were measured
+    inside: tuple[int, ...]  # the numbers of the tables of two and more columns that are in the model
+    # pairs of columns of the others, for which the model has no room, unless one that it has is of both: of
+    # these nothing but single columns is told
     left_out: tuple[tuple[int, int], ...]
-    fixed: tuple[Fixed, ...]
-    tree: Tree
+    fixed: tuple[Fixed, ...]  # the factors of the rules
+    tree: Tree  # the junction tree of the model
 
     @classmethod
     def of(cls, domain: Domain, measurements: Sequence[Measurement], total: int) -> Self | None:

@@ -16,34 +16,19 @@ MOST_CATEGORIES = 1 << 20  # of a column
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Universe:
-    """
-    The product of columns of so many categories, less what rules forbid, and the tables of a workload.
+    """The product of columns of so many categories, less what rules forbid, and the tables of a workload."""
 
-    Attributes
-    ----------
-    sizes
-        The number of categories of each column, at least 2; shape (C,).
-    ordered
-        Of each column, whether categories beside each other are alike; shape (C,).
-    tables
-        The tables of the workload: distinct sets of columns, each ascending and without repeats.
-    weights
-        What each table counts, at least 1 (all 1: every table the same).
-    rules
-        Columns, ascending, and a boolean array shaped by their sizes: False where no row can be.
-    targets
-        Columns whose tables with each other column are measured before others are selected; ascending.
-    named
-        More tables that are measured first, whether the workload has them or not: distinct sets of at least
-        two columns, each ascending.
-    """
-
-    sizes: tuple[int, ...]
-    ordered: tuple[bool, ...]
+    sizes: tuple[int, ...]  # the number of categories of each column, at least 2; shape (C,)
+    ordered: tuple[bool, ...]  # of each column, whether categories beside each other are alike; shape (C,)
+    # the tables of the workload: distinct sets of columns, each ascending and without repeats
     tables: tuple[tuple[int, ...], ...]
-    weights: tuple[int, ...]
+    weights: tuple[int, ...]  # what each table counts, at least 1 (all 1: every table the same)
+    # columns, ascending, and a boolean array shaped by their sizes: False where no row can be
     rules: tuple[Rule, ...] = ()
+    # columns whose tables with each other column are measured before others are selected; ascending
     targets: tuple[int, ...] = ()
+    # more tables that are measured first, whether the workload has them or not: distinct sets of at least two
+    # columns, each ascending
     named: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:

@@ -26,24 +26,12 @@ MOST_PENALTY = 2.0**54  # so that scores fit int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """
-    The tables that may be selected, and at which levels: from released numbers.
+    """The tables that may be selected, and at which levels: from released numbers."""
 
-    Attributes
-    ----------
-    groupings
-        Of all columns.
-    tables
-        Sets of columns.
-    weights
-        Of each table, an integer from 1 to `MOST_WEIGHT`.
-    finest
-        For each number of columns of a table: the finest level of every column, shape (C,).
-    """
-
-    groupings: tuple[Grouping, ...]
-    tables: tuple[tuple[int, ...], ...]
-    weights: tuple[int, ...]
+    groupings: tuple[Grouping, ...]  # of all columns
+    tables: tuple[tuple[int, ...], ...]  # sets of columns
+    weights: tuple[int, ...]  # of each table, an integer from 1 to `MOST_WEIGHT`
+    # for each number of columns of a table: the finest level of every column, shape (C,)
     finest: dict[int, tuple[int, ...]]
 
     def levels(self, table: tuple[int, ...]) -> tuple[int, ...]:

@@ -18,57 +18,29 @@ MOST_MATRIX = 1 << 25  # cells of a matrix of all pairs of columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Depth:
-    """
-    The other columns of a strip, so many levels above their finest ones.
+    """The other columns of a strip, so many levels above their finest ones."""
 
-    Attributes
-    ----------
-    kept
-        Which cells of a row, at the depth before, belong to columns that have this level; None: all.
-    starts
-        Where groups of this level start among these.
-    edges
-        Where columns start among the cells of a row at this depth.
-    tables
-        Of each column, the number of its table in the strip.
-    """
-
+    # which cells of a row, at the depth before, belong to columns that have this level; None: all
     kept: Booleans | None
-    starts: Integers
-    edges: Integers
-    tables: Integers
+    starts: Integers  # where groups of this level start among these
+    edges: Integers  # where columns start among the cells of a row at this depth
+    tables: Integers  # of each column, the number of its table in the strip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strip:
-    """
-    The tables of one column with others after it: side by side, a row for each of its groups.
+    """The tables of one column with others after it: side by side, a row for each of its groups."""
 
-    Attributes
-    ----------
-    column
-        The first column of its tables.
-    others
-        The second ones, ascending.
-    tables
-        The numbers of its first table and of the one after its last.
-    start, shape
-        Where its cells are: rows and their length.
-    coarser
-        For each level of the column below its finest: where groups start among those of the level before.
-    depths
-        From the finest level of the other columns on.
-    first, levels
-        Of each table: the number of its first candidate, and how many levels its second column has.
-    """
-
-    column: int
-    others: Integers
-    tables: tuple[int, int]
+    column: int  # the first column of its tables
+    others: Integers  # the second ones, ascending
+    tables: tuple[int, int]  # the numbers of its first table and of the one after its last
+    # where its cells are: rows and their length
     start: int
     shape: tuple[int, int]
+    # for each level of the column below its finest: where groups start among those of the level before
     coarser: tuple[Integers, ...]
-    depths: tuple[Depth, ...]
+    depths: tuple[Depth, ...]  # from the finest level of the other columns on
+    # of each table: the number of its first candidate, and how many levels its second column has
     first: Integers
     levels: Integers
 
@@ -83,23 +55,14 @@ class PackedPairs:
     Candidates of which all are tables of two columns: what `Candidates` does, for all tables at once.
 
     The tables at their finest levels are a list of one array, strip by strip.
-
-    Attributes
-    ----------
-    candidates
-        What is laid out.
-    strips
-        For each column that is the first of some table.
-    sizes, size
-        The numbers of cells that candidates have, and of each candidate the position of its own among them.
-    starts
-        Where the groups of each column start, at their finest levels side by side; and their end.
     """
 
-    candidates: Candidates
-    strips: tuple[Strip, ...]
+    candidates: Candidates  # what is laid out
+    strips: tuple[Strip, ...]  # for each column that is the first of some table
+    # the numbers of cells that candidates have, and of each candidate the position of its own among them
     sizes: Integers
     size: Integers
+    # where the groups of each column start, at their finest levels side by side; and their end
     starts: Integers
 
     @staticmethod

@@ -19,25 +19,13 @@ _SPREAD = {False: 5.0, True: 2.0}  # variance of squared noise, by its squared v
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """
-    What decides whether rounds go on: how many released tables were informative, that is beyond noise.
+    """What decides whether rounds go on: how many released tables were informative, that is beyond noise."""
 
-    Attributes
-    ----------
-    informative
-        How many were.
-    uninformative
-        How many after the last of these were not.
-    cost_factor
-        How many times what the plan says the next round costs: noise hid what the tables hold, if anything.
-    rounds
-        How many there were.
-    """
-
-    informative: int = 0
-    uninformative: int = 0
+    informative: int = 0  # how many were
+    uninformative: int = 0  # how many after the last of these were not
+    # how many times what the plan says the next round costs: noise hid what the tables hold, if anything
     cost_factor: Fraction = Fraction(1)
-    rounds: int = 0
+    rounds: int = 0  # how many there were
 
     def after(self, informative: bool) -> "StoppingRule":
         """Return the state after one more table."""

@@ -22,24 +22,14 @@ class Coding:
 
     A row has yes in at most one attribute of a column. Its signs, 1 and -1, are those of a row of yes/no
     columns, so what protects these protects it.
-
-    Attributes
-    ----------
-    domain
-        Of the attributes.
-    columns, categories
-        Of each attribute, the column, and the category that it says yes to.
-    starts
-        The first attribute of each column, and how many there are.
-    plain
-        Whether the columns are yes/no attributes themselves.
     """
 
-    domain: Domain
+    domain: Domain  # of the attributes
+    # of each attribute, the column, and the category that it says yes to
     columns: tuple[int, ...]
     categories: tuple[int, ...]
-    starts: tuple[int, ...]
-    plain: bool
+    starts: tuple[int, ...]  # the first attribute of each column, and how many there are
+    plain: bool  # whether the columns are yes/no attributes themselves
 
     # Proof: docs/proofs/rounds.md, lemma 10.
     def rows(self, rows: Rows) -> Rows:

@@ -30,20 +30,11 @@ class Kinds:
     """One query of each kind: queries of a kind have the same coefficients at sets of the same orders.
 
     What a query's noise adds up to, order by order, is known from its kind; there are few.
-
-    Attributes
-    ----------
-    starts
-        Shape (k + 1,): the terms of each.
-    orders
-        For each term, how many attributes its parity has.
-    squares
-        For each term, its squared coefficient.
     """
 
-    starts: Integers
-    orders: Integers
-    squares: Floats
+    starts: Integers  # shape (k + 1,): the terms of each
+    orders: Integers  # for each term, how many attributes its parity has
+    squares: Floats  # for each term, its squared coefficient
 
     def worst(self, weights: Floats) -> float:
         """Return the largest sum of a query's squares, each times the weight (d + 1,) of its order."""
@@ -52,34 +43,17 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
-    """The queries of a workload as sums of parities.
+    """The queries of a workload as sums of parities."""
 
-    Attributes
-    ----------
-    sets
-        The K parities that some query needs, by order (how many attributes), then by positions; without
-        the empty one.
-    orders
-        Shape (K,): the order of each parity.
-    constants
-        Shape (J,): the coefficient of the empty parity in each query.
-    starts
-        Shape (J + 1,): the terms of query j are ``starts[j]:starts[j + 1]``, at least one.
-    members
-        For each term, the position of its parity in `sets`.
-    coefficients
-        For each term, its coefficient, rounded to nearest.
-    kinds
-        One query of each kind.
-    """
-
+    # the K parities that some query needs, by order (how many attributes), then by positions; without the
+    # empty one
     sets: tuple[Positions, ...]
-    orders: Integers
-    constants: Floats
-    starts: Integers
-    members: Integers
-    coefficients: Floats
-    kinds: Kinds
+    orders: Integers  # shape (K,): the order of each parity
+    constants: Floats  # shape (J,): the coefficient of the empty parity in each query
+    starts: Integers  # shape (J + 1,): the terms of query j are ``starts[j]:starts[j + 1]``, at least one
+    members: Integers  # for each term, the position of its parity in `sets`
+    coefficients: Floats  # for each term, its coefficient, rounded to nearest
+    kinds: Kinds  # one query of each kind
 
     @property
     def ranks(self) -> dict[Positions, int]:
@@ -179,24 +153,12 @@ def check_parities(count: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
-    """The coefficients of one order that are not 0, of some tables over equally many attributes.
+    """The coefficients of one order that are not 0, of some tables over equally many attributes."""
 
-    Attributes
-    ----------
-    rows
-        The table of each term, ascending.
-    within
-        Its position among the terms of its table.
-    positions
-        Shape (t, order): the attributes of its parity among those of the table.
-    values
-        The coefficients.
-    """
-
-    rows: Integers
-    within: Integers
-    positions: Integers
-    values: Floats
+    rows: Integers  # the table of each term, ascending
+    within: Integers  # its position among the terms of its table
+    positions: Integers  # shape (t, order): the attributes of its parity among those of the table
+    values: Floats  # the coefficients
 
     def over(self, tables: Integers) -> tuple[Integers, Integers]:
         """Return the terms of a list of tables, and which of the list each is of."""
@@ -208,24 +170,12 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Tables over equally many attributes as sums of parities.
+    """Tables over equally many attributes as sums of parities."""
 
-    Attributes
-    ----------
-    width
-        How many attributes.
-    kinds
-        Which tables, ascending.
-    constants
-        The coefficient of the empty parity in each.
-    orders
-        The other terms, by how many attributes their parities have.
-    """
-
-    width: int
-    kinds: Integers
-    constants: Floats
-    orders: dict[int, _Terms]
+    width: int  # how many attributes
+    kinds: Integers  # which tables, ascending
+    constants: Floats  # the coefficient of the empty parity in each
+    orders: dict[int, _Terms]  # the other terms, by how many attributes their parities have
 
 
 def _transforms(queries: Sequence[Query]) -> list[_Batch]:

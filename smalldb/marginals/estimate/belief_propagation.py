@@ -15,28 +15,14 @@ Step = tuple[int, Integers | None]  # an axis and where its groups start, or Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """
-    A junction tree, with what leads from the cells of one table to those of another.
+    """A junction tree, with what leads from the cells of one table to those of another."""
 
-    Attributes
-    ----------
-    groupings
-        Of all columns.
-    buckets
-        Children before parents.
-    homes
-        Of each factor, the bucket that it is part of.
-    lifts
-        Of each factor, how it is spread over the cells of its bucket.
-    rises, falls, gathered
-        Of what each bucket passes on: how it is spread over the cells of its parent, and over its own, and
-        how these are summed to it.
-    """
-
-    groupings: tuple[Grouping, ...]
-    buckets: tuple[Bucket, ...]
-    homes: tuple[int, ...]
-    lifts: tuple["Lift", ...]
+    groupings: tuple[Grouping, ...]  # of all columns
+    buckets: tuple[Bucket, ...]  # children before parents
+    homes: tuple[int, ...]  # of each factor, the bucket that it is part of
+    lifts: tuple["Lift", ...]  # of each factor, how it is spread over the cells of its bucket
+    # of what each bucket passes on: how it is spread over the cells of its parent, and over its own, and how
+    # these are summed to it
     rises: tuple["Lift | None", ...]
     falls: tuple["Lift", ...]
     gathered: tuple[tuple[Step, ...], ...]

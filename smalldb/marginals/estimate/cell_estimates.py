@@ -38,23 +38,14 @@ _LEAST = 1e-12  # deviation of a mean, as noise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """
-    What was released: counts of all cells, and parities beside them.
+    """What was released: counts of all cells, and parities beside them."""
 
-    Attributes
-    ----------
-    contrasts
-        Of the N cells that can exist.
-    counts, rate
-        The released count of each cell, with two-sided geometric noise of ratio exp(-rate).
-    beside, sums, noise
-        The codes of parities of yes/no columns that were measured beside the cells, or of the empty set (the
-        number of rows); their sums, and the noise of these as variances.
-    """
-
-    contrasts: Contrasts
+    contrasts: Contrasts  # of the N cells that can exist
+    # the released count of each cell, with two-sided geometric noise of ratio exp(-rate)
     counts: Integers
     rate: float
+    # the codes of parities of yes/no columns that were measured beside the cells, or of the empty set (the
+    # number of rows); their sums, and the noise of these as variances
     beside: Integers
     sums: Floats
     noise: Floats

@@ -32,17 +32,10 @@ class Contrasts:
     ones first. That of a yes/no column is its sign, so those of yes/no columns are the parities of all sets.
     A contrast's code is its position in an array of shape `sizes`: a j for each column, 0 where it is not in
     it.
-
-    Attributes
-    ----------
-    sizes
-        How many categories the columns have.
-    cells
-        The positions, in an array of that shape, of the cells that can exist; shape (N,).
     """
 
-    sizes: tuple[int, ...]
-    cells: Integers
+    sizes: tuple[int, ...]  # how many categories the columns have
+    cells: Integers  # the positions, in an array of that shape, of the cells that can exist; shape (N,)
 
     @classmethod
     def of(cls, domain: Domain) -> "Contrasts":

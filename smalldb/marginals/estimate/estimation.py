@@ -30,50 +30,23 @@ LARGE = 1 << 16  # cells of a table that rows are not searched for
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimator:
-    """
-    What follows from the released columns: the total, the groupings and the candidates.
+    """What follows from the released columns: the total, the groupings and the candidates."""
 
-    Attributes
-    ----------
-    plan
-        The strategy: its universe, its memory and its public rows.
-    columns
-        What was released of each column, with all its categories.
-    total
-        The number of rows, public or read from what was released.
-    read
-        Of each column, the expected counts of its categories.
-    groupings
-        Of each column, by these counts.
-    fixed
-        The factors of the rules.
-    candidates
-        The tables that may be selected, and at which levels.
-    names, sizes
-        Of all candidates at all their levels, in the order of their scores: scopes, and how many cells.
-    least
-        The cells of the model of columns and rules alone.
-    layout
-        How the tables of the candidates are counted and scored.
-    read_from
-        Tables that the columns were read from: what their margins say is in `read`.
-    known
-        What is known of the first columns, and of how many rows; None: nothing.
-    """
-
-    plan: TableBudget
-    columns: tuple[NoisyTable, ...]
-    total: int
-    read: tuple[Floats, ...]
-    groupings: tuple[Grouping, ...]
-    fixed: tuple[Fixed, ...]
-    candidates: Candidates
+    plan: TableBudget  # the strategy: its universe, its memory and its public rows
+    columns: tuple[NoisyTable, ...]  # what was released of each column, with all its categories
+    total: int  # the number of rows, public or read from what was released
+    read: tuple[Floats, ...]  # of each column, the expected counts of its categories
+    groupings: tuple[Grouping, ...]  # of each column, by these counts
+    fixed: tuple[Fixed, ...]  # the factors of the rules
+    candidates: Candidates  # the tables that may be selected, and at which levels
+    # of all candidates at all their levels, in the order of their scores: scopes, and how many cells
     names: tuple[Scope, ...]
     sizes: tuple[int, ...]
-    least: int
-    layout: Candidates | PackedPairs
+    least: int  # the cells of the model of columns and rules alone
+    layout: Candidates | PackedPairs  # how the tables of the candidates are counted and scored
+    # tables that the columns were read from: what their margins say is in `read`
     read_from: frozenset[NoisyTable] = frozenset()
-    known: Known | None = None
+    known: Known | None = None  # what is known of the first columns, and of how many rows; None: nothing
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod

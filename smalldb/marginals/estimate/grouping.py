@@ -18,14 +18,6 @@ class Grouping:
     """
     Groups of the k categories of a column at each level; those of a level are split into those of the next.
 
-    Attributes
-    ----------
-    order
-        The categories in an order in which each group of each level is a range of positions, shape (k,).
-    starts
-        Of each level, where its groups start among the positions; level 0 is one group of all categories, and
-        the last level has k groups of one category.
-
     Examples
     --------
     >>> grouping = halved(np.array([1.0, 1.0, 1.0, 3.0]), ordered=True)
@@ -33,7 +25,10 @@ class Grouping:
     [[0], [0, 3], [0, 1, 3], [0, 1, 2, 3]]
     """
 
+    # the categories in an order in which each group of each level is a range of positions, shape (k,)
     order: Integers
+    # of each level, where its groups start among the positions; level 0 is one group of all categories, and
+    # the last level has k groups of one category
     starts: tuple[Integers, ...]
 
     @property

@@ -13,26 +13,14 @@ Scope: TypeAlias = tuple[tuple[int, int], ...]  # columns, ascending, each with 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """
-    One table of the tree: here a column goes from coarse groups to finer ones, given some other columns.
+    """One table of the tree: a column goes from coarse groups to finer ones here, given some other columns."""
 
-    Attributes
-    ----------
-    column
-        The column that is refined.
-    scope
-        Columns and levels of the table.
-    passed
-        What the table shares with the next one on the way to the root: the scope, the column at a coarser
-        level or not at all.
-    parent
-        The position of that next table among the buckets, after this one; -1 for a root.
-    """
-
-    column: int
-    scope: Scope
+    column: int  # the column that is refined
+    scope: Scope  # columns and levels of the table
+    # what the table shares with the next one on the way to the root: the scope, the column at a coarser level
+    # or not at all
     passed: Scope
-    parent: int
+    parent: int  # the position of that next table among the buckets, after this one; -1 for a root
 
 
 def cells(scope: Iterable[tuple[int, int]], groupings: Sequence[Grouping]) -> int:

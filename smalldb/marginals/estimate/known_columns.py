@@ -20,25 +20,13 @@ VARIANCE = 1e-6  # of the counts of known columns, as a share of the squared tot
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """
-    What was released of the first columns of a universe, and of how many rows: public.
+    """What was released of the first columns of a universe, and of how many rows: public."""
 
-    Attributes
-    ----------
-    walks
-        Codes of these columns by the law of the walk, shape (K, some): predictions are made from them.
-    rows
-        Those of the rows that are to be made, shape (K, rows).
-    tables
-        Of each of these columns, and then of pairs of them, at all categories.
-    total
-        What all rows weigh together.
-    """
-
+    # codes of these columns by the law of the walk, shape (K, some): predictions are made from them
     walks: Integers
-    rows: Integers
-    tables: tuple[NoisyTable, ...]
-    total: int
+    rows: Integers  # those of the rows that are to be made, shape (K, rows)
+    tables: tuple[NoisyTable, ...]  # of each of these columns, and then of pairs of them, at all categories
+    total: int  # what all rows weigh together
 
     @property
     def columns(self) -> int:

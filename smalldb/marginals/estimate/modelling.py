@@ -24,22 +24,11 @@ OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled bef
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """
-    A distribution over the universe: exact tables of a junction tree.
+    """A distribution over the universe: exact tables of a junction tree."""
 
-    Attributes
-    ----------
-    tree
-        The tree, and the groupings of all columns.
-    tables
-        The probabilities of its buckets.
-    coefficients
-        Of the columns, then of each measured table in the order of measuring.
-    """
-
-    tree: Tree
-    tables: tuple[Floats, ...]
-    coefficients: tuple[Floats, ...]
+    tree: Tree  # the tree, and the groupings of all columns
+    tables: tuple[Floats, ...]  # the probabilities of its buckets
+    coefficients: tuple[Floats, ...]  # of the columns, then of each measured table in the order of measuring
 
     def rows(self, count: int, seed: int, known: Codes | None = None) -> Codes:
         """Return so many rows of the model as codes, shape (C, count); see `model_rows`."""

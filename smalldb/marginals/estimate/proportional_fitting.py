@@ -19,19 +19,11 @@ CLOSE = 1e-9  # of the total: a change of cells that is of no account
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """
-    A table of the model: what was released of it, and how far that is to be believed.
+    """A table of the model: what was released of it, and how far that is to be believed."""
 
-    Attributes
-    ----------
-    base
-        Logarithms of weights that are kept as they are; minus infinity is a structural zero.
-    held
-        What the cells are to hold, and a ridge above 0 for each: a penalty of half of it times the squared
-        coefficient. None: the base is all.
-    """
-
-    base: Floats
+    base: Floats  # logarithms of weights that are kept as they are; minus infinity is a structural zero
+    # what the cells are to hold, and a ridge above 0 for each: a penalty of half of it times the squared
+    # coefficient. None: the base is all.
     held: tuple[Floats, Floats] | None
 
 
@@ -96,18 +88,10 @@ def fit(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Separator:
-    """
-    What two neighbouring buckets share.
+    """What two neighbouring buckets share."""
 
-    Attributes
-    ----------
-    sums
-        The probabilities of the shared cells; written.
-    above, below
-        Of each cell of the parent, and of the child, the shared one.
-    """
-
-    sums: Floats
+    sums: Floats  # the probabilities of the shared cells; written
+    # of each cell of the parent, and of the child, the shared one
     above: Integers
     below: Integers
 

@@ -69,28 +69,14 @@ class WholeModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelPart:
-    """
-    Columns that tables and rules connect, which depend on no others in the model.
+    """Columns that tables and rules connect, which depend on no others in the model."""
 
-    Attributes
-    ----------
-    columns
-        Ascending.
-    tables
-        The numbers of their tables, in the order of measuring.
-    model
-        Of these columns.
-    groups
-        Of all columns of the estimator side by side, those that `matrix` is about, in its order.
-    matrix
-        The probabilities of all pairs of them: see `joint.joint`.
-    """
-
-    columns: tuple[int, ...]
-    tables: tuple[int, ...]
-    model: Model
+    columns: tuple[int, ...]  # ascending
+    tables: tuple[int, ...]  # the numbers of their tables, in the order of measuring
+    model: Model  # of these columns
+    # of all columns of the estimator side by side, those that `matrix` is about, in its order
     groups: Integers
-    matrix: Floats
+    matrix: Floats  # the probabilities of all pairs of them: see `joint.joint`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,24 +86,14 @@ class ModelInParts:
 
     The more tables there are, the less one more changes. So it waits for some others, and predictions of its
     own columns are moved towards it until all of them are fitted.
-
-    Attributes
-    ----------
-    estimator, packed
-        What follows from columns, and how the candidates lie.
-    tables
-        Those that were measured.
-    fitted
-        How many of them the parts have: the others came after.
-    parts
-        Of each column.
     """
 
+    # what follows from columns, and how the candidates lie
     estimator: Estimator
     packed: PackedPairs
-    tables: list[NoisyTable]
-    fitted: int
-    parts: Mapping[int, ModelPart]
+    tables: list[NoisyTable]  # those that were measured
+    fitted: int  # how many of them the parts have: the others came after
+    parts: Mapping[int, ModelPart]  # of each column
 
     @staticmethod
     def of(estimator: Estimator, packed: PackedPairs) -> "ModelInParts":

@@ -25,20 +25,13 @@ READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 
 
 @dataclass(frozen=True, slots=True)
 class AllCells(TableBudget, TableStrategy):
-    """
-    Geometric noise on every cell; under a delta, too: its tail is lighter than that of Gaussian noise.
-
-    Attributes
-    ----------
-    measuring
-        The epsilon of all cells.
-    """
+    """Geometric noise on every cell; under a delta, too: its tail is lighter than that of Gaussian noise."""
 
     name: ClassVar[str] = "cells"
     method: ClassVar[str] = "marginals of all cells"
     described: ClassVar[str] = "the counts of all cells, with geometric noise"
 
-    measuring: Fraction
+    measuring: Fraction  # the epsilon of all cells
 
     @classmethod
     def planned(

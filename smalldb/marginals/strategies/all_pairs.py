@@ -35,20 +35,13 @@ REFUSALS = 32  # tables one after another that have no room in the model, when i
 
 @dataclass(frozen=True, slots=True)
 class AllPairs(TableBudget, TableStrategy):
-    """
-    All tables of one and two columns, with one noise of a cone.
-
-    Attributes
-    ----------
-    measuring
-        The epsilon of all tables.
-    """
+    """All tables of one and two columns, with one noise of a cone."""
 
     name: ClassVar[str] = "pairs"
     method: ClassVar[str] = "marginals of all pairs of columns"
     described: ClassVar[str] = "all tables of one and two columns at once, with cone noise"
 
-    measuring: Fraction
+    measuring: Fraction  # the epsilon of all tables
 
     @classmethod
     def planned(

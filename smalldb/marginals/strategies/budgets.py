@@ -43,37 +43,19 @@ _FINE = 1 << 10  # to which shares are rounded
 
 @dataclass(frozen=True, slots=True)
 class TableBudget:
-    """
-    What every strategy has that measures tables, from public numbers.
-
-    Attributes
-    ----------
-    universe
-        The columns, the rules and the workload.
-    epsilon, delta
-        The guarantee; delta is None for a pure one, and also where a delta would not be of use.
-    law
-        How costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
-    rows
-        The public n under replace-one; under add-remove a public guess, which steers choices only.
-    certifying
-        What the certificate costs: half for its selection, half for its size; 0 for none.
-    memory
-        How many cells the tables of the model may have beyond those of columns and rules.
-    expected
-        About what the total variation distance of the workload's tables will be in the mean.
-    """
+    """What every strategy has that measures tables, from public numbers."""
 
     name: ClassVar[str]
 
-    universe: Universe
+    universe: Universe  # the columns, the rules and the workload
+    # the guarantee; delta is None for a pure one, and also where a delta would not be of use
     epsilon: Fraction
     delta: Fraction | None
-    law: PrivacyMeasure
-    rows: int
-    certifying: Fraction
-    memory: int
-    expected: float
+    law: PrivacyMeasure  # how costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
+    rows: int  # the public n under replace-one; under add-remove a public guess, which steers choices only
+    certifying: Fraction  # what the certificate costs: half for its selection, half for its size; 0 for none
+    memory: int  # how many cells the tables of the model may have beyond those of columns and rules
+    expected: float  # about what the total variation distance of the workload's tables will be in the mean
 
     @property
     def public(self) -> tuple[object, ...]:
@@ -103,27 +85,14 @@ class TableBudget:
 
 @dataclass(frozen=True, slots=True)
 class RoundsBudget(TableBudget):
-    """
-    What each column and each round of selecting and measuring a table costs.
+    """What each column and each round of selecting and measuring a table costs."""
 
-    Attributes
-    ----------
-    first
-        The tables that are measured before others are selected.
-    columns
-        The cost of each column; 0 where it is read from the first tables.
-    together
-        The columns that cost something, in groups that are measured at once.
-    rounds
-        How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
-    selecting, measuring
-        What each round costs in its two parts, for a table of 64 cells.
-    """
-
-    first: tuple[FirstTable, ...]
-    columns: tuple[Fraction, ...]
+    first: tuple[FirstTable, ...]  # the tables that are measured before others are selected
+    columns: tuple[Fraction, ...]  # the cost of each column; 0 where it is read from the first tables
+    # the columns that cost something, in groups that are measured at once
     together: tuple[tuple[int, ...], ...]
-    rounds: int
+    rounds: int  # how many tables of 64 cells can be selected and measured; fewer large ones, more small ones
+    # what each round costs in its two parts, for a table of 64 cells
     selecting: Fraction
     measuring: Fraction
 

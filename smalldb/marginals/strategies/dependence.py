@@ -21,20 +21,12 @@ ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most 
 
 @dataclass(frozen=True, slots=True)
 class DependenceTested(TableStrategy):
-    """
-    Asked first, whether most pairs of columns depend; where they do, all are measured at once. It is pure.
-
-    Attributes
-    ----------
-    asking
-        The epsilon of the number that tells.
-    adaptive, at_once
-        What is done then; each has what asking leaves.
-    """
+    """Ask first whether most pairs of columns depend; where they do, all are measured at once. It is pure."""
 
     name: ClassVar[str] = "adaptive"
 
-    asking: Fraction
+    asking: Fraction  # the epsilon of the number that tells
+    # what is done then; each has what asking leaves
     adaptive: Adaptive
     at_once: AllPairs
 

@@ -28,22 +28,12 @@ _FINE = 1 << 10  # to which shares are rounded
 
 @dataclass(frozen=True, slots=True)
 class FirstTable:
-    """
-    A table that is measured before others are selected.
+    """A table that is measured before others are selected."""
 
-    Attributes
-    ----------
-    columns
-        Ascending.
-    cost
-        An epsilon, or a rho.
-    whole
-        Whether it is measured at all categories before any column, which are then read from it; else after
-        the columns, at the groups that are worth their noise.
-    """
-
-    columns: tuple[int, ...]
-    cost: Fraction
+    columns: tuple[int, ...]  # ascending
+    cost: Fraction  # an epsilon, or a rho
+    # whether it is measured at all categories before any column, which are then read from it; else after the
+    # columns, at the groups that are worth their noise
     whole: bool
 
 
