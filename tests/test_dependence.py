@@ -10,7 +10,7 @@ from asking import ask, release_tables
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.adaptive.dependence_test import (
+from smalldb.marginals.strategies.dependence import (
     DEPENDENT_SHARE,
     MOVED,
     answerable,

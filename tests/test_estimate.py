@@ -17,13 +17,12 @@ from smalldb.kernels.cell_sums import added_up, carry, met, unmet
 from smalldb.kernels.nearby_rows import refine, swap
 from smalldb.marginals.estimate.belief_propagation import beliefs, build, steps, summed
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
+from smalldb.marginals.estimate.estimation import EXCHANGES, affordable, exchanged, moved
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import cells, junction_tree
+from smalldb.marginals.estimate.modelling import model_rows
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
-from smalldb.marginals.estimate.table_updates import moved
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.rows.exchange_search import SWEEPS, affordable, exchanged
-from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.noise.distributions import Geometric
 
 SIZES = (5, 7, 4, 6)
@@ -322,7 +321,7 @@ def test_exchanges_end_by_the_offers_and_not_by_all_columns():
         assert (found[0] != found[1]).mean() < 0.1
 
 
-@pytest.mark.parametrize(("rows", "tables", "sweeps"), [(10, 3, SWEEPS), (10**6, 45, 11), (10**9, 45, 0)])
+@pytest.mark.parametrize(("rows", "tables", "sweeps"), [(10, 3, EXCHANGES), (10**6, 45, 11), (10**9, 45, 0)])
 def test_there_is_time_for_so_many_sweeps(rows, tables, sweeps):
     assert affordable(rows, tables) == sweeps
 

@@ -17,7 +17,7 @@ from queries import Column, Domain, Marginals, Rows
 from queries.named_tables import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.adaptive.stopping_rule import LEAST_UNINFORMATIVE
+from smalldb.marginals.strategies.adaptive import LEAST_UNINFORMATIVE
 from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
 from smalldb.marginals.estimate.grouping import halved

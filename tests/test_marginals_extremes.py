@@ -12,7 +12,7 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
-from smalldb.marginals.estimate.table_updates import fitted_margins
+from smalldb.marginals.estimate.estimation import fitted_margins
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure, measure
 from smalldb.marginals.strategies.dependence import DependenceTested
 

@@ -17,7 +17,7 @@ from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.joint import joint
+from smalldb.marginals.estimate.refitting import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
 from smalldb.marginals.estimate.refitting import ModelInParts, at_first
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
@@ -142,7 +142,7 @@ def all_cells(groupings, scopes, factors):
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("at_once", [1, 1 << 19])
 def test_tables_of_all_pairs_are_those_of_all_cells(seed, at_once, monkeypatch):
-    monkeypatch.setattr("smalldb.marginals.estimate.joint.AT_ONCE", at_once)
+    monkeypatch.setattr("smalldb.marginals.estimate.refitting.AT_ONCE", at_once)
     groupings, scopes, factors, rng = model_of(seed)
     tree = build(scopes, groupings)
     tables, _ = beliefs(tree, factors)

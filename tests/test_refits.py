@@ -12,7 +12,7 @@ from smalldb.exact.bits import bit_source
 from smalldb.inference import combine
 from smalldb.marginals.contrasts.coding import coding
 from smalldb.marginals.estimate.grouping import nested
-from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
+from smalldb.marginals.refits import agreeing, nearest_table
 from smalldb.marginals.parity_refits import ParityRefits
 from smalldb.marginals.refits import Refits
 from smalldb.mechanisms import Dependence, Marginal, Measurement, Measurements, Parity

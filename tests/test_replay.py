@@ -256,8 +256,8 @@ CASES = {
         in_rounds,
         "k(sm)+kcn",
         {
-            "marginals.adaptive.stopping_rule.LEAST_UNINFORMATIVE": 1,
-            "marginals.adaptive.stopping_rule.PER_INFORMATIVE": 1,
+            "marginals.strategies.adaptive.LEAST_UNINFORMATIVE": 1,
+            "marginals.strategies.adaptive.PER_INFORMATIVE": 1,
         },
         tied=0,
     ),

@@ -21,7 +21,7 @@ from queries import Domain
 from queries.arrays import Codes, Floats, Integers
 from smalldb.exact.bits import bit_source
 from smalldb.marginals.estimate.belief_propagation import Tree, build
-from smalldb.marginals.estimate.column_estimates import least_variance, pooled, without_margins
+from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import (
@@ -33,7 +33,6 @@ from smalldb.marginals.estimate.modelling import (
     scopes_of,
     zeros_of,
 )
-from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
 from smalldb.marginals.estimate.proportional_fitting import Factor
 from smalldb.marginals.strategies.budgets import MEMORY
 from smalldb.mechanisms import Dependence, Marginal, Measurement
@@ -49,6 +48,76 @@ _NO_NOISE = 1e-9  # a variance that stands for none
 _FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
 _Told: TypeAlias = list[list[tuple[int, Floats, float]]]
 """Of each column what tables tell of it: levels, counts by groups, and their variance."""
+
+PASSES = 30
+NO_ROWS = 0.01  # rows: a change of all cells of a slice that is of no account
+
+
+# Proof: docs/proofs/refits.md, lemma 1.
+def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
+    """
+    Return the nearest table by the sum of squares whose cells are at least 0 and which has given margins.
+
+    Cells are shifted, all of a slice alike, and cut at 0: what the cut adds is taken from all cells of the
+    slice, small ones too. (Scaling slices to their sums would take it from the large ones, and so make what
+    columns tell of each other seem less than it is.)
+
+    Parameters
+    ----------
+    table
+        Any numbers.
+    margins
+        For each axis the sums of its slices, at least 0, with one total.
+
+    Examples
+    --------
+    >>> nearest_table(np.array([[7.0, -1.0], [0.0, 4.0]]), [np.array([6.0, 4.0]), np.array([6.0, 4.0])])
+    array([[6., 0.],
+           [0., 4.]])
+    """
+    # The dual is climbed one axis at a time: cells are max(0, table - shifts of their slices).
+    for _ in range(PASSES):
+        moved = 0.0
+        for axis, sums in enumerate(margins):
+            slices = np.moveaxis(table, axis, 0).reshape(len(sums), -1)
+            shifts = shifts_to(slices, sums)
+            table = table - shifts.reshape([-1 if a == axis else 1 for a in range(table.ndim)])
+            moved = max(moved, float(np.abs(shifts).max()))
+        if moved < NO_ROWS:
+            break
+    found: Floats = np.maximum(table, 0.0)
+    return found
+
+
+# Proof: docs/proofs/refits.md, lemma 1.
+def agreeing(
+    tables: Sequence[Floats],
+    scopes: Sequence[Scope],
+    variances: Sequence[float],
+    groupings: Sequence[Grouping],
+) -> list[Floats]:
+    """
+    Return tables of the same columns that have the same sums over the groups that two of them have in common.
+
+    These sums are the means by their precisions; what they change is shared by the cells of a group alike. Of
+    two tables that is the estimate of least variance; of more, it is near to it.
+    """
+    found = list(tables)
+    for pair in combinations(range(len(found)), 2):
+        common = [min(levels) for levels in zip(*([k for _, k in scopes[i]] for i in pair), strict=True)]
+        sums, sizes = [], []
+        for i in pair:
+            own, cells = found[i], np.ones(found[i].shape)
+            for axis, ((c, fine), coarse) in enumerate(zip(scopes[i], common, strict=True)):
+                starts = groupings[c].inside(coarse, fine)
+                own, cells = (np.add.reduceat(each, starts, axis=axis) for each in (own, cells))
+            sums.append(own)
+            sizes.append(cells)
+        both, _ = pooled(sums, [variances[i] * cells for i, cells in zip(pair, sizes, strict=True)])
+        for i, own, cells in zip(pair, sums, sizes, strict=True):
+            parents = [groupings[c].parents(k, fine) for (c, fine), k in zip(scopes[i], common, strict=True)]
+            found[i] = found[i] + ((both - own) / cells)[np.ix_(*parents)]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

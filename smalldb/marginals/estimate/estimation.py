@@ -1,23 +1,30 @@
 """What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from queries.arrays import Codes, Floats
+from queries.domain import Integers
+from queries.mixing import splitmix64
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
+from smalldb.marginals.estimate.column_estimates import (
+    pooled,
+    pooled_total,
+    read_column,
+    reconciled,
+    signal,
+    without_margins,
+)
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
-from smalldb.marginals.estimate.table_updates import groups_at, moved
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.rows.exchange_search import affordable, exchanged
 from smalldb.marginals.strategies.budgets import TableBudget
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
@@ -26,6 +33,112 @@ ENTRIES = 1 << 25  # of these rows, at most
 SWEEPS = 8  # of a fit between rounds, from the coefficients of the one before
 LAST_SWEEPS = 300
 LARGE = 1 << 16  # cells of a table that rows are not searched for
+
+EXCHANGES = 24
+WORK = 1 << 32  # cells that are looked at, at most
+QUIET = 1 / 500  # of all offers: sweeps end when fewer exchanges are made
+NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with: they stay in the cache
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def moved(
+    expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[tuple[Integers, Integers]]
+) -> Floats:
+    """
+    Move a table towards what was released of it, measurement by measurement.
+
+    The released counts of groups are read as in `modelling.factor_of`: what they are beyond the expected ones
+    is shrunk by how much of it is noise. Cells of a group change by the same factor; rows and columns keep
+    their sums, about.
+    """
+    for table, (first, second) in zip(tables, groups, strict=True):
+        shape = table.counts.shape
+        coarse = np.zeros(shape)
+        np.add.at(coarse, (first[:, None], second[None, :]), expected)
+        beyond = without_margins(table.counts - coarse)
+        noise = max(table.variance, 1e-9)
+        prior = signal(beyond, np.maximum(coarse, 1.0), noise)
+        wanted = np.maximum(coarse + beyond * prior / (prior + noise), 0.0)
+        ratio = np.divide(wanted, coarse, out=np.zeros(shape), where=coarse > 0)
+        spread = expected * ratio[first[:, None], second[None, :]]
+        # where nothing was expected, categories of a group share by their columns
+        empty = np.where(coarse > 0, 0.0, wanted)
+        if empty.any():
+            rows, columns = expected.sum(axis=1), expected.sum(axis=0)
+            row_shares = rows / np.maximum(np.bincount(first, rows, shape[0])[first], 1e-300)
+            column_shares = columns / np.maximum(np.bincount(second, columns, shape[1])[second], 1e-300)
+            spread += empty[first[:, None], second[None, :]] * np.outer(row_shares, column_shares)
+        expected = fitted_margins(spread, expected.sum(axis=1), expected.sum(axis=0))
+    return expected
+
+
+def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
+    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
+    for _ in range(passes):
+        table = table * _ratio(rows, table.sum(axis=1))[:, None]
+        table = table * _ratio(columns, table.sum(axis=0))
+    return table
+
+
+def _ratio(wanted: Floats, there: Floats) -> Floats:
+    """Return what sums are to be multiplied by; 1 where nothing is there that could be."""
+    return np.divide(wanted, there, out=np.ones_like(wanted), where=there > 1e-200)
+
+
+def groups_at(groupings: Sequence[Grouping], table: NoisyTable) -> tuple[Integers, Integers]:
+    """Return the groups of all categories of the two columns of a released table."""
+    (a, level), (b, other) = table.scope
+    return groupings[a].of_categories(level), groupings[b].of_categories(other)
+
+
+def affordable(rows: int, tables: int) -> int:
+    """Return how many sweeps over all rows there is time for."""
+    return min(EXCHANGES, WORK // max(1, 8 * rows * tables))
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def exchanged(
+    rows: Codes,
+    sizes: Sequence[int],
+    targets: Mapping[tuple[int, int], Floats],
+    fixed: frozenset[int],
+    sweeps: int,
+    seed: int,
+) -> Codes:
+    """
+    Return rows in which pairs of rows have exchanged categories of a column: columns keep their counts.
+
+    Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
+    """
+    from smalldb.kernels.nearby_rows import swap
+
+    rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
+    counted = CountedRows(rows.T, np.ones(count, dtype=np.int64))
+    beyond, weights, origin = [], [], 0
+    beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
+    for (a, b), target in targets.items():
+        beyond.append((counted.table((a, b), (sizes[a], sizes[b])) - target).ravel())
+        weights.append(1 / (target.ravel() + 1))
+        beside[a].append((b, origin, sizes[b], 1))
+        beside[b].append((a, origin, 1, sizes[b]))
+        origin += target.size
+    if not beyond:
+        return rows
+    cells, importance = np.concatenate(beyond), np.concatenate(weights)
+    tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
+    for sweep in range(sweeps):
+        made = offered = 0
+        for column, some in enumerate(tables):
+            if len(some) and column not in fixed:
+                own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
+                behind = splitmix64(count, own) % np.uint64(max(1, min(count - 1, NEAR)))
+                partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
+                others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
+                made += swap(rows, column, others, origins, strides, cells, importance, partners)
+                offered += count
+        if made < QUIET * offered:
+            break
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

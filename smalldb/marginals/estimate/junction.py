@@ -13,7 +13,7 @@ Scope: TypeAlias = tuple[tuple[int, int], ...]  # columns, ascending, each with 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One table of the tree: a column goes from coarse groups to finer ones here, given some other columns."""
+    """One table of the tree: a column goes from coarse groups to finer ones, given some other columns."""
 
     column: int  # the column that is refined
     scope: Scope  # columns and levels of the table

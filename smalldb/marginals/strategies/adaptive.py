@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
-from math import comb, prod
+from itertools import combinations, product
+from math import comb, prod, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,8 +13,6 @@ import numpy as np
 from queries import Rows, Workload
 from queries.arrays import Booleans, Floats
 from smalldb.marginals.adaptive.association_weights import association_weights
-from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
-from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
 from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
@@ -34,6 +32,80 @@ from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
+
+LEAST_UNINFORMATIVE = 4  # tables one after another without information, at least, when rounds end
+PER_INFORMATIVE = 3  # as many of them as informative tables, at least
+RAISED = Fraction(2)  # times the cost of a round, after each table without information; once one had some
+MOST_RAISED = Fraction(64)
+LEAST = Fraction(1, 8)  # of what columns cost, what is worth measuring them again
+_DEVIATIONS = 2.0
+_LEAST = 1e-9  # a variance below which noise does not count
+_SPREAD = {False: 5.0, True: 2.0}  # variance of squared noise, by its squared variance: geometric, Gaussian
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingRule:
+    """What decides whether rounds go on: how many released tables were informative, that is beyond noise."""
+
+    informative: int = 0  # how many were
+    uninformative: int = 0  # how many after the last of these were not
+    # how many times what the plan says the next round costs: noise hid what the tables hold, if anything
+    cost_factor: Fraction = Fraction(1)
+    rounds: int = 0  # how many there were
+
+    def after(self, informative: bool) -> "StoppingRule":
+        """Return the state after one more table."""
+        if informative:
+            return StoppingRule(self.informative + 1, 0, self.cost_factor, self.rounds + 1)
+        raised = min(MOST_RAISED, self.cost_factor * RAISED) if self.informative else self.cost_factor
+        return StoppingRule(self.informative, self.uninformative + 1, raised, self.rounds + 1)
+
+    @property
+    def met(self) -> bool:
+        """Whether little is to be gained of more tables."""
+        return self.uninformative >= max(LEAST_UNINFORMATIVE, PER_INFORMATIVE * self.informative)
+
+
+def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> bool:
+    """
+    Whether a released table is farther from what was expected than noise alone would be.
+
+    Of N cells, the sum of squares over the variance of the noise is N in the mean; it is looked at whether
+    it is larger by more than two of its deviations.
+    """
+    squares = float(((table.counts - expected) ** 2).sum()) / max(table.variance, _LEAST)
+    return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)
+
+
+class ModelCapacity:
+    """
+    For which candidates the model has room, in one round.
+
+    There is room for a table where the model, with it or with any coarser candidate of its columns, stays
+    within its memory. That follows from released numbers alone, whichever candidates are looked at.
+    """
+
+    def __init__(self, estimator: Estimator, tables: list[NoisyTable]) -> None:
+        self._estimator, self.tables = estimator, tables
+        self._known: dict[Scope, bool] = {}
+
+    # Proof: docs/proofs/rounds.md, lemma 5.
+    def lacking(self, name: Scope) -> Scope | None:
+        """Return the first table, from the coarsest to the given one, that has no room; None: all have."""
+        for levels in product(*[range(1, level + 1) for _, level in name]):
+            coarser = tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
+            if coarser not in self._known:
+                self._known[coarser] = self._estimator.fits(self.tables, coarser)
+            if not self._known[coarser]:
+                return coarser
+        return None
+
+
+def as_fine(name: Scope, other: Scope) -> bool:
+    """Tell whether a table is of the same columns as another, and at least as fine in each."""
+    return len(name) == len(other) and all(
+        a == b and m >= k for (a, m), (b, k) in zip(name, other, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

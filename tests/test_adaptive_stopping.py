@@ -10,7 +10,7 @@ from asking import measure, release_tables
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.adaptive.stopping_rule import (
+from smalldb.marginals.strategies.adaptive import (
     LEAST_UNINFORMATIVE,
     MOST_RAISED,
     RAISED,

@@ -1,1 +1,0 @@
-"""Rows that are near to what was released."""
