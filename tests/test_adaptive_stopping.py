@@ -10,16 +10,16 @@ from asking import measure, release_tables
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.estimate.column_estimates import pooled
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import (
     LEAST_UNINFORMATIVE,
     MOST_RAISED,
     RAISED,
+    Adaptive,
     StoppingRule,
     beyond_noise,
 )
-from smalldb.marginals.estimate.column_estimates import pooled
-from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.marginals.strategies.dependence import DependenceTested
 
