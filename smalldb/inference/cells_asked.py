@@ -21,22 +21,11 @@ MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, wh
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedCells:
-    """
-    The columns of a question, and the classes of their categories that it tells apart.
+    """The columns of a question, and the classes of their categories that it tells apart."""
 
-    Attributes
-    ----------
-    columns
-        Numbers of columns, ascending.
-    classes
-        For each the class of each category, from 0.
-    possible
-        Which cells of classes some row can have, flat.
-    """
-
-    columns: tuple[int, ...]
-    classes: tuple[Integers, ...]
-    possible: Booleans
+    columns: tuple[int, ...]  # numbers of columns, ascending
+    classes: tuple[Integers, ...]  # for each the class of each category, from 0
+    possible: Booleans  # which cells of classes some row can have, flat
 
     @classmethod
     def of(
@@ -72,31 +61,14 @@ class AskedCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """
-    What one measurement says of the cells: sums of released values with joint noise.
+    """What one measurement says of the cells: sums of released values with joint noise."""
 
-    Attributes
-    ----------
-    number
-        Of the measurement.
-    parts
-        Which of its tables or contrasts, by number.
-    noise
-        Of its values.
-    membership
-        Of each value the sum that it belongs to; -1: to none.
-    sums
-        The released sums.
-    cells
-        Of which cells each is the sum, weighted: shape (cells, sums).
-    """
-
-    number: int
-    parts: tuple[int, ...]
-    noise: Noise
-    membership: Integers
-    sums: Floats
-    cells: Floats
+    number: int  # of the measurement
+    parts: tuple[int, ...]  # which of its tables or contrasts, by number
+    noise: Noise  # of its values
+    membership: Integers  # of each value the sum that it belongs to; -1: to none
+    sums: Floats  # the released sums
+    cells: Floats  # of which cells each is the sum, weighted: shape (cells, sums)
 
     @property
     def covariance(self) -> Floats:

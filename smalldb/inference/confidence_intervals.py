@@ -16,18 +16,10 @@ _STEPS = 40  # of a bisection
 
 
 class Interval(NamedTuple):
-    """
-    An estimate with its interval.
+    """An estimate with its interval."""
 
-    Attributes
-    ----------
-    estimate
-        A share, a mean, a number of rows, or a difference of these: what was asked.
-    low, high
-        The ends, ``low <= estimate <= high``, in the same unit.
-    """
-
-    estimate: float
+    estimate: float  # a share, a mean, a number of rows, or a difference of these: what was asked
+    # the ends, ``low <= estimate <= high``, in the same unit
     low: float
     high: float
 

@@ -20,23 +20,13 @@ _SLACK = 1e-12  # more than what rounding takes from a sum of a few floats
 
 
 class Sums(NamedTuple):
-    """
-    Between which numbers the sums of all queries over the data lie, and the rows of the data.
+    """Between which numbers the sums of all queries over the data lie, and the rows of the data."""
 
-    Attributes
-    ----------
-    low, high
-        The ends of each query, shape (J,).
-    rows
-        The ends of n; equal where n is public.
-    slack
-        What rounding adds to the ends, in rows.
-    """
-
+    # the ends of each query, shape (J,)
     low: Floats
     high: Floats
-    rows: tuple[float, float]
-    slack: Floats
+    rows: tuple[float, float]  # the ends of n; equal where n is public
+    slack: Floats  # what rounding adds to the ends, in rows
 
     @classmethod
     def within(cls, released: Floats, margins: Floats | float, rows: tuple[float, float]) -> "Sums":

@@ -43,25 +43,12 @@ def weights_of(counts: Integers, cap: int) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Walks:
-    """
-    What is measured of two related tables, and at which cost; public.
+    """What is measured of two related tables, and at which cost; public."""
 
-    Attributes
-    ----------
-    parents
-        The strategy for the parents' columns, the last of which is the number of children.
-    children
-        The rounds for the walks, whose first columns are those of parents.
-    most
-        The last category of the number of children: so many or more.
-    cap
-        Children weigh 1 / max(their number, cap); None: read from the released parents.
-    """
-
-    parents: OfTables
-    children: Adaptive
-    most: int
-    cap: int | None
+    parents: OfTables  # the strategy for the parents' columns, the last of which is the number of children
+    children: Adaptive  # the rounds for the walks, whose first columns are those of parents
+    most: int  # the last category of the number of children: so many or more
+    cap: int | None  # children weigh 1 / max(their number, cap); None: read from the released parents
 
     @property
     def epsilon(self) -> Fraction:
@@ -95,31 +82,14 @@ class Walks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Related:
-    """
-    Two related tables that were released.
+    """Two related tables that were released."""
 
-    Attributes
-    ----------
-    parents
-        Their release; the last column is the number of children.
-    children
-        Codes, shape (m, C), in uniformly random order.
-    of
-        The parent of each child, shape (m,).
-    cap
-        By which walks were weighed.
-    of_parents
-        What was released of parents.
-    measurements
-        Of the walks; values are in units of 1 / `UNIT` of a parent.
-    """
-
-    parents: Estimate
-    children: Integers
-    of: Integers
-    cap: int
-    of_parents: tuple[Measurement, ...] = ()
-    measurements: tuple[Measurement, ...] = ()
+    parents: Estimate  # their release; the last column is the number of children
+    children: Integers  # codes, shape (m, C), in uniformly random order
+    of: Integers  # the parent of each child, shape (m,)
+    cap: int  # by which walks were weighed
+    of_parents: tuple[Measurement, ...] = ()  # what was released of parents
+    measurements: tuple[Measurement, ...] = ()  # of the walks; values are in units of 1 / `UNIT` of a parent
 
 
 def with_children(codes: Integers, measurements: Sequence[Measurement], most: int) -> Integers:
