@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,14 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
 from smalldb.schema import read_schema
 
+ERROR = "error"  # what is known of a question that could not be read
 SHOWN = 3  # tables that are combined, from which on they are counted
+
+
+class _Unanswered(ValueError):
+    """Some questions have no answer, others have."""
+
+    exit_code = 1
 
 
 def add(commands: Commands) -> None:
@@ -63,7 +71,7 @@ def add(commands: Commands) -> None:
 
 
 def run_ask(arguments: argparse.Namespace) -> None:
-    """Answer questions from a record; what is wrong with one of them is said before any is answered."""
+    """Answer questions from a record; what is wrong with one of them stands in its place."""
     level = arguments.level or "0.95"
     if arguments.beta is not None:
         level = as_text(1 - between_0_and_1(arguments.beta, "beta"))
@@ -83,13 +91,24 @@ def run_ask(arguments: argparse.Namespace) -> None:
         bound=bound,
         workload=workload,
     )
-    answers = [asked(question) for question in arguments.questions]
+    answers, faults = list[Answer](), list[ValueError]()
+    for question in arguments.questions:
+        try:
+            answers.append(asked(question))
+        except ValueError as error:
+            faults.append(error)
+            unread = Answer(question, ERROR, None, None, None, float(level), arguments.population)
+            answers.append(replace(unread, note=str(error)))
+    if len(faults) == len(answers):  # of one question, or a fault of them all
+        raise faults[0]
     if arguments.json:
         print(as_json([answer.as_json() for answer in answers]))
     elif arguments.csv:
         print(as_csv([_flat(answer) for answer in answers]))
     else:
         print("\n\n".join(map(answer_told, answers)))
+    if faults:
+        raise _Unanswered(f"{len(faults)} of {len(answers)} questions have an error, in their place")
 
 
 def _workload(record: Mapping[str, Any], measurements: Measurements) -> Workload | None:
@@ -135,6 +154,8 @@ def answer_told(answer: Answer) -> str:
     """Tell an answer in a few lines."""
     lines = [visible(answer.question)]
     whose = "the population" if answer.population else "the table"
+    if answer.known == ERROR:
+        return f"{lines[0]}\n  error: {visible(answer.note)}"
     if answer.known != "measured":
         lines.append("  not measured")
     elif answer.low is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from math import sqrt
+from math import ceil, floor, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
+WHOLE = 1e-6  # more than what rounding takes from a number of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +196,16 @@ class _Asking:
         limits = self._limits()
         least, most = (min(max(end, limits[0]), limits[1]) for end in (found[0].low, found[-1].high))
         estimate = min(max(found[0].estimate, limits[0]), limits[1])
-        notes = [note for term in self.question.terms if (note := self._gaps(term))]
+        notes = [note for term in self.question.terms for note in (self._gaps(term), term.note) if note]
         if len(self.question.terms) > 1 and not least <= 0 <= most:
             notes += self._quiet()
         synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
         if synthetic is not None and not least <= synthetic <= most:
             notes.append(f"the synthetic table has {synthetic:.4g}, outside of this interval")
-        answer = Answer(text, "measured", estimate, least, most, level, self.population, of)
+        if self.question.terms[0].counted:  # a number of rows is whole
+            estimate = float(round(estimate))
+            least, most = min(ceil(least - WHOLE), estimate), max(floor(most + WHOLE), estimate)
+        answer = Answer(text, "measured", estimate, float(least), float(most), level, self.population, of)
         if len(found) > 1:  # numbers may lie anywhere in their bins
             answer = replace(answer, estimate=None, guess=min(max(self._guess(), limits[0]), limits[1]))
         return replace(answer, note="; ".join(notes))
@@ -326,7 +330,8 @@ class _Asking:
             apart = apart + sqrt(max(sum(added) - 2 * together, 0.0)) * Uniforms.sampling().normals()
         most = sqrt(variances[0] * variances[1])
         found = of_difference(one, other, 0.0 if most == 0 else min(max(shared / most, -1.0), 1.0))
-        reach = margin(apart, self.level)  # noise small beside one row is nothing like a normal number
+        # noise small beside one row is nothing like a normal number, and a row changes what it is divided by
+        reach = margin(apart, self.level) * (1 + 1 / max(min(below), 1.0)) ** 2
         return Interval(
             found.estimate, min(found.low, found.estimate - reach), max(found.high, found.estimate + reach)
         )

@@ -65,8 +65,8 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
         told = " and ".join(apart[0])
         return f"{told} were not measured together, so nothing of this release answers it"
     return (
-        "for all else several tables are needed, which only the curator can draw from the release "
-        "(generate --tables, release.tables): ask for them"
+        "of all else several tables give an interval: generate --tables and release.tables draw them from "
+        "what was released, at no cost of privacy"
     )
 
 

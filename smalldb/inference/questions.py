@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -13,6 +13,7 @@ from queries.arrays import Booleans, Floats
 from queries.expressions import MAX_LENGTH, Expression, parse, quote, shorten, suggestion
 from queries.rule_tables import Truth, truth_of
 from smalldb.mechanisms.recorded_universe import Range, Ranges
+from smalldb.schema.kinds.flags import USUAL, Flag
 
 MAX_CELLS = 1 << 16  # of the columns that one question looks at
 GRAMMAR = (
@@ -59,6 +60,7 @@ class Term:
     # of a mean: the share of rows without a number among those that meet the condition; None: none can be
     gaps: "Term | None" = None
     counted: bool = False  # it is a number of rows, and is divided by nothing
+    note: str = ""  # on how it was read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +112,7 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     truths: dict[str, Truth] = {}
     event = _predicate(asked, domain, ranges, truths) if mean is None else None
     given = None if condition is None else _predicate(condition, domain, ranges, truths)
+    note = "; ".join(note for name in truths if (note := _if_whole(name, domain, ranges)))
     column = None if mean is None else _number_column(mean[1].strip("`"), domain, ranges)
     columns = tuple(sorted({c for c, _ in truths.values()} | ({column} if column is not None else set())))
     shape = [domain.sizes[c] for c in columns]
@@ -125,9 +128,10 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
         raise ValueError(f"question {shorten(text)!r}: no row can meet {condition!r}: ask another condition")
     if event is not None:
         numerator = (truth_of(event, truths, columns) & rows).astype(np.float64)
-        return Term(text, columns, numerator, rows, (0.0, 1.0), condition)
+        return Term(text, columns, numerator, rows, (0.0, 1.0), condition, note=note)
     assert column is not None
-    return _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
+    term = _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
+    return replace(term, note=note)
 
 
 def _count(text: str, event: str, condition: str | None, domain: Domain, ranges: Ranges) -> Term:
@@ -135,10 +139,10 @@ def _count(text: str, event: str, condition: str | None, domain: Domain, ranges:
     parts = [f"({part})" for part in (event, condition) if part]
     if parts:
         found = _term(" & ".join(parts), domain, ranges)
-        columns, numerator = found.columns, found.numerator
+        columns, numerator, note = found.columns, found.numerator, found.note
     else:
-        columns, numerator = (0,), np.ones(domain.sizes[0])
-    return Term(text, columns, numerator, numerator >= 0, (0.0, np.inf), condition, counted=True)
+        columns, numerator, note = (0,), np.ones(domain.sizes[0]), ""
+    return Term(text, columns, numerator, numerator >= 0, (0.0, np.inf), condition, counted=True, note=note)
 
 
 def _mean(
@@ -229,7 +233,11 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
     if not sign:
         how = f"{quote(own.name)}=..." if own.size < 3 else f"a category of it, or mean({quote(own.name)})"
         raise ValueError(f"{name!r} is no yes/no column: ask {how}; its categories are {_some(own.labels)}")
+    if sign == "=" and own.labels[:2] == Flag.labels and (code := USUAL.get(value.casefold())) is not None:
+        return c, np.arange(own.size) == code
     numbers = ranges.get(column)
+    if sign == "=" and own.cuts and (codes := _of_one_value(numbers or (), value)):
+        return c, np.arange(own.size) == codes[0]
     if numbers is not None and not own.cuts and (held := _compared(numbers, sign, value)) is not None:
         return c, held
     if own.cuts and sign != "=":
@@ -255,6 +263,32 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
     alike = [label for label in own.labels if near and label.casefold() == near.split("'")[1]]
     hint = f"; did you mean {alike[0]!r}?" if alike else ""
     raise ValueError(f"column {column!r} has no category {value!r}{hint}: it has {_some(own.labels)}")
+
+
+def _of_one_value(numbers: Sequence[Range], value: str) -> tuple[int, bool] | None:
+    """Return the bin of one value, if it is no other's, and whether that is so of fractions, too."""
+    at = _position(value)
+    for code, each in enumerate(numbers):
+        if each is not None and each[0] == at is not None:
+            if each[1] == at:
+                return code, True
+            if at == int(at) and each[1] == at + 1 and code < len(numbers) - 1:
+                return code, False
+    return None
+
+
+def _if_whole(name: str, domain: Domain, ranges: Ranges) -> str:
+    """Say of `children=2` that a bin from 2 to 3 is taken for it; empty: nothing is to be said."""
+    parts = _COMPARED.fullmatch(name)
+    if domain.find(name) is not None or parts is None or parts[2] != "=":
+        return ""
+    column, value = parts[1].strip(), parts[3].strip()
+    found = _of_one_value(ranges.get(column, ()), value)
+    if found is None or found[1]:
+        return ""
+    after = domain.columns[domain.names.index(column)].cuts[found[0]]
+    counted = f"{name} counts {value}<={column}<{after}"
+    return f"{counted}: the schema does not state that numbers are whole (decimals = 0)"
 
 
 def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | None:

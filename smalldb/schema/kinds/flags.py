@@ -8,7 +8,7 @@ from smalldb.schema.kinds.edges import listed
 from smalldb.schema.kinds.kind import Kind, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
-_USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
+USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
 
 
 @final
@@ -61,7 +61,7 @@ class Flag(Kind):
     def code(self, text: str) -> int | None:
         """Find the code of a field."""
         if not self._codes:
-            return _USUAL.get(without_zeros(text).lower())
+            return USUAL.get(without_zeros(text).lower())
         found = self._codes.get(text, self._codes.get(without_zeros(text)))
         return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
 
