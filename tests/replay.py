@@ -44,7 +44,9 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import asks
 from smalldb.marginals.curator import Curator
+from smalldb.marginals.measuring import LIMIT
 from smalldb.noise import distributions as noise
+from smalldb.selection import select
 
 
 class Leak(AssertionError):
@@ -120,6 +122,25 @@ def could_come_out(ask: asks.Worst, many: int) -> list[int]:
     return [candidate for candidate in possible if ask.refused(candidate) is None]
 
 
+def defined(ask: asks.Ask, exact: Any, coins: Any) -> Any:
+    """An answer by the definition of what an ask states; None: it has proofs of its own."""
+    match ask:
+        case asks.Noisy():
+            parts = [one.draw(many, coins) for one, many in ask.noises]
+            return np.clip(exact + np.concatenate(parts), -LIMIT, LIMIT)
+        case asks.Number():
+            return np.clip(exact + ask.noise.draw(1, coins), -LIMIT, LIMIT)[0]
+        case asks.Worst():
+            left = [k for k in range(len(exact)) if ask.possible is None or ask.possible[k]]
+            while True:
+                scores = exact[left]
+                drawn = select(scores, epsilon=ask.epsilon, sensitivity=ask.moved, rng=coins).index
+                if (others := ask.refused(left[drawn])) is None:
+                    return left[drawn]
+                left = [k for k in left if not others[k]]
+    return None
+
+
 class Player:
     """
     One run of a release, whose steps it keeps.
@@ -134,7 +155,7 @@ class Player:
 
     def __init__(self, script: Sequence[Step] | None = None, seed: int = 0) -> None:
         self.steps: list[Step] = []
-        self._script, self._source = script, SeededBits(seed)
+        self._script, self._seed = script, seed
 
     @contextmanager
     def hooked(self):
@@ -148,7 +169,13 @@ class Player:
             return ask.draw(None, coins)
         exact = ask.exact(curator.data)
         if self._script is None:
-            step = Step(ask, exact, ask.draw(exact, self._source))
+            answer, again = (
+                draw(exact, SeededBits(1_000_003 * self._seed + len(self.steps)))
+                for draw in (ask.draw, lambda exact, coins: defined(ask, exact, coins))
+            )
+            if again is not None and not np.array_equal(answer, again):
+                raise Loss(f"{type(ask).__name__} is not drawn as it states")
+            step = Step(ask, exact, answer)
         elif len(self.steps) >= len(self._script):
             raise Leak(f"an ask more on other data: {type(ask).__name__}")
         else:

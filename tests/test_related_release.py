@@ -10,8 +10,8 @@ import pytest
 
 import smalldb
 from queries import DataError
-from smalldb.cli import main
 from smalldb.accounting import compose_records
+from smalldb.cli import main
 from smalldb.marginals.walks import children_of, with_children
 from smalldb.mechanisms import Measurement, Measurements
 from smalldb.mechanisms.measurement import Marginal

@@ -117,7 +117,7 @@ def with_children(codes: Integers, measurements: Sequence[Measurement], most: in
 
 
 def children_of(counts: Floats, measurements: Sequence[Measurement], column: int) -> float | None:
-    """Return the sum of the numbers in a column that its released tables tell, without bias; None: none has it.
+    """Return the sum of a column's numbers that its released tables tell, without bias; None: none has it.
 
     `counts` are those of the released rows: their sum is the number of rows, and they say what a group of
     numbers means.

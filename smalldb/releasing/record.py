@@ -15,8 +15,7 @@ from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED, QUIET
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
-from smalldb.planning.plans import finer_measure
-from smalldb.planning.plans import tables_reached
+from smalldb.planning.plans import finer_measure, tables_reached
 from smalldb.releasing.record_keys import Privacy, Record, RecordedFiner, RecordedPairs
 from smalldb.schema.finer_bins import FinerCost
 from smalldb.version import __version__

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from queries import Domain, Rows, Workload
+from queries import Domain, Workload
 from queries.arrays import Codes, Floats
 from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
@@ -30,15 +30,6 @@ class Coding:
     categories: tuple[int, ...]
     starts: tuple[int, ...]  # the first attribute of each column, and how many there are
     plain: bool  # whether the columns are yes/no attributes themselves
-
-    # Proof: docs/proofs/rounds.md, lemma 10.
-    def rows(self, rows: Rows) -> Rows:
-        """Return rows by their attributes: each row is one row."""
-        if rows.domain == self.domain:
-            return rows
-        codes = rows.codes()
-        bits = codes[:, list(self.columns)] == np.array(self.categories)
-        return Rows.from_codes(self.domain, bits.astype(np.uint8), rows.counts)
 
     def codes(self, bits: Bits) -> Integers:
         """Return the codes of columns from attributes, shape (rows, C)."""
