@@ -10,19 +10,19 @@ from asking import ask, release_tables
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import count
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_pairs import pairs_of, tables_measured, variances
 from smalldb.marginals.strategies.dependence import (
     DEPENDENT_SHARE,
     MOVED,
+    DependenceTested,
     answerable,
     distance,
     mostly,
     tops,
 )
-from smalldb.marginals.counted_rows import count
-from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import pairs_of, tables_measured, variances
-from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000

@@ -17,12 +17,12 @@ from queries import Column, Domain, Marginals, Rows
 from queries.named_tables import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.strategies.adaptive import LEAST_UNINFORMATIVE
 from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.expected_error import of_groups
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import LEAST_UNINFORMATIVE
 from smalldb.marginals.strategies.budgets import WORTH
 from smalldb.marginals.strategies.first_tables import (
     AFTER,

@@ -13,8 +13,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.strategies.dependence import distance
-from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.marginals.strategies.dependence import DependenceTested, distance
 from smalldb.mechanisms import Dependence, Marginal
 from smalldb.noise.distributions import KNorm, read
 

@@ -17,9 +17,8 @@ from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.refitting import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
-from smalldb.marginals.estimate.refitting import ModelInParts, at_first
+from smalldb.marginals.estimate.refitting import ModelInParts, at_first, joint
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.noise.distributions import Geometric
 

@@ -12,9 +12,8 @@ from smalldb.exact.bits import bit_source
 from smalldb.inference import combine
 from smalldb.marginals.contrasts.coding import coding
 from smalldb.marginals.estimate.grouping import nested
-from smalldb.marginals.refits import agreeing, nearest_table
 from smalldb.marginals.parity_refits import ParityRefits
-from smalldb.marginals.refits import Refits
+from smalldb.marginals.refits import Refits, agreeing, nearest_table
 from smalldb.mechanisms import Dependence, Marginal, Measurement, Measurements, Parity
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.releasing.imputed_tables import streamed
