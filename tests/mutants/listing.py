@@ -37,6 +37,11 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.file.removeprefix('smalldb/')}: {self.name}"
 
+    @property
+    def room(self) -> str:
+        """The room of smalldb that it is in."""
+        return self.file.split("/")[1]
+
     def applied(self, text: str) -> str:
         """Return the text of the file with the change in it."""
         if text.count(self.was) != 1:
