@@ -108,6 +108,7 @@ def test_a_law_of_bounded_range_covers_all_pairs():
         assert low <= two.delta(float(total))
 
 
+@pytest.mark.slow
 def test_composed_losses_are_never_below_the_truth():
     """Of fixed laws the product is the truth; every method that is called a bound is above it."""
     for laws in MIXES[2:4]:

@@ -118,6 +118,7 @@ def test_maximum_entropy_is_the_least_of_its_objective(sizes):
     np.testing.assert_allclose(q, np.exp(theta @ chi - logsumexp(theta @ chi)), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_function_is_minimised_as_by_another_method():
     """Curved unevenly, infinite beyond a wall, started far away, and looked at no more often than said."""
     rng = np.random.default_rng(9)
@@ -196,6 +197,7 @@ def test_the_objective_is_its_definition_and_slopes_are_those_of_its_values():
         assert abs((rise[0] - rise[1]) / (2 * step) - slopes[position]) < 1e-3
 
 
+@pytest.mark.slow
 def test_a_reading_is_the_likeliest_and_moves_to_the_sums_beside():
     """By another method, with the sums written out: from the start to the posterior means."""
     released, codes, spread = small_counts()

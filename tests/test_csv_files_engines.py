@@ -111,6 +111,7 @@ def test_a_bar_says_that_pyarrow_would_be_faster(tmp_path, capsys, monkeypatch):
         assert (csv_files.SLOW in capsys.readouterr().err) is told
 
 
+@pytest.mark.slow
 def test_a_large_file_of_flags(tmp_path):
     path, chance = tmp_path / "data.csv", np.random.default_rng(5)
     bits = chance.integers(0, 2, size=(3000, 5))

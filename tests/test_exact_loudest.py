@@ -57,6 +57,7 @@ def test_bits_are_revealed_until_they_decide():
     assert draw_loudest({3: 10**40}, Fraction(1), Scripted()) == 3
 
 
+@pytest.mark.slow
 def test_draws_follow_the_exact_law():
     """By the integral of the definition; a rate off by a third is seen."""
     levels, rate = {0: 1, 2: 5, 5: 300}, 1.0

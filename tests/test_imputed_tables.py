@@ -50,6 +50,7 @@ def release():
     return smalldb.release(people, "marginals:2", epsilon=5, mechanism="marginals", seed=1)
 
 
+@pytest.mark.slow
 def test_tables_of_a_release(release):
     tables = release.tables(6, rng=1)
     assert len(tables) == 6 and len(tables[:2]) == 2

@@ -413,6 +413,7 @@ def test_what_needs_no_measurement_is_certain():
     assert ask(Measurements(DOMAIN, [], N), "death").note.startswith("this release measured nothing")
 
 
+@pytest.mark.slow
 def test_columns_are_read_as_they_were_written():
     """Cuts, orders, rules: questions mean the same after a record."""
     made = smalldb.release(
@@ -582,6 +583,7 @@ def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise
             assert margin(one, 1 - failure) <= noise.quantile(own, failure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 7, 8, 9, 10)], ids=str)
 def test_simulated_noise_is_distributed_as_noise_that_is_drawn(noise, count, monkeypatch):
     """The twin draws values as a release does: fewer of them."""
@@ -632,6 +634,7 @@ def frame_of(count=400):
     )
 
 
+@pytest.mark.slow
 def test_a_release_answers_by_its_schema(tmp_path):
     frame = frame_of()
     made = smalldb.release(

@@ -152,6 +152,7 @@ def check(found, least):
     assert total / of <= 0.985, "intervals are too wide"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_measurements_are_read_as_they_were_written(case):
     """Of every strategy, and with noise of every kind, from the record."""
@@ -173,6 +174,7 @@ def test_measurements_are_read_as_they_were_written(case):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", QUICK)
 def test_intervals_cover_as_often_as_they_say(case):
     check(covered(case, 30), 4 * 0.3)

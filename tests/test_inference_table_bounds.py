@@ -133,6 +133,7 @@ def test_margins_of_all_tables_fail_together_as_seldom_as_they_say(noises, n):
     assert halved > draws * 0.25 + 3 * sd  # a margin that is too small is found out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [DOMAIN, FORBIDDEN], ids=["all", "rules"])
 @pytest.mark.parametrize("setting", ["pairs", "private n"])
 def test_bounds_are_those_of_the_definition(setting, domain):

@@ -99,6 +99,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
 def test_noise_by_its_decision_tree(noise, reach):
     count = sum(noise.sizes)
@@ -107,6 +108,7 @@ def test_noise_by_its_decision_tree(noise, reach):
     assert all(decided <= law[vector] + 1e-9 for vector, decided in found.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
 def test_noise_has_its_law(noise, reach):
     """It has: by a chi-squared test that other rates fail."""
@@ -186,6 +188,7 @@ def test_moments_are_those_of_the_law(noise, reach):
     assert noise.covariance(weights) / scale == pytest.approx(wanted / scale, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
 def test_quantiles_are_not_exceeded(noise, reach, monkeypatch):
     law = law_of(noise, reach)
@@ -205,6 +208,7 @@ def test_quantiles_are_not_exceeded(noise, reach, monkeypatch):
         assert odds @ (sums > found) <= failure and (not found or odds @ (sums > found - 1) > failure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 def test_quantiles_by_blocks_err_upwards_and_not_by_much(replaced, monkeypatch):
     noise = KNorm((2, 3, 4), Fraction(1, 8), replaced)
@@ -220,6 +224,7 @@ def test_quantiles_by_blocks_err_upwards_and_not_by_much(replaced, monkeypatch):
         cached.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("digits", [13, 15, 30, 120])
 def test_quantiles_of_tiny_probabilities_are_not_exceeded(replaced, digits):

@@ -219,6 +219,7 @@ def test_a_date_is_the_same_day_whatever_writes_it():
     assert kind.code(as_field(datetime(2024, 2, 29, 12))) == kind.code(as_field(date(2024, 2, 29))) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cuts", "high", "ahead"),
     [

@@ -299,6 +299,7 @@ def test_what_would_be_refused_after_learning_is_refused_before_it_is_paid(tmp_p
     assert ledger.read().spent == 0
 
 
+@pytest.mark.slow
 def test_a_memory_that_learned_categories_would_pass_leaves_some_out(monkeypatch):
     """alpha makes more rows of more queries: what was paid ends in a table of fewer categories."""
     frame = pd.DataFrame({"town": [f"t{i}" for i in range(40)] * 90, "flag": [0, 1] * 1800})
@@ -393,6 +394,7 @@ def test_the_ledger_books_what_the_record_says(tmp_path):
     assert booked["privacy"].items() <= made.record["privacy"].items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"rows": 2}, {"alpha": "0.3"}])
 def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
     """A census under add-remove states less, by its rows; but paid is before its categories are known."""

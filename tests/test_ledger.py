@@ -97,6 +97,7 @@ def test_accounts_are_sums_and_refuse_what_is_left_over(budget, epsilons):
         assert 0 <= Fraction(composed.epsilon) - sum(spent) < Fraction(1, 10**12)
 
 
+@pytest.mark.slow
 def test_what_records_hold_is_what_is_composed(path):
     ledger, whole = Ledger(path, 30), []
     for mechanism, times in (("census", 40), ("contrasts", 3)):
@@ -191,6 +192,7 @@ def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
                 Ledger(position, budget)
 
 
+@pytest.mark.slow
 def test_any_changed_byte_is_noticed(path):
     filled(path, 2)
     raw = path.read_bytes()
@@ -236,6 +238,7 @@ def test_a_line_of_another_format_is_refused(path):
         path.write_bytes(raw)
 
 
+@pytest.mark.slow
 def test_an_unfinished_line_is_told_and_removed(path):
     ledger = filled(path)
     raw = path.read_bytes()

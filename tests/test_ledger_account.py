@@ -107,6 +107,7 @@ def test_no_adaptive_adversary_beats_the_filter():
     assert advantage(sums(Fraction(5, 2)), 3) > float(DELTA)  # and it is not far too careful
 
 
+@pytest.mark.slow
 def test_an_odometer_is_beaten_and_the_filter_is_not():
     """
     Who stops once much was lost, and then states what `compose` says of the releases so far.

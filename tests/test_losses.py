@@ -25,6 +25,7 @@ def noisy(exact, weight, reach=40):
     return log_law({z: weight([a - b for a, b in zip(z, exact, strict=True)]) for z in grid})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "weight"),
     [

@@ -58,6 +58,7 @@ def test_tiny_tables_and_budgets_are_released(n, epsilon):
     assert 0 <= release.record["bounds"]["released"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [DOMAIN, Domain(25), Domain(40)])
 @pytest.mark.parametrize("delta", [None, "1e-9", "1e-300"])
 @pytest.mark.parametrize(

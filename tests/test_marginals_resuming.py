@@ -121,6 +121,7 @@ def test_it_is_paid_once_and_bound_to_that_payment(tmp_path, monkeypatch):
         smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="marginals")
 
 
+@pytest.mark.slow
 def test_a_ticket_pays_once_and_for_one_release(tmp_path):
     ledger, one, two = Ledger(tmp_path / "ledger", budget=9), "1" * 32, "2" * 32
     record = smalldb.release(rows_of(WIDE), epsilon=1, mechanism="marginals").record
@@ -178,6 +179,7 @@ def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(part, tmp_path):
         smalldb.release(**given)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
     """The same bytes whatever the data, but for what is released."""
     rows = rows_of(WIDE)

@@ -63,6 +63,7 @@ def true_values(part, codes, relation):
     return np.array([odd if relation == "replace-one" else len(codes) - 2 * odd])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_values_are_true_numbers_with_the_noise_that_is_stated(name, relation):
@@ -81,6 +82,7 @@ def test_values_are_true_numbers_with_the_noise_that_is_stated(name, relation):
         assert apart.any() or each.noise.variance() < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("delta", [None, "1e-6"])
 def test_costs_add_up_to_what_the_strategy_may_spend(relation, delta):

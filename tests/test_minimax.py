@@ -77,6 +77,7 @@ def test_halves_are_needed():
     assert float(minimax(AB, Conjunctions(1), n=2, epsilon=1).lower) == pytest.approx(half, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["0.1", "1/4", "0.4"])
 def test_no_finer_answers_fail_less(error):
     best = minimax(AB, Conjunctions(1), n=3, epsilon=1, error=error)
@@ -95,6 +96,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
 def test_the_mechanism_is_private_and_as_good_as_is_said(case):
     domain, queries, n, rows, epsilon, neighbours, error = case
@@ -127,6 +129,7 @@ def test_the_mechanism_is_private_and_as_good_as_is_said(case):
     assert best.databases == len(means)
 
 
+@pytest.mark.slow
 def test_more_rows_are_never_worse_and_free_outputs_the_best():
     least = [minimax(AB, "conjunctions:2", n=4, epsilon=1, rows=rows).lower for rows in (2, 3, 4)]
     assert [round(float(each), 4) for each in least] == [0.3770, 0.3343, 0.3089]

@@ -164,6 +164,7 @@ def test_quantiles_are_exceeded_as_seldom_as_they_say(drawn, scope):
 ODD = Domain([Column("job", ["none", "part", "full"]), Column("region", 4), "smoker"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_the_bound_at_once_holds_as_often_as_it_says(public):
     workload, beta = Marginals(2).workload(ODD), Fraction(1, 5)
@@ -214,6 +215,7 @@ def test_only_cells_of_narrow_tables_are_measured_at_once():
     assert not measured_at_once((Marginals(2) + Predicates(["smoker | `job=full`"])).workload(ODD))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation):
     columns = [Column(f"c{c}", k) for c, k in enumerate((6, 8, 5, 9, 7))]

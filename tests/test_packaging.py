@@ -58,6 +58,7 @@ def test_extras_ask_for_extras_that_are_there():
     assert {re.fullmatch(r"smalldb-dp\[(\w+)\]", each)[1] for each in own} <= set(extras)
 
 
+@pytest.mark.slow
 def test_whatever_is_installed_has_the_name_of_the_distribution():
     """`smalldb` on the package index is another project's."""
     files = list(shipped())

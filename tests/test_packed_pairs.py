@@ -204,6 +204,7 @@ def test_a_tree_is_the_greedy_one(seed):
         homes([((len(groupings), 1),)], found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seldom", [64, 2])
 def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""

@@ -462,6 +462,7 @@ def learned():
     return learned_release()
 
 
+@pytest.mark.slow
 def test_a_measured_share_has_its_own_interval(learned):
     text = page(learned)
     (shown,) = re.findall(r'aria-label="ill, share of rows \(synthetic\): ([^"]*)"', text)
@@ -663,6 +664,7 @@ def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_pat
         assert told == pytest.approx(list(expected.values()), abs=0.00051)
 
 
+@pytest.mark.slow
 def test_no_label_of_a_share_is_cut():
     """Bins drop the name that stands above them; what is long is broken into lines, never cut."""
     income = "Monthly net income of the household, self-reported"
@@ -683,6 +685,7 @@ def test_no_label_of_a_share_is_cut():
     assert "<td>bool</td>" in listed and f"{income}&lt;1000000" not in listed
 
 
+@pytest.mark.slow
 def test_cards_of_long_labels_still_fit_on_a_sheet():
     labels = [f"value {i} of those that are too long for a line" for i in range(30)]
     short = [f"{i}" for i in range(30)]

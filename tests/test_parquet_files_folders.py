@@ -91,6 +91,7 @@ def test_partitions_that_a_pattern_leaves_open_are_columns(folder, expected):
     assert found.n == (frame()["year"] == 2021).sum()
 
 
+@pytest.mark.slow
 def test_rows_add_up_over_files(folder):
     schema = parse_schema(SCHEMA)
     alone = [schema.encode(frame().iloc[[i]]).histogram() for i in range(300)]

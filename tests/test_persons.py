@@ -63,6 +63,7 @@ def test_what_a_schema_and_an_argument_say_of_persons_must_agree():
         parse_schema(SCHEMA.replace("3", "0", 1))
 
 
+@pytest.mark.slow
 def test_where_nobody_says_who_a_person_is_rows_are_protected_and_that_is_told(tmp_path, capfd):
     path, table = tmp_path / "s.toml", tmp_path / "t.csv"
     FRAME.to_csv(table, index=False)

@@ -24,6 +24,7 @@ def released(domain, **more):
     return smalldb.release(rows, epsilon=1, mechanism="marginals", seed=2, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "more", "expected"),
     [

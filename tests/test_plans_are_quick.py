@@ -172,6 +172,7 @@ def test_as_many_rules_of_which_no_two_meet_are_enforced():
     assert Marginals(2).workload(apart).size
 
 
+@pytest.mark.slow
 def test_figures_beyond_the_floats_are_no_error():
     made = smalldb.plan(columns(1000, 100), "marginals:1", n=1000, epsilon=1)
     assert made.mechanism == "marginals"
@@ -234,6 +235,7 @@ def check_extreme(arguments, capsys):
         assert bare not in said.err
 
 
+@pytest.mark.slow
 def test_plans_of_extreme_numbers_answer_or_refuse(capsys):
     for arguments in extreme(100, seed=5):
         check_extreme(arguments, capsys)

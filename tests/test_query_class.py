@@ -114,6 +114,7 @@ restricted = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", ORDERED, ids=lambda queries: queries.text)
 @given(restricted)
 @example((4, set(range(16))))
@@ -208,6 +209,7 @@ def test_decision_lists_are_their_definition(d, vectors):
     assert DecisionLists().vc_dimension(domain_of(d)) == VCDimension(d + 1, d + 1, "closed form")
 
 
+@pytest.mark.slow
 def test_decision_lists_of_five_attributes_are_halved_by_complements(vectors):
     count = vectors["dl1_counts"]["value"][4]
     assert DecisionLists().stated(domain_of(5)) == count
@@ -300,6 +302,7 @@ def halfspace_or_ordered():
     return st.sampled_from(PLAIN).map(lambda queries: (queries,)) | st.permutations(PLAIN)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
 def test_the_largest_error_is_that_of_all_queries_stated(data):
@@ -333,6 +336,7 @@ tables = st.integers(1, 5).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(tables)
 def test_search_is_the_definition(table):
