@@ -179,7 +179,8 @@ def test_answers_of_three_columns_follow_the_pairs():
 
 def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch):
     """So that no expected sum of a certificate passes 2^60, whatever the noise."""
-    plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.strategy
+    workload = Marginals(2).workload(domain_of(24))
+    plan = planned(workload, n=50, epsilon=1, neighbours="add-remove")
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = np.full(len(plan.sets), noisy, dtype=np.int64)
         monkeypatch.setattr(Noisy, "draw", lambda *_, released=released: released)
@@ -214,7 +215,7 @@ def test_where_nothing_says_what_was_not_measured_the_record_tells():
     rows = Rows.from_codes(domain_of(24), latent(24, 300, 1))
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)  # pairs would drown: columns alone
     assert not made.plan.chosen.strategy.measures_all(made.plan.workload)
-    assert made.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
+    assert made.record["bounds"]["released"] is None and made.record["bounds"]["covers"] == []
 
 
 def test_rules_and_very_many_columns_take_rounds():
