@@ -259,7 +259,7 @@ def test_the_page_on_asking_can_be_followed(folder, capsys):
     names = followed(re.sub(r"^```sh\n.*?^```", "", text, flags=re.M | re.S))
     assert names["answer"].known == "not measured"
     printed = capsys.readouterr().out.splitlines()
-    assert printed == [f"not measured {names['answer'].note}", "learned measured and quiet"]
+    assert printed == [f"not measured {names['answer'].note}", "learned little dependence"]
     for question in re.findall(r"^\| `([^`]+)`", text, re.M):
         assert names["ask"](names["measured"], question.replace("\\|", "|")).question
 

@@ -391,12 +391,14 @@ def test_a_difference_that_stands_out_across_a_quiet_pair_says_so():
     table = exact_measurement((1, 2), noise=noise)
     moved = Measurement(table.of, table.values + np.array([-60, 60, 60, -60]), noise, table.cost)
     known = Measurements(DOMAIN, [exact_measurement((0, 2)), moved], N)
-    assert {pair.columns: pair.known for pair in known.pairs()}["sex", "death"] == "measured and quiet"
+    assert {pair.columns: pair.known for pair in known.pairs()}["sex", "death"] == "too noisy to tell"
     answer = ask(known, "death | sex=m - death | sex=f", level="0.8")
     assert answer.high < 0
-    assert "sex and death are quiet" in answer.note and "one such interval in 5 leaves" in answer.note
+    told = "sex and death, over all cells: too noisy to tell: a dependence up to 0.1"
+    assert told in answer.note and "could hide; where there is none" in answer.note
+    assert "one such interval in 5 leaves" in answer.note
     for text in ("death | sex=m", "death | age>=80 - death | age<30", "death - sex=f", "sex=f"):
-        assert "quiet" not in ask(known, text, level="0.8").note
+        assert "dependence" not in ask(known, text, level="0.8").note
     still = Measurements(DOMAIN, [table], N)
     assert ask(still, "death | sex=m - death | sex=f", level="0.8").note == ""
 
@@ -869,7 +871,7 @@ def test_pairs_tell_what_was_learned():
     ]
     found = {pair.columns: pair for pair in Measurements(DOMAIN, items, N).pairs()}
     assert found["age", "death"].known == "learned" and len(found["age", "death"].groups) == 2
-    assert found["sex", "death"].known == "measured and quiet"
+    assert found["sex", "death"].known == "little dependence" and found["age", "death"].at_most is None
     assert found["age", "kids"].known == "not measured" and found["age", "kids"].groups == ()
     whole = {
         pair.columns: pair.known for pair in Measurements(DOMAIN, [exact_measurement((0, 1, 2))], N).pairs()
@@ -904,3 +906,26 @@ def test_quiet_pairs_are_seldom_called_learned(kind):
         (pair,) = Measurements(domain, [Measurement(of, values, noise, Fraction(1))], 1000).pairs()
         learned += pair.known == "learned"
     assert learned <= 0.02 * count + 3 * np.sqrt(0.02 * 0.98 * count)
+
+
+@pytest.mark.parametrize("kind", ["table", "contrasts"])
+@pytest.mark.parametrize("rate", [Fraction(1, 60), Fraction(1, 10), Fraction(2)])
+def test_what_could_hide_is_no_less_than_what_does(kind, rate):
+    """The dependence of the data: half of what the cells of a table differ by from independent columns."""
+    table, noise, n, wrong, quiet = np.array([[230, 270], [215, 285]]), Geometric(rate), 1000, 0, 0
+    shares = table / n
+    truth = np.abs(shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum() / 2
+    exact, of = table.ravel(), (Marginal((0, 1), ((0, 1), (0, 1))),)
+    if kind == "contrasts":
+        of = tuple(Parity(one, False) for one in ((0,), (1,), (0, 1)))
+        exact = np.array([table[1].sum(), table[:, 1].sum(), table[0, 1] + table[1, 0]])
+    for seed in range(100):
+        values = exact + noise.draw(len(exact), SeededBits(seed))
+        (pair,) = Measurements(Domain(["a", "b"]), [Measurement(of, values, noise, Fraction(1))], n).pairs()
+        if pair.quiet:
+            quiet += 1
+            wrong += pair.at_most < truth
+            assert pair.at_most < 60 / float(rate) / n + truth  # of some deviations of the noise
+            named = "little dependence" if pair.at_most <= 0.05 else "too noisy to tell"
+            assert pair.known == named and pair.told.startswith(f"{named}: a")
+    assert (quiet > 10 or rate > 1) and wrong <= 5

@@ -507,7 +507,7 @@ def test_each_measured_table_has_its_bound(learned):
 
 def test_what_was_not_learned_stands_near_the_top(learned):
     text = page(learned)
-    pairs_of = {kind: [] for kind in ("learned", "measured and quiet", "not measured")}
+    pairs_of = {kind: [] for kind in ("learned", "too noisy to tell", "little dependence", "not measured")}
     for pair in learned.measurements.pairs():
         pairs_of[pair.known].append(" x ".join(pair.columns))
     assert pairs_of["learned"] and pairs_of["not measured"]

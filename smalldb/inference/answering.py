@@ -20,7 +20,6 @@ from smalldb.inference.confidence_intervals import Interval, margin, of_differen
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.queries_asked import is_query
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
-from smalldb.mechanisms.known_pairs import QUIET
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms, binomials
 
@@ -230,20 +229,18 @@ class _Asking:
         return f"{said}; {share.estimate:.1%} ({share.low:.1%} to {share.high:.1%}) have none"
 
     def _quiet(self) -> list[str]:
-        """Say which pairs of columns that the question looks at together are measured and quiet."""
+        """Say of which pairs of columns that the question looks at together dependence was not seen."""
         together = {pair for term in self.question.terms for pair in combinations(term.columns, 2)}
         if not together:
             return []
         names = self.measurements.domain.names
         asked = {(names[a], names[b]) for a, b in together}
-        quiet = [
-            pair.columns
+        chance = f"where there is none, one such interval in {float(1 / (1 - self.level)):.3g} leaves out 0"
+        return [
+            f"{' and '.join(pair.columns)}, over all cells: {pair.told}; {chance}"
             for pair in self.measurements.pairs()
-            if pair.known == QUIET and pair.columns in asked
+            if pair.quiet and pair.columns in asked
         ]
-        said = "over all cells, dependence does not stand out of the noise; where there is none, one such "
-        said += f"interval in {float(1 / (1 - self.level)):.3g} leaves out 0 by chance"
-        return [f"{' and '.join(pair)} are quiet: {said}" for pair in quiet]
 
     def _within(self) -> tuple[float, float] | None:
         """Return between which numbers the answer lies nevertheless; None: nothing is known of it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod, sqrt
+from math import ceil, prod, sqrt
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from queries import Domain
 from queries.arrays import Floats
 from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
 
-LEARNED, QUIET, NOT_MEASURED = "learned", "measured and quiet", "not measured"
+LEARNED, NOT_MEASURED = "learned", "not measured"
+NOISY, LITTLE = (
+    "too noisy to tell",
+    "little dependence",
+)  # measured, and dependence does not stand out of the noise
+MOST_LITTLE = 0.05  # up to which a dependence is called little
 SEEN = 3.0  # standard deviations above what noise alone adds up to, at which dependence is seen
 KURTOSIS = (
     5.0  # the variance of a squared number over its squared variance, at most (Laplace; a normal one: 2)
@@ -28,17 +33,39 @@ class KnownPair:
     columns
         Their names.
     known
-        "learned": measured, and dependence stands out of the noise. "measured and quiet": measured, and it
-        does not. "not measured": a synthetic table then assumes independence given other columns, which is an
-        assumption and no finding.
+        "learned": measured, and dependence stands out of the noise. "too noisy to tell" or "little
+        dependence": measured, and it does not; `at_most` decides which. "not measured": a synthetic table
+        then assumes independence given other columns, which is an assumption and no finding.
     groups
         At which groups of their categories: for each table that was measured, and each of the two columns,
         the group of each category, from 0.
+    at_most
+        Of a pair that was measured and not learned: by how much the share of any condition on the measured
+        groups of both columns may differ from that of independent columns, but for one release in fifty. It
+        follows from what was released and from its noise. Otherwise None.
     """
 
     columns: tuple[str, str]
     known: str
     groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    at_most: float | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it was measured, and dependence does not stand out of the noise."""
+        return self.at_most is not None
+
+    @property
+    def told(self) -> str:
+        """What is known, with how large a dependence could hide; rounded up."""
+        if self.at_most is None:
+            return self.known
+        most = f"{ceil(100 * self.at_most) / 100:.2f}"
+        return (
+            f"{NOISY}: a dependence up to {most} could hide"
+            if self.known == NOISY
+            else f"{LITTLE}: at most {most}"
+        )
 
 
 def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> tuple[KnownPair, ...]:
@@ -50,28 +77,32 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
     learned.
     """
     groups: dict[tuple[int, int], list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
-    learned = set[tuple[int, int]]()
-    for pair, own, seen in _measured(domain, items, n):
+    learned, hidden = set[tuple[int, int]](), dict[tuple[int, int], float]()
+    for pair, own, seen, most in _measured(domain, items, n):
         found = groups.setdefault(pair, [])
         if own not in found:
             found.append(own)
         if seen:
             learned.add(pair)
+        hidden[pair] = max(hidden.get(pair, 0.0), min(most, 1.0))
     return tuple(
-        KnownPair(
-            (domain.names[a], domain.names[b]),
-            NOT_MEASURED if (a, b) not in groups else LEARNED if (a, b) in learned else QUIET,
-            tuple(groups.get((a, b), ())),
-        )
+        KnownPair((domain.names[a], domain.names[b]), known, tuple(groups.get((a, b), ())), most)
         for a, b in combinations(range(len(domain.sizes)), 2)
+        for known, most in (_called((a, b) in groups, (a, b) in learned, hidden.get((a, b), 0.0)),)
     )
 
 
-_Seen = tuple[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]], bool]
+def _called(measured: bool, learned: bool, most: float) -> tuple[str, float | None]:
+    if learned or not measured:
+        return (LEARNED if learned else NOT_MEASURED), None
+    return (LITTLE if most <= MOST_LITTLE else NOISY), most
+
+
+_Seen = tuple[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]], bool, float]
 
 
 def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> Iterator[_Seen]:
-    """Yield each table of two columns that was measured, alone or in a larger one, and what it shows."""
+    """Yield each table of two columns that was measured, whether it shows dependence, what at most."""
     means: dict[tuple[int, int], float] = {}
     for each in items:
         start, variances = 0, dict[tuple[int, ...], float]()  # alike for tables of the same shape
@@ -85,7 +116,13 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
                         kind = (*part.shape, -i, -j)
                         if kind not in variances:
                             variances[kind] = _white(each, start, part, i, j)
-                        yield (part.columns[i], part.columns[j]), own, _stands_out(table, variances[kind])
+                        variance, total = variances[kind], n or max(1.0, float(table.sum()))
+                        beyond = _beyond(table) / variance
+                        limit = _limit(prod(length - 1 for length in table.shape))
+                        # half of what the cells differ by, from the root of the sum of their squares
+                        scale = sqrt(table.size * variance) / (2 * total)
+                        most = scale * (sqrt(beyond) + sqrt(limit))
+                        yield (part.columns[i], part.columns[j]), own, beyond > limit, most
             elif isinstance(part, Parity):
                 total = float(n or 1)
                 value = float(values[0]) if part.signed else total - 2 * float(values[0])
@@ -105,7 +142,10 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
         for (a, b), found in contrasts.items():
             rows, columns, squares = zip(*found, strict=True)
             own = _told_apart(domain.sizes[a], {*rows}), _told_apart(domain.sizes[b], {*columns})
-            yield (a, b), own, sum(squares) > _limit(len(squares))
+            limit = _limit(len(squares))
+            # a contrast is four times a cell; the last group of either column follows from the others
+            scale = (1 + len({*rows})) * (1 + len({*columns})) * sqrt(variances[2,]) / (8 * (n or 1))
+            yield (a, b), own, sum(squares) > limit, scale * (sqrt(sum(squares)) + sqrt(limit))
 
 
 def _told_apart(size: int, categories: set[int]) -> tuple[int, ...]:
@@ -126,12 +166,11 @@ def _white(each: Measurement, start: int, part: Marginal, i: int, j: int) -> flo
     return max(each.noise.variance(weights) / float((unit**2).sum()), 1e-9)
 
 
-def _stands_out(table: Floats, variance: float) -> bool:
-    """Tell whether a table is further from independent columns than noise makes it."""
+def _beyond(table: Floats) -> float:
+    """Return the sum of squared differences from independent columns."""
     counts = table.astype(np.float64)
     total = max(counts.sum(), 1.0)
-    beyond = counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return float((beyond**2).sum()) / variance > _limit(prod(length - 1 for length in table.shape))
+    return float(((counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total) ** 2).sum())
 
 
 def _limit(freedom: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
 from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
-from smalldb.mechanisms.known_pairs import LEARNED, QUIET
+from smalldb.mechanisms.known_pairs import LEARNED
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure, tables_reached
@@ -126,7 +126,7 @@ def with_measurements(
     pairs = measurements.pairs()
     known: RecordedPairs = {
         "learned": [list(pair.columns) for pair in pairs if pair.known == LEARNED],
-        "quiet": [list(pair.columns) for pair in pairs if pair.known == QUIET],
+        "quiet": [list(pair.columns) for pair in pairs if pair.quiet],
     }
     whole: Record = {**record, "measurements": measurements.as_json(), "pairs": known}
     bounds = record.get("bounds")

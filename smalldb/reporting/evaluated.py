@@ -87,7 +87,8 @@ def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> st
         return None
     learned, quiet, every = len(pairs["learned"]), len(pairs["quiet"]), comb(columns, 2)
     return (
-        f"pairs of columns, by the record: {learned} learned, {quiet} measured and quiet, "
+        f"pairs of columns, by the record: {learned} learned, "
+        f"{quiet} measured without a dependence that stands out, "
         f"{every - learned - quiet} not measured (independent in the synthetic table, by assumption)"
     )
 

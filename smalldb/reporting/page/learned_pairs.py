@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Booleans
 from smalldb.inference import share_intervals
 from smalldb.mechanisms import Measurements
-from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED, QUIET, KnownPair
+from smalldb.mechanisms.known_pairs import LEARNED, LITTLE, NOISY, NOT_MEASURED, KnownPair
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, text
 
@@ -34,25 +34,26 @@ def not_learned(release: Release) -> str:
                 "relations that its queries do not ask for, nothing was learned."
             ),
         )
-    by: dict[str, list[str]] = {LEARNED: [], QUIET: [], NOT_MEASURED: []}
+    by: dict[str, list[str]] = {LEARNED: [], NOISY: [], LITTLE: [], NOT_MEASURED: []}
     partners: dict[str, list[str]] = {name: [] for name in measured.domain.names}
     every, ruled = measured.pairs(), _ruled(measured)
     for pair in every:
-        by[pair.known].append(_at_groups(pair))
+        by[pair.known].append(_at_groups(pair) + (f" ({pair.told})" if pair.quiet else ""))
         if pair.known == LEARNED:
             for name, other in (pair.columns, pair.columns[::-1]):
                 partners[name].append(other)
     tied = [
         " x ".join(pair.columns) for pair in every if pair.known == NOT_MEASURED and pair.columns in ruled
     ]
-    total, learned, quiet, unknown = sum(map(len, by.values())), *map(len, by.values())
+    total, learned, noisy, little, unknown = sum(map(len, by.values())), *map(len, by.values())
     if not total:
         return section(title, anchor, paragraph("There is one column, so there is no relation to learn."))
     said = {
         LEARNED: f"{learned:,} of {total:,} pairs of columns were learned: measured, and dependence "
         "stands out of the noise.",
-        QUIET: f"{quiet:,} were measured and are quiet: over all their cells, dependence "
-        "does not stand out of the noise.",
+        NOISY: f"{noisy:,} were measured and are too noisy to tell: the list says how large a "
+        "dependence could hide.",
+        LITTLE: f"{little:,} were measured and depend little: the list says by how much at most.",
         NOT_MEASURED: f"{unknown:,} were not measured together.",
     }
     if tied:
@@ -70,14 +71,16 @@ def not_learned(release: Release) -> str:
     )
     groups = paragraph(
         "A pair may have been measured at groups of categories, as many as the lists say: what is finer was "
-        "not learned either. smalldb ask says of each question whether it was."
+        "not learned either. smalldb ask says of each question whether it was. A dependence is by how much "
+        "the share of a condition on both columns differs from that of independent columns."
     )
     return section(title, anchor, points, *([paragraph(ASSUMED)] if unknown else []), groups, *lists)
 
 
 _VERBS = {
     NOT_MEASURED: "were not measured",
-    QUIET: "were measured and are quiet",
+    NOISY: "are too noisy to tell",
+    LITTLE: "depend little",
     LEARNED: "were learned",
 }
 
