@@ -1,8 +1,8 @@
 """What follows from what was released: for analysts, who need no data and no curator."""
 
 from smalldb.inference.answering import Answer, ask
-from smalldb.inference.column_shares import share_intervals
 from smalldb.inference.combining import Pooled, combine, interval
+from smalldb.inference.confidence_intervals import share_intervals
 from smalldb.mechanisms.known_pairs import KnownPair
 from smalldb.mechanisms.measurement_list import Measurements
 

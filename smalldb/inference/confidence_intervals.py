@@ -8,11 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from queries.arrays import Floats
+from smalldb.inference.cells_asked import AskedCells, told_of
+from smalldb.inference.least_variance import least_variance
+from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import DRAWS
 
 _SAFE = 2.5  # standard errors of a simulated probability that a quantile is moved outwards
 _ROUNDED = 1 + 1e-9  # more than what floats take from a sum of noise that lies on the margin
 _STEPS = 40  # of a bisection
+
+MOST = 64  # categories: noise of each is simulated
 
 
 class Interval(NamedTuple):
@@ -97,3 +102,50 @@ def of_difference(one: Interval, other: Interval, correlation: float) -> Interva
     low = both(one.estimate - one.low, other.high - other.estimate)
     high = both(one.high - one.estimate, other.estimate - other.low)
     return Interval(estimate, estimate - low, estimate + high)
+
+
+def share_intervals(measurements: Measurements, column: int, level: Fraction) -> tuple[Interval | None, ...]:
+    """
+    Return the interval of the share of each category of a column: about what `ask` answers of it.
+
+    Each covers the share in the confidential table with probability `level`, by itself.
+
+    Parameters
+    ----------
+    measurements
+        What was released.
+    column
+        Its number.
+    level
+        From 1/2 to 0.999.
+
+    Returns
+    -------
+    tuple of Interval or None
+        None: the category was not measured by itself; or the column has more than 64, or no rows may be left.
+    """
+    domain = measurements.domain
+    size = domain.sizes[column]
+    if not len(measurements) or size > MOST:
+        return (None,) * size
+    arrays: list[Floats] = [*np.eye(size), np.ones(size)]
+    asked, cells = AskedCells.of(measurements, (column,), arrays)
+    sums = least_variance(told_of(measurements, asked), cells, measurements.n)
+    if not sums.known.any():
+        return (None,) * size
+    noise, values = sums.noise(), sums.values.tolist()
+    found = []
+    for code in range(size):
+        made = None
+        if sums.known[code] and sums.known[-1]:
+            made = _share((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
+        found.append(made if made is None else Interval(*(min(max(end, 0.0), 1.0) for end in made)))
+    return tuple(found)
+
+
+def _share(sums: tuple[float, float], noise: tuple[Floats, Floats], level: Fraction) -> Interval | None:
+    """Return the interval of a ratio; where the denominator has no noise, without a search for its ends."""
+    if noise[1].any() or sums[1] <= 0:
+        return of_ratio(sums, noise, level)
+    middle, reach = sums[0] / sums[1], margin(noise[0], level) / sums[1]
+    return Interval(middle, middle - reach, middle + reach)
