@@ -68,7 +68,7 @@ def test_a_folder_of_tables_appears_whole(tmp_path):
     left.touch()
     (tmp_path / "tables").mkdir()
     chosen = ["generate", WORKERS, "--epsilon", 1, "--mechanism", "marginals", "--strategy", "adaptive"]
-    chosen += ["--seed", 1]  # chains of some releases do not mix
+    chosen += ["--seed", 1]
     done = smalldb(tmp_path, *chosen, "--tables", 2, "--table-rows", 20, "-o", "tables")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "tables").glob("*.csv"))) >= 2

@@ -208,8 +208,9 @@ class Release:
         Raises
         ------
         ValueError
-            No measurements were released; or three and more columns were measured together, and most of
-            their cells are empty: intervals would be too narrow.
+            No measurements were released; or intervals would be too narrow, because most cells of three and
+            more columns that were measured together are empty, or contrasts have so much noise that hardly
+            any table has them.
 
         Examples
         --------
