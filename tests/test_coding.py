@@ -6,7 +6,6 @@ from parities import exact, planned
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
-from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
 from smalldb.marginals.counted_rows import odd_counts
@@ -164,6 +163,6 @@ def test_columns_of_two_labels_are_released_as_yes_no_columns(columns):
 
 def test_seeds_repeat_a_release():
     rows = Rows.from_codes(of_latent(9), latent(500, 3, 9))
-    plan = smalldb.plan(rows.domain, epsilon=1, n=500, mechanism="marginals", strategy="contrasts")
-    one, two = (plan.chosen.draw(rows, SeededBits(4), False).codes for _ in range(2))
+    given = {"epsilon": 1, "mechanism": "marginals", "strategy": "contrasts", "rng": 4}
+    one, two = (smalldb.release(rows, **given).codes for _ in range(2))
     assert (one == two).all()

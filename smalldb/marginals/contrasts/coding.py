@@ -33,8 +33,8 @@ class Coding:
 
     def codes(self, bits: Bits) -> Integers:
         """Return the codes of columns from attributes, shape (rows, C)."""
-        told = bits * np.array(self.categories)
-        codes: Integers = np.add.reduceat(told, self.starts[:-1], axis=1).astype(np.int64)
+        held = bits * np.array(self.categories)
+        codes: Integers = np.add.reduceat(held, self.starts[:-1], axis=1).astype(np.int64)
         return codes
 
 
@@ -63,15 +63,15 @@ def coding(domain: Domain) -> Coding:
     starts = tuple(np.cumsum([0, *(size - 1 for size in sizes)]).tolist())
     if domain.unlike_binary is None:
         return Coding(domain, columns, categories, starts, plain=True)
-    made = Domain(len(columns))
+    attributes = Domain(len(columns))
     if len(columns) <= MAX_TABLE_ATTRIBUTES:
         rules = [
-            f"~({made.names[a]} & {made.names[b]})"
+            f"~({attributes.names[a]} & {attributes.names[b]})"
             for start, end in pairwise(starts)
             for a, b in combinations(range(start, end), 2)
         ]
-        made = Domain(len(columns), tuple(rules) or None)
-    return Coding(made, columns, categories, starts, plain=False)
+        attributes = Domain(len(columns), tuple(rules) or None)
+    return Coding(attributes, columns, categories, starts, plain=False)
 
 
 def unlike_coded(workload: Workload) -> str | None:
@@ -91,7 +91,7 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
     The share of a category but the first is that of its attribute's yes, (1 - chi) / 2; that of the first is
     what the others leave of 1. The share of a cell is a product of these, one a column.
     """
-    sizes, own = workload.domain.sizes, {c: _shares(size) for c, size in enumerate(workload.domain.sizes)}
+    sizes, shares = workload.domain.sizes, {c: _shares(size) for c, size in enumerate(workload.domain.sizes)}
     ranks: dict[tuple[int, ...], int] = {}
     kinds: dict[tuple[tuple[int, bool], ...], Floats] = {}
     constants, lengths, members, coefficients = (
@@ -105,7 +105,7 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
         terms = np.ones((len(cells), 1))
         sets: list[tuple[int, ...]] = [()]
         for axis, c in enumerate(block.columns):
-            terms = (terms[:, :, None] * own[c][cells[:, axis]][:, None, :]).reshape(len(cells), -1)
+            terms = (terms[:, :, None] * shares[c][cells[:, axis]][:, None, :]).reshape(len(cells), -1)
             more: list[tuple[int, ...]] = [(), *((a,) for a in range(coded.starts[c], coded.starts[c + 1]))]
             sets = [(*some, *one) for some in sets for one in more]
         positions = np.array([ranks.setdefault(some, len(ranks)) for some in sets[1:]])
@@ -115,15 +115,15 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
         lengths.append(np.bincount(who, minlength=len(cells)))
         members.append(positions[which])
         coefficients.append(terms[who, which + 1])
-        for cell, found in zip(cells.tolist(), terms, strict=True):
+        for cell, coefficients_of in zip(cells.tolist(), terms, strict=True):
             kind = tuple((sizes[c], not code) for c, code in zip(block.columns, cell, strict=True))
             if kind not in kinds:
                 orders = np.array([len(some) for some in sets])
-                kinds[kind] = np.stack([orders, found**2])[:, found != 0]
+                kinds[kind] = np.stack([orders, coefficients_of**2])[:, coefficients_of != 0]
     order = sorted(ranks, key=lambda some: (len(some), some))
     at = np.empty(len(ranks), dtype=np.int64)
     at[[ranks[some] for some in order]] = np.arange(len(order))
-    of_kinds = [found[:, found[0] > 0] for found in kinds.values()]
+    of_kinds = [one[:, one[0] > 0] for one in kinds.values()]
     every = np.concatenate(of_kinds, axis=1)
     return Spectrum(
         tuple(order),
@@ -132,17 +132,17 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
         np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
         at[np.concatenate(members)],
         np.concatenate(coefficients),
-        Kinds(np.cumsum([0, *(found.shape[1] for found in of_kinds)]), every[0].astype(np.int64), every[1]),
+        Kinds(np.cumsum([0, *(one.shape[1] for one in of_kinds)]), every[0].astype(np.int64), every[1]),
     )
 
 
 def _shares(size: int) -> Floats:
     """Return each category of a column as a constant and a number for each attribute, shape (size, size)."""
-    found = np.zeros((size, size))
-    found[1:, 0] = 0.5
-    found[1:, 1:] = -0.5 * np.eye(size - 1)
-    found[0] = np.eye(1, size)[0] - found[1:].sum(axis=0)
-    return found
+    shares = np.zeros((size, size))
+    shares[1:, 0] = 0.5
+    shares[1:, 1:] = -0.5 * np.eye(size - 1)
+    shares[0] = np.eye(1, size)[0] - shares[1:].sum(axis=0)
+    return shares
 
 
 def _cells(domain: Domain, block: Cells) -> Codes:

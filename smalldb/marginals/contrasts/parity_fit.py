@@ -74,28 +74,28 @@ def guarded_fit(plan: Plan, parities: Means, guard: Means, both: Means) -> Fitte
     )
 
 
-def sizes_of(plan: Plan, found: Means) -> Floats:
+def sizes_of(plan: Plan, released: Means) -> Floats:
     """
     Return how large coefficients seem to be, as standard deviations, shape (K,).
 
     The prior; of order 2 the likeliest of its halvings. The parity of a pair that does not interact is the
     product of its means, and a small coefficient moves it by that times the variances of both signs.
     """
-    orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
+    orders, known = plan.spectrum.orders, np.isfinite(released.deviations)
     means = np.full(len(plan.domain.attributes), nan)
     for (i, *more), position in zip(plan.spectrum.sets, range(len(orders)), strict=True):
         if not more and known[position]:
-            means[i] = found.chi[position]
+            means[i] = released.chi[position]
     positions = np.flatnonzero((orders == 2) & known)
     singles = means[
         np.array([plan.spectrum.sets[position] for position in positions]).reshape(-1, 2).astype(int)
     ]
     sure = ~np.isnan(singles).any(axis=1)
     positions, singles = positions[sure], singles[sure]
-    apart, moved = found.chi[positions] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
+    apart, moved = released.chi[positions] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
 
     def likelihood(size: float) -> float:
-        variances = np.maximum(found.deviations[positions] ** 2 + (size * moved) ** 2, _LEAST)
+        variances = np.maximum(released.deviations[positions] ** 2 + (size * moved) ** 2, _LEAST)
         return -float((np.log(variances) + apart**2 / variances).sum())
 
     sizes = prior(orders)
@@ -103,7 +103,7 @@ def sizes_of(plan: Plan, found: Means) -> Floats:
     return sizes
 
 
-def fit(plan: Plan, found: Means, sizes: Floats | None = None) -> Fitted:
+def fit(plan: Plan, released: Means, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
@@ -116,9 +116,9 @@ def fit(plan: Plan, found: Means, sizes: Floats | None = None) -> Fitted:
     What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
     Walsh-Hadamard transforms.
     """
-    contrasts, known = Contrasts.of(plan.domain), np.isfinite(found.deviations)
-    codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
-    sizes = sizes_of(plan, found) if sizes is None else sizes
+    contrasts, known = Contrasts.of(plan.domain), np.isfinite(released.deviations)
+    codes, z, noise = masks(plan)[known], released.chi[known], released.deviations[known]
+    sizes = sizes_of(plan, released) if sizes is None else sizes
     # The less a parity is known, beside how large it may be, the less it is followed. One yes/no column, seen
     # at 0.5 with noise 0.1 under a prior of 0.25: the ridge is 0.16, tanh(theta) + 0.16 theta = 0.5, and the
     # fitted mean is 0.427, nearer to 0 by 0.16 theta = 0.073.

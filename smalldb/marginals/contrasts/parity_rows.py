@@ -31,7 +31,7 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
     return signs
 
 
-def flipped_towards(plan: Any, found: Means, near: Floats, start: Signs) -> Signs:
+def flipped_towards(plan: Any, released: Means, near: Floats, start: Signs) -> Signs:
     """
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 
@@ -41,7 +41,7 @@ def flipped_towards(plan: Any, found: Means, near: Floats, start: Signs) -> Sign
 
     rows, d = start.shape
     targets, weights = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
-    precisions = np.maximum(found.deviations, _CERTAIN) ** -2.0 + sizes_of(plan, found) ** -2
+    precisions = np.maximum(released.deviations, _CERTAIN) ** -2.0 + sizes_of(plan, released) ** -2
     for positions, value, precision in zip(plan.spectrum.sets, near, precisions, strict=True):
         if len(positions) <= 2:
             a, b = (0, positions[0] + 1) if len(positions) == 1 else (positions[0] + 1, positions[1] + 1)
@@ -54,19 +54,19 @@ def flipped_towards(plan: Any, found: Means, near: Floats, start: Signs) -> Sign
     np.fill_diagonal(beyond, 0.0)
     weights /= weights.max(initial=_CERTAIN)
     for sweep, threshold in enumerate(THRESHOLDS):
-        made = turn(signs, beyond, weights, threshold, sweep * rows // len(THRESHOLDS), starts)
-        if not made and not threshold:
+        turned = turn(signs, beyond, weights, threshold, sweep * rows // len(THRESHOLDS), starts)
+        if not turned and not threshold:
             break
     return signs[:, 1:]
 
 
 def _products(signs: Signs) -> Floats:
     """Return the sums over the rows of products of two signs: exact, whatever their order."""
-    found = np.zeros((signs.shape[1],) * 2)
+    products = np.zeros((signs.shape[1],) * 2)
     for start in range(0, len(signs), 1 << 16):
         some = signs[start : start + (1 << 16)].astype(np.float64)
-        found += some.T @ some
-    return found
+        products += some.T @ some
+    return products
 
 
 def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:

@@ -37,7 +37,7 @@ class _Pairs(NamedTuple):
     variances: Floats
 
 
-def believed(plan: Plan, found: Means) -> tuple[Floats, Floats]:
+def believed(plan: Plan, released: Means) -> tuple[Floats, Floats]:
     """
     Return the means of all attributes, shape (d,), and each parity as it is believed, shape (K,).
 
@@ -46,22 +46,24 @@ def believed(plan: Plan, found: Means) -> tuple[Floats, Floats]:
     Above, and where pairs were not measured: about the product of the means.
     """
     sets, orders, d = plan.spectrum.sets, plan.spectrum.orders, len(plan.domain.attributes)
-    noise = found.deviations**2
+    noise = released.deviations**2
     singles, pairs = np.flatnonzero(orders == 1), np.flatnonzero((orders == 2) & np.isfinite(noise))
     chi, variances = np.zeros(d), np.ones(d)  # no mean is farther than 1 from 0
-    own = [sets[rank][0] for rank in singles]
-    chi[own], variances[own] = found.chi[singles], np.minimum(noise[singles], 1.0)
+    attributes = [sets[rank][0] for rank in singles]
+    chi[attributes], variances[attributes] = released.chi[singles], np.minimum(noise[singles], 1.0)
     a, b = np.array([sets[rank] for rank in pairs]).reshape(-1, 2).T.astype(np.int64)
     both = _Pairs(np.zeros((d, d)), np.full((d, d), np.inf))
     for at in ((a, b), (b, a)):
-        both.chi[at], both.variances[at] = found.chi[pairs], noise[pairs]
+        both.chi[at], both.variances[at] = released.chi[pairs], noise[pairs]
     means, scales = _means(chi, variances, both)
-    said = np.array([means[list(positions)].prod() for positions in sets])
-    trust = 1 / (1 + noise / sizes_of(plan, found) ** 2)
-    near: Floats = np.where(orders == 1, said, said + trust * (found.chi - said))
+    independent = np.array([means[list(positions)].prod() for positions in sets])
+    trust = 1 / (1 + noise / sizes_of(plan, released) ** 2)
+    near: Floats = np.where(orders == 1, independent, independent + trust * (released.chi - independent))
     spreads = np.sqrt(1 - means**2)
     middles = np.hstack([scales[a, b, None] * MIDDLES, (spreads[a] * spreads[b])[:, None] * CORRELATIONS])
-    near[pairs] = said[pairs] + _dependences(found.chi[pairs] - said[pairs], noise[pairs], middles)
+    near[pairs] = independent[pairs] + _dependences(
+        released.chi[pairs] - independent[pairs], noise[pairs], middles
+    )
     near = np.clip(near, -1.0, 1.0)
     ranks = {positions: rank for rank, positions in enumerate(sets)}
     triples = [
@@ -74,8 +76,8 @@ def believed(plan: Plan, found: Means) -> tuple[Floats, Floats]:
             [[near[ranks[pair]] for pair in combinations(positions, 2)] for positions in triples]
         )
         three = [ranks[positions] for positions in triples]
-        said[three] = uninteracting(means[np.array(triples)], lower)
-        near[three] = said[three] + trust[three] * (found.chi[three] - said[three])
+        independent[three] = uninteracting(means[np.array(triples)], lower)
+        near[three] = independent[three] + trust[three] * (released.chi[three] - independent[three])
     return means, near
 
 
@@ -143,8 +145,8 @@ def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
     belongs /= belongs.sum(axis=1, keepdims=True)
     expected = (belongs * (middles + variances / total * apart)).sum(axis=1)
     farthest = FARTHEST * np.sqrt(noise)
-    found: Floats = np.clip(expected, beyond - farthest, beyond + farthest)
-    return found
+    dependences: Floats = np.clip(expected, beyond - farthest, beyond + farthest)
+    return dependences
 
 
 def uninteracting(means: Floats, pairs: Floats) -> Floats:
@@ -164,5 +166,5 @@ def uninteracting(means: Floats, pairs: Floats) -> Floats:
         ups, downs = sums[:, even] + middle[:, None], sums[:, ~even] - middle[:, None]
         above = ups.prod(axis=1) > downs.prod(axis=1)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found: Floats = (low + high) / 2
-    return found
+    parities: Floats = (low + high) / 2
+    return parities

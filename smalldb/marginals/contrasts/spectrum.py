@@ -111,7 +111,7 @@ def spectrum(workload: Workload) -> Spectrum:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     coefficients, orders = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
     # of each order the terms, and their parities
-    found: dict[int, list[tuple[Integers, npt.NDArray[np.int16]]]] = {}
+    terms_of_orders: dict[int, list[tuple[Integers, npt.NDArray[np.int16]]]] = {}
     for batch in batches:
         row_of = np.full(len(alike), -1)
         row_of[batch.kinds] = np.arange(len(batch.kinds))
@@ -121,11 +121,13 @@ def spectrum(workload: Workload) -> Spectrum:
             whose, which = of_order.over(row_of[kind_of[members]])
             at = starts[members][whose] + of_order.within[which]
             coefficients[at], orders[at] = of_order.values[which], order
-            found.setdefault(order, []).append((at, attributes[whose[:, None], of_order.positions[which]]))
+            terms_of_orders.setdefault(order, []).append(
+                (at, attributes[whose[:, None], of_order.positions[which]])
+            )
     sets: list[Positions] = []
     ranks = np.empty(starts[-1], dtype=np.int64)
-    for order in sorted(found):
-        at_terms, of_terms = zip(*found.pop(order), strict=True)
+    for order in sorted(terms_of_orders):
+        at_terms, of_terms = zip(*terms_of_orders.pop(order), strict=True)
         distinct, inverse = _numbered(np.concatenate(of_terms), len(workload.domain.attributes))
         ranks[np.concatenate(at_terms)] = inverse + len(sets)
         sets += map(tuple, distinct.tolist())
@@ -184,20 +186,20 @@ def _transforms(queries: Sequence[Query]) -> list[_Batch]:
     for j, query in enumerate(queries):
         large = query.weights is not None and query.denominator * len(query.weights) >= MAX_TOTAL
         alike.setdefault((query.weights is None, large, len(query.attributes)), []).append(j)
-    found = []
+    batches = []
     for (parities, large, width), members in alike.items():
         kinds = np.array(members)
         if parities:  # (1 - chi) / 2
             each = np.arange(len(members))
             positions = np.broadcast_to(np.arange(width), (len(members), width))
             terms = _Terms(each, np.zeros_like(each), positions, np.full(len(members), -0.5))
-            found.append(_Batch(width, kinds, np.full(len(members), 0.5), {width: terms}))
+            batches.append(_Batch(width, kinds, np.full(len(members), 0.5), {width: terms}))
             continue
         form = object if large else np.int64
         values = np.array([queries[j].weights for j in members], dtype=form)
         units = np.array([queries[j].denominator for j in members], dtype=form) << width
-        found.append(_Batch(width, kinds, *_table_transforms(values, units)))
-    return found
+        batches.append(_Batch(width, kinds, *_table_transforms(values, units)))
+    return batches
 
 
 def _table_transforms(values: npt.NDArray[Any], units: npt.NDArray[Any]) -> tuple[Floats, dict[int, _Terms]]:
@@ -212,13 +214,13 @@ def _table_transforms(values: npt.NDArray[Any], units: npt.NDArray[Any]) -> tupl
     rows, columns = np.nonzero(values[:, 1:])
     within = np.arange(len(rows)) - np.searchsorted(rows, rows)
     coefficients = (values[rows, columns + 1] / units[rows]).astype(np.float64)
-    orders, found = settings.orders[columns + 1], {}
+    orders, by_order = settings.orders[columns + 1], {}
     for order in range(1, len(settings.positions)):
         some = np.flatnonzero(orders == order)
         if len(some):
             positions = settings.positions[order][settings.ranks[columns[some] + 1]]
-            found[order] = _Terms(rows[some], within[some], positions, coefficients[some])
-    return (values[:, 0] / units).astype(np.float64), found
+            by_order[order] = _Terms(rows[some], within[some], positions, coefficients[some])
+    return (values[:, 0] / units).astype(np.float64), by_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)

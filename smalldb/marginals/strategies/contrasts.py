@@ -228,9 +228,9 @@ class Contrasts:
         most = MAX_SEARCHED if self.tabled else MAX_ENTRIES
         wanted = min(estimate.total, max(1, most // len(self.workload.domain.sizes)))
         wanted = wanted if count is None else count
-        made = estimate.rows(wanted, None if self.tabled else (yield Coins()))
+        bits = estimate.rows(wanted, None if self.tabled else (yield Coins()))
         order = yield Order(wanted)
-        return replace(estimate, codes=self.coding.codes(made[order]))
+        return replace(estimate, codes=self.coding.codes(bits[order]))
 
     def parities(self, sets: Sequence[Positions]) -> tuple[Parity, ...]:
         """Return what is counted on some sets, as it is published: by columns and categories."""
@@ -265,15 +265,15 @@ class Measured(NamedTuple):
 
 def weights_of(noise: KNorm) -> dict[int, list[Floats]]:
     """Return how numbers of parities are read from counts of columns at once: by order, one a size."""
-    found: dict[int, list[Floats]] = {1: []} if noise.replaced else {0: [], 1: []}
+    rows: dict[int, list[Floats]] = {1: []} if noise.replaced else {0: [], 1: []}
     for size in sorted({*noise.sizes}):
         start, weights = sum(noise.sizes[: noise.sizes.index(size)]), np.zeros(sum(noise.sizes))
         if not noise.replaced:
             weights[start : start + size] = 1
-            found[0].append(weights.copy())
+            rows[0].append(weights.copy())
         weights[start] = 1 if noise.replaced else -1  # a sum of signs: all rows, less twice the odd ones
-        found[1].append(weights)
-    return found
+        rows[1].append(weights)
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
