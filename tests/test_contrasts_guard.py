@@ -100,8 +100,8 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
         _, choice, noise = [ask for ask, _, _ in asks]
         for _, one, two in asks[1:]:
             moved = max(moved, np.abs(one - two).max())
-            assert np.abs(one - two).max() <= 1
-        assert choice.cost == noise.cost == plan.guarding == noise.noises[0][0].rate
+            assert np.abs(one - two).max() <= choice.moved == 1
+        assert choice.cost == choice.epsilon == noise.cost == plan.guarding == noise.noises[0][0].rate
         assert sum(ask.cost for ask, _, _ in asks) == plan.epsilon
     assert moved == 1
 
