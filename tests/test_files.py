@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from smalldb.files.output_folder import OutputFolder
 from smalldb.files.outputs import Outputs, beside
 from smalldb.files.unfinished import abandon
 
@@ -129,7 +130,7 @@ def test_what_a_killed_process_has_begun_is_removed_by_the_next_and_by_no_other(
     fcntl = pytest.importorskip("fcntl")
     target, mine = str(tmp_path / "out"), tmp_path / ".out.x.part"
     dead = [tmp_path / ".out.1-2-3.part", tmp_path / ".out.a-bc-0.part"]
-    alive, other = tmp_path / ".out.7-8-9.part", tmp_path / ".outer.1-2-3.part"
+    alive, other = tmp_path / ".out.7-8-9.part", tmp_path / ".outer.1-2.part"
     for path in (*dead, alive, other, mine):
         path.write_text("x")
     with alive.open("wb") as held:
@@ -151,3 +152,20 @@ def test_so_it_is_for_names_of_any_length(tmp_path, length):
     with Outputs([target]) as outputs:
         outputs.write(target, "whole")
     assert os.listdir(tmp_path) == ["x" * length]
+
+
+def test_what_a_killed_night_began_is_swept_by_the_next_under_another_date(tmp_path):
+    """Files and folders; not what another process holds, or what has another name."""
+    left = tmp_path / ".out-2026-11-27.csv.1f-17ab-0.part"
+    left.touch()
+    folder = tmp_path / ".tables-2026-11-27.1f-17ab-0.parts"
+    folder.mkdir()
+    (folder / "table-01.csv").touch()
+    other = tmp_path / ".out-2026-11-27.csv.part"
+    other.touch()
+    with Outputs([str(tmp_path / "held.csv")]):
+        (held,) = tmp_path.glob(".held.csv.*.part")
+        with Outputs([str(tmp_path / "out-2026-11-28.csv")]):
+            assert held.exists() and other.exists() and not left.exists()
+    OutputFolder(str(tmp_path / "tables-2026-11-28")).close()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [other.name]

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import smalldb
 from queries import Domain
 from smalldb.accounting import compose_records
+from smalldb.cli import main
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account, OutOfBudget
 from smalldb.releasing.record import make_record
@@ -468,3 +469,17 @@ def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
 @pytest.mark.slow
 def test_runs_killed_at_any_time_release_no_more_than_they_spent(path):
     assert forked(KILLED_ANYWHERE, path) >= 40
+
+
+def test_a_file_system_without_locks_names_the_ledger(path, monkeypatch, capsys):
+    Ledger(path, 1)
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with pytest.raises(OSError) as raised:
+        Ledger(path).read()
+    assert raised.value.filename == str(path)
+    assert main(["ledger", str(path)]) == 3
+    assert capsys.readouterr().err == f"smalldb: {path}: no locks available\n"

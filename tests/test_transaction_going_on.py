@@ -3,7 +3,10 @@
 import dataclasses
 import json
 import os
+import random
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -395,6 +398,22 @@ def test_learned_categories_are_learned_once(tmp_path, monkeypatch):
         smalldb.release(data[1:], **given)
 
 
+def test_a_release_with_a_checkpoint_of_its_own_is_listed_until_it_is_finished(workdir, monkeypatch, capsys):
+    given = command("census", 1, "--ledger", "l", "--budget", "1", "--checkpoint", "own")
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        stop_after(patched, 3)
+        main(given)
+    capsys.readouterr()
+    assert main(["ledger", "l"]) == 0
+    assert f"unfinished: release 1, of epsilon 1, in {workdir / 'own'}:" in capsys.readouterr().out
+    assert main(["ledger", "l", "--json"]) == 0
+    unfinished = json.loads(capsys.readouterr().out)["unfinished"]
+    assert unfinished == [{"release": 1, "folder": str(workdir / "own")}]
+    assert main(given) == 0 and Ledger("l").read().spent == 1
+    assert main(["ledger", "l"]) == 0
+    assert "unfinished" not in capsys.readouterr().out and not [*workdir.glob(".l.*")]
+
+
 LEARNING = """
 columns.town = { kind = "categories", values = "learn", unknown = "other", share = "1/4" }
 columns.smoker.kind = "bool"
@@ -436,3 +455,46 @@ def test_a_table_that_changes_between_two_readings_is_refused(tmp_path, monkeypa
     with pytest.raises(DataError, match="the table changed while it was read"):
         smalldb.release(table, **given)
     assert len(readings) == 2 and len([*(tmp_path / "x").glob("*.shard")]) == 3  # data, ticket, categories
+
+
+def in_a_child(given, delay=None):
+    """Run a command in a child process, killed after some seconds; return its exit code, None: it was killed."""
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os._exit(main(given))
+    if delay is not None:
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_hundred_kills_pay_once_each_and_lose_nothing(several, name, capsys):
+    """Processes that are killed at random moments, some twice; a retry finishes each."""
+    chance, files, lasts = random.Random(5), set(), []
+    for number in (1000, 1001):  # the first one compiles
+        begun = time.monotonic()
+        assert in_a_child(folder_command(name, number)) == 0
+        lasts.append(time.monotonic() - begun)
+        files = {*contents(f"out{number}")}
+    kills = before = paid = placed = number = 0
+    while kills < 100:
+        number += 1
+        given = folder_command(name, number)
+        for _ in range(1 + number % 2):
+            if in_a_child(given, chance.uniform(0, 1.1 * lasts[-1])) is None:
+                kills += 1
+                spent = Ledger(f"l{number}").read().spent if os.path.exists(f"l{number}") else 0
+                paid, before = paid + (spent == 1), before + (spent == 0)
+                placed += os.path.exists(f"out{number}") and bool(begun_beside(f"l{number}"))
+        done = os.path.exists(f"out{number}") and not begun_beside(f"l{number}")
+        assert in_a_child(given) == (2 if done else 0)  # 2: the folder is there, and all is done
+        assert {*contents(f"out{number}")} == files
+        assert Ledger(f"l{number}").read().spent == 1 and len(Ledger(f"l{number}").read().records) == 1
+        assert begun_beside(f"l{number}") == [] and not [*Path().glob(f".out{number}.*")]
+    with capsys.disabled():
+        print(f"\n{name}: {kills} kills of {number} releases: {before} unpaid, {paid} paid, {placed} placed")
+    assert min(before, paid) >= 10

@@ -49,16 +49,29 @@ class OutputFolder:
             raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
         with named(path):
             sweep(path, "parts", os.O_RDONLY, partial(rmtree, ignore_errors=True))
-            self._begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
-            unfinished.add(self._begun)  # before it is there: a signal may come in between
-            try:
-                os.mkdir(self._begun)
+            while not self._begins():
+                pass
+
+    def _begins(self) -> bool:
+        """Make and lock the folder that is written; False: another process swept it in between."""
+        self._begun = beside(self._path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
+        unfinished.add(self._begun)  # before it is there: a signal may come in between
+        self._handle: int | None = None
+        try:
+            os.mkdir(self._begun)
+            with suppress(FileNotFoundError):
                 self._handle = os.open(self._begun, os.O_RDONLY) if POSIX else None
-            except OSError:
-                unfinished.discard(self._begun)
-                raise
-            if self._handle is not None:
-                lock(self._handle)
+        except OSError:
+            unfinished.discard(self._begun)
+            raise
+        if not POSIX or (
+            self._handle is not None and lock(self._handle) is not False and self._begun.exists()
+        ):
+            return True
+        if self._handle is not None:
+            os.close(self._handle)
+        unfinished.discard(self._begun)
+        return False
 
     def check_empty(self) -> None:
         """Refuse a place where something is: ValueError."""

@@ -265,15 +265,25 @@ def _drop(begun: Path) -> None:
 
 
 def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) -> None:
-    """Remove what killed processes have begun for a place: nobody holds it."""
-    with suppress(OSError):  # of a folder that cannot be listed, or what belongs to others
-        for found in all_beside(path, rf"[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}"):
-            handle = os.open(found, flags | _UNLINKED)
-            try:
-                if lock(handle):
-                    remove(found)
-            finally:
-                os.close(handle)
+    """Remove what killed processes of this user have begun in the folder of a place: nobody holds it.
+
+    Whatever place it was for: a name with a date in it does not come again.
+    """
+    folder, name = beside(path, "").parent, re.compile(rf"\..+\.[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}")
+    with suppress(OSError):  # a folder that cannot be listed
+        for found in [folder / each for each in os.listdir(folder) if name.fullmatch(each)]:
+            with suppress(OSError):  # another process was faster
+                _swept(found, flags, remove)
+
+
+def _swept(found: Path, flags: int, remove: Callable[[Path], None]) -> None:
+    """Remove what was begun, unless somebody holds it, or it belongs to another user."""
+    handle = os.open(found, flags | _UNLINKED)
+    try:
+        if lock(handle) and os.fstat(handle).st_uid == os.geteuid():
+            remove(found)
+    finally:
+        os.close(handle)
 
 
 def take_room(handle: int, size: int, path: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from smalldb.exact.numbers import Number, as_text
 from smalldb.files import unfinished
-from smalldb.files.outputs import create, sync_folder
+from smalldb.files.outputs import create, named, sync_folder
 from smalldb.releasing.ledger_account import Account, entry_of, record_of
 
 FORMAT, FILTER = 1, 2  # of a budget of epsilon alone, and of one with a delta
@@ -175,12 +175,14 @@ class Ledger:
             raise ValueError(f"{self._path} is no ledger: it is no regular file")
         handle = os.open(self._path, os.O_RDONLY if mode == "r" else os.O_RDWR | os.O_APPEND)
         try:
-            _lock(handle, self._path, shared=mode == "r")
+            with named(self._path):  # a file system that has no locks
+                _lock(handle, self._path, shared=mode == "r")
             if not os.path.samestat(os.fstat(handle), os.stat(self._path)):
                 raise ValueError(f"{self._path} was replaced while it was opened: nothing was spent")
             yield handle
         finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
+            with suppress(OSError):  # a process that was forked meanwhile has the file open, too
+                fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
 
