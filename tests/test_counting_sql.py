@@ -1,11 +1,13 @@
 """The counts of a database are those of its rows, read one by one, whatever a column holds."""
 
 import sqlite3
+import warnings
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 
 import numpy as np
+import pandas as pd
 import postgres
 import pytest
 from calling import called
@@ -13,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_readers_formats import same
 
-from smalldb.releasing.table_source import file_source
+from smalldb.cli import main
+from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import parse_schema
 from smalldb.schema.counting_sql import DIALECTS, counting_inside, counting_query
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.tables import read_table, table_pieces
+from smalldb.schema.tables import read_by_duckdb, read_table, table_pieces
 
 SCHEMA = """
 [columns.x]
@@ -292,6 +295,32 @@ def table_of_sqlite(path, name="t"):
     base.close()
 
 
+@pytest.mark.parametrize(
+    ("cuts", "more", "warned"),
+    [(10, [], False), (4000, [], True), (4000, ["--n-max", "100000000", "--rows", "9"], False)],
+)
+def test_where_rows_may_nearly_all_differ_counting_in_the_database_is_warned_of(
+    tmp_path, monkeypatch, cuts, more, warned
+):
+    """From the cells of the schema and a public number of rows, before anything is read."""
+    path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
+    columns = [
+        f"columns.{x} = {{ kind = 'cuts', cuts = {[*range(1, cuts)]}, range = [0, 4000] }}" for x in "xy"
+    ]
+    text.write_text('ignore = "*"\n' + "\n".join(columns))
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE t (x, y)")
+    base.close()
+    private = ["--neighbours", "add-remove", *more] if more else []
+    given = ["generate", path, "--query", "t", "--schema", str(text), "--count-in-database", "--epsilon", "1"]
+    given += private
+    monkeypatch.setattr(Source, "read", lambda *_: pytest.fail("read"))
+    with warnings.catch_warnings(record=True) as told, pytest.raises(pytest.fail.Exception):
+        warnings.simplefilter("always")
+        main(given)
+    assert any("most of them differ" in str(each.message) for each in told) == warned
+
+
 def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
     path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
     text.write_text(SCHEMA)
@@ -419,3 +448,23 @@ def test_spark_of_declared_types(tmp_path):
             compare(*pair)
     finally:
         spark.stop()
+
+
+def test_floats_of_four_bytes_are_read_by_their_shortest_text(tmp_path):
+    """.7 of four bytes is .699999988: below a cut at .7, if it is taken for a float of eight."""
+    duckdb = pytest.importorskip("duckdb")
+    schema = parse_schema("columns.x = { kind = 'cuts', cuts = [0.7, 1.1], decimals = 1, range = [0, 2] }")
+    path, frame = str(tmp_path / "x.duckdb"), pd.DataFrame({"x": np.array([0.7, 0.6, 1.1, 0.1], "float32")})
+    frame.to_parquet(tmp_path / "x.parquet")
+    with duckdb.connect(path) as base:
+        base.execute("CREATE TABLE t AS SELECT * FROM frame")
+    read = [
+        schema.encode(frame),
+        read_table(str(tmp_path / "x.parquet"), schema),
+        read_table(path, schema, file=FileFormat(query="t")),
+        read_by_duckdb(path, schema, table="t"),
+        read_by_duckdb(str(tmp_path / "x.parquet"), schema),
+        file_source(path, schema, file=FileFormat(query="t"), inside=True).read(),
+    ]
+    for rows in read:
+        assert (rows.codes().ravel().tolist(), rows.counts.tolist()) == ([0, 1, 2], [2, 1, 1])

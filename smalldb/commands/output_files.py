@@ -3,8 +3,10 @@
 import argparse
 import os
 import sys
+import warnings
 from contextlib import ExitStack
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +33,9 @@ from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, s
 if TYPE_CHECKING:
     from smalldb.commands.several_tables import SeveralTables
     from smalldb.reporting.page import Comparison
+
+
+MANY = 10**7  # distinct rows, which take about 2 GB if a database counts them
 
 
 class Spoken(Destination):
@@ -126,6 +131,15 @@ class Files(Spoken):
     def rehearse(self, source: Source) -> None:
         """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
         self._source = source
+        if self._arguments.count_in_database and source.schema is not None:
+            columns = source.schema.columns
+            cells = prod(c.universe.size if c.finer is None else c.finer.kind.size for c in columns)
+            if cells > (self._arguments.n_max or MANY):
+                warnings.warn(
+                    f"--count-in-database: the schema has {cells:.1e} cells; if the table has not many more "
+                    "rows than that, most of them differ, and counts take more memory than rows: leave it out",
+                    stacklevel=2,
+                )
         if source.schema is not None:
             self._row_bytes = rehearse(source.schema, self._form, source.file)
         else:

@@ -81,7 +81,9 @@ DIALECTS: Mapping[str, Dialect] = {
     "duckdb": Dialect(
         "regexp_full_match(typeof({x}), 'U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE"
         "|DECIMAL\\(([0-9]|1[0-5]),.*') AND abs(TRY_CAST({x} AS DOUBLE)) < 1e15",
-        "TRY_CAST({x} AS DOUBLE)",
+        # four bytes are what their shortest text says: .7, and not .699999988
+        "CASE WHEN typeof({x}) = 'FLOAT' THEN TRY_CAST(CAST({x} AS VARCHAR) AS DOUBLE) "
+        "ELSE TRY_CAST({x} AS DOUBLE) END",
         "typeof({x}) IN ('DATE', 'TIMESTAMP') AND year(TRY_CAST({x} AS DATE)) BETWEEN 1 AND 9999",
         "strftime(TRY_CAST({x} AS DATE), '%Y-%m-%d')",
         "CAST({x} AS VARCHAR)",
@@ -104,7 +106,8 @@ DIALECTS: Mapping[str, Dialect] = {
     "spark": Dialect(
         "(typeof({x}) IN ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double') "
         "OR typeof({x}) RLIKE '^decimal[(]([0-9]|1[0-5]),') AND abs(try_cast({x} AS DOUBLE)) < 1e15D",
-        "try_cast({x} AS DOUBLE)",
+        "CASE WHEN typeof({x}) = 'float' THEN try_cast(CAST({x} AS STRING) AS DOUBLE) "
+        "ELSE try_cast({x} AS DOUBLE) END",
         "typeof({x}) IN ('date', 'timestamp_ntz', 'timestamp') "
         "AND year(try_cast({x} AS DATE)) BETWEEN 1 AND 9999",
         "date_format(try_cast({x} AS DATE), 'yyyy-MM-dd')",

@@ -88,6 +88,11 @@ def imported(path: str | None = None) -> Any:
     return duckdb
 
 
+def read_as(name: str, kind: str) -> str:
+    """Write a column as it is read: a float of four bytes by its shortest text, .7 and not .699999988."""
+    return f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)" if kind == "FLOAT" else quoted(name)
+
+
 def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:
     """Select the distinct rows of columns, each with its name and type, and how often each occurs.
 
@@ -96,7 +101,7 @@ def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:
     inner, outer = [], []
     for i, (name, kind) in enumerate(columns):
         is_text = kind.startswith("VARCHAR") and not kind.endswith("]")
-        inner.append(f"{f'encode({quoted(name)})' if is_text else quoted(name)} AS c{i}")
+        inner.append(f"{f'encode({quoted(name)})' if is_text else read_as(name, kind)} AS c{i}")
         outer.append(f"decode(c{i})" if is_text else f"c{i}")
     groups = f"SELECT {', '.join(inner)}, count(*) AS n FROM {source} GROUP BY ALL"
     return f"SELECT {', '.join(outer)}, n FROM ({groups})"

@@ -17,7 +17,7 @@ from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.queried import check_columns, named_table, pieces_of_rows, quoted
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
-from smalldb.schema.sources import imported
+from smalldb.schema.sources import imported, read_as
 
 _TYPES = {  # by a part of a declared type, as SQLite itself reads it
     **{"BOOL": "bool", "DATE": "datetime64[s]", "TIMESTAMP": "datetime64[s]", "INT": "int64"},
@@ -60,7 +60,8 @@ class _DatabaseFiles(WithoutCodeBook):
         """Yield the columns in pieces, as the database hands on the rows."""
         with self._opened(path, file) as (base, query, columns):
             names = [*columns]
-            chosen = [quoted(names[i]) for i in wanted.choose(names)]
+            kinds = {name: "FLOAT" if dtype == "float32" else "" for name, dtype in columns.items()}
+            chosen = [read_as(names[i], kinds[names[i]]) for i in wanted.choose(names)]
             broken, errors = False, tuple[type[Exception], ...]((*self.errors(), OverflowError))
             try:
                 cursor = base.execute(f"SELECT {', '.join(chosen)} FROM ({query}\n)")
