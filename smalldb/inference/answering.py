@@ -143,8 +143,7 @@ class _Asking:
         sides = [term.binned or (term.numerator, term.numerator) for term in terms]
         binned = any(term.binned is not None for term in terms)
         ends = [(0, 1), (1, 0)] if binned else [(0, 1)]  # a difference is least where the second term is most
-        arrays = [np.zeros_like(term.rows) if term.counted else term.rows for term in terms]
-        arrays = [self._over(term, one) for term, one in zip(terms, arrays, strict=True)]
+        arrays = [self._over(term, term.rows & (not term.counted)) for term in terms]
         arrays += [self._over(term, term.numerator) for term in terms]
         self.starts = list[int]()  # of each end, and of its products
         for end in ends:

@@ -68,7 +68,8 @@ def _likely(seen: float, drawn: Floats, level: Fraction) -> bool:
     chance = float(1 - level) / 2
     least = (chance - _SAFE * sqrt(chance * (1 - chance) / DRAWS)) * len(drawn)
     slack = (_ROUNDED - 1) * (1 + abs(seen))
-    return min(np.count_nonzero(drawn >= seen - slack), np.count_nonzero(drawn <= seen + slack)) > least
+    above, below = np.count_nonzero(drawn >= seen - slack), np.count_nonzero(drawn <= seen + slack)
+    return int(min(above, below)) > least
 
 
 def _end(inside: Callable[[float], bool], start: float, step: float) -> float:

@@ -121,7 +121,8 @@ def binomials(uniform: Floats, count: int, chance: float) -> Floats:
     if spread == 0:
         return np.full(len(uniform), mean)
     if spread > WIDE:
-        return np.rint(mean + spread * ndtri(uniform))
+        rounded: Floats = np.rint(mean + spread * ndtri(uniform))
+        return rounded
     low, high = (min(max(int(mean + sign * (8 * spread + 40)), 0), count) for sign in (-1, 1))
     k = np.arange(low, high + 1)
     logs = k * np.log(chance) + (count - k) * np.log1p(-chance) - gammaln(k + 1) - gammaln(count - k + 1)
