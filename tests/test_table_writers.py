@@ -345,7 +345,7 @@ def test_the_disk_is_reserved_before_it_is_paid(folder, capfd, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "posix_fallocate", full)
         code, _, err = generate(capfd, "-o", "o.csv", *PAID)
-    assert (code, err) == (2, "smalldb: o.csv: no space left on device\n")
+    assert (code, err) == (3, "smalldb: o.csv: no space left on device\n")
     assert Ledger("l").read().spent == 0
     assert {path.name for path in folder.iterdir()} == {"d.csv", "s.toml", "l"}
     code, _, err = generate(capfd, "-o", "o.csv", "--quiet", *PAID)

@@ -16,7 +16,7 @@ from smalldb.schema.kinds.whole_numbers import Integers
 
 SPECS: dict[str, Spec] = {
     module.SPEC.name: module.SPEC
-    for module in (flags, categories, bins, whole_numbers, dates, weekdays, times)
+    for module in (flags, categories, bins, whole_numbers, dates, times, weekdays)
 }
 
 __all__ = [
