@@ -153,7 +153,7 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate people.csv --epsilon 1 --schema fewer.toml", "the schema has no column 'job'", "under ignore"),
     ("generate people.csv --epsilon 1 --schema strict.toml", "column 'job' has values", 'unknown = "other"'),
     ("generate people.csv --epsilon 1 --schema nogaps.toml", "column 'age' has missing", "missing = true"),
-    ("generate people.csv --epsilon 1 --schema ruled.toml", "valid", "a row is outside"),
+    ("generate people.csv --epsilon 1 --schema ruled.toml", "valid", "rows break rule 1"),
     ("generate words.csv --epsilon 1 --schema good.toml", "column 'age' has values", "written plainly"),
     ("generate lines.jsonl --epsilon 1 --schema good.toml", "not JSON lines", "an object in each line"),
     ("generate counted.csv --epsilon 1 --schema good.toml --counts n", "column 'n'", "whole numbers"),
