@@ -79,6 +79,7 @@ def test_a_picture_of_bounds_says_what_it_is(axis):
         assert f"{bound(theorem.error)} at its own {theorem.rows} rows" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
 def test_nothing_overlaps_or_is_cut(axis):
     given = GIVEN | {"n": 10**6, "queries": 45_150, "cells": 2**300}
@@ -100,6 +101,7 @@ def test_nothing_overlaps_or_is_cut(axis):
     assert all(box.y0 > below.y1 for box in boxes)
 
 
+@pytest.mark.slow
 def test_what_pictures_state_is_rounded_up():
     """19.9947 is no 19.9 in a title, and a bound at epsilon 1/3 none at .333."""
     made = compose(epsilon=1, releases=20, delta="1/30000")

@@ -96,6 +96,7 @@ def test_the_rho_of_laplace_noise_and_of_bounded_range(eps):
     assert most <= BoundedRange(eps).rho <= min(eps**2 / 8, Fraction(most) * Fraction("1.0001"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("categories", [7, 20, 1000])
 @pytest.mark.parametrize("eps", SIZES)
 def test_many_categories_are_searched(eps, categories):
@@ -128,6 +129,7 @@ def flipped(scores, rate):
     return np.array([float(low + high) / 2 for low, high in law.values()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eps", [Fraction(1, 4), Fraction(1), Fraction(2)])
 def test_permute_and_flip_loses_no_more_than_laplace_noise(eps):
     """All tables of up to three scores, all moves from 0 to 1 in halves: every delta, every divergence."""
@@ -237,6 +239,7 @@ def ways(strategy, left, step, factor):
                     yield [("selecting", raised.selecting), ("measuring", cost), *path]
 
 
+@pytest.mark.slow
 def test_no_path_of_rounds_loses_more_than_is_stated():
     from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 

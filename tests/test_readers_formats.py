@@ -98,6 +98,7 @@ def expected():
     return parse_schema(SCHEMA).encode(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separator", [",", ";", "|", "tab", "space", "^", "\\x01", "§", ":"])
 @pytest.mark.parametrize("quote", ['"', "'"])
 @pytest.mark.parametrize("decimal", [".", ","])
@@ -111,6 +112,7 @@ def test_csv_of_any_signs(tmp_path, monkeypatch, expected, separator, quote, dec
         same(read_table(str(path), parse_schema(SCHEMA), file=file), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-16", "cp1252", "latin-1", "iso8859-15", "mac-roman", "gb18030"]
 )
@@ -169,6 +171,7 @@ def test_a_decimal_comma_is_of_the_file_and_each_row_is_read_by_itself(tmp_path)
     assert written(frame, "jsonl", schema).decode() == ('{"age":3,"pay":12.5,"town":"Köln","smoker":true}\n')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMATS, "csv.gz", "csv.zip", "csv.zst", "jsonl.gz", "jsonl.zip"])
 def test_what_is_written_in_any_format_is_read_as_the_same_rows(tmp_path, expected, form):
     for package in {"parquet": ["pyarrow"], "arrow": ["pyarrow"], "csv.zst": ["zstandard"]}.get(form, []):
@@ -232,6 +235,7 @@ def test_a_zip_is_read_by_the_name_inside(tmp_path):
         assert read_table(str(tmp_path / "t.zip"), schema).histogram().tolist() == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.arrow", "t.feather", "t.arrows", "t.parquet"])
 def test_arrow_files_and_streams(tmp_path, expected, name):
     pa = pytest.importorskip("pyarrow")
@@ -353,6 +357,7 @@ def test_an_unnamed_first_column_is_an_index_in_files_and_frames(tmp_path):
         schema.encode(again[["a", "Unnamed: 0", "b"]])
 
 
+@pytest.mark.slow
 def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = FileFormat(";", "'", ",", "cp1252")

@@ -120,6 +120,7 @@ def every(found):
     return np.repeat(found.codes(), found.counts, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xlsx", ".dta", ".sav", ".xpt"])
 def test_the_same_table_in_every_format_is_one_histogram(tmp_path, suffix):
     schema, frame = parse_schema(SCHEMA), table()
@@ -136,6 +137,7 @@ def test_the_same_table_in_every_format_is_one_histogram(tmp_path, suffix):
     assert np.array_equal(counts, expected.histogram())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["xlsx", "dta", "sav"])
 def test_labels_in_labels_out(tmp_path, form):
     pytest.importorskip({"xlsx": "openpyxl", "dta": "pandas", "sav": "pyreadstat"}[form])

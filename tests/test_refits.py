@@ -103,6 +103,7 @@ def test_groups_that_are_not_nested_have_no_grouping():
     assert found.of_categories(1).tolist() in ([1, 1, 0, 0], [0, 0, 1, 1])
 
 
+@pytest.mark.slow
 def test_far_above_zero_tables_spread_as_least_squares():
     """Cells that columns tell of, too: means and deviations are those of the least-squares estimate."""
     codes, noise = people(20_000, 1), DiscreteGaussian(Fraction(400))

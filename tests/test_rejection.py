@@ -481,6 +481,7 @@ def test_parents_must_lie_in_a_clique():
         Tree((0, 1, 2, 3), ((), (0,), (0,), (1, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_the_search_never_makes_a_tree_worse(width):
     workload, answers, _ = instance(6, 60, "conjunctions:2", 2)

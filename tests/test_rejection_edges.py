@@ -108,6 +108,7 @@ def test_thresholds_end_with_the_scores(value):
     assert (most >= rows * unit).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-12", "1e-18", "1e-400"])
 def test_hardly_any_epsilon_draws_uniformly(epsilon):
     workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
@@ -239,6 +240,7 @@ def test_counts_beyond_the_doubles_are_not_taken():
     )
 
 
+@pytest.mark.slow
 def test_thousands_of_columns_are_drawn_at_once():
     workload, answers, _ = instance(3000, 40, "conjunctions:1", 0)
     made = tuple_sampler(workload, answers, 40, 5, Fraction(1))
@@ -247,6 +249,7 @@ def test_thousands_of_columns_are_drawn_at_once():
     assert np.abs(5 * answers - 40 * bits.sum(axis=0, dtype=np.int64)).max() == score
 
 
+@pytest.mark.slow
 def test_the_pilot_takes_bounded_memory():
     class Wide:
         weights = np.zeros((16, 1 << 17), dtype=np.int8)

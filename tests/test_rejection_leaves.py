@@ -29,6 +29,7 @@ from smalldb.rejection.tree import star
 EXAMPLES = ["conjunctions:2", "marginals:2", "conjunctions:3", "conjunctions:2:negations"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hubs, text", [((5, 2, 3, 0), EXAMPLES[0]), *(((1, 4, 0), text) for text in EXAMPLES)], ids=str
 )

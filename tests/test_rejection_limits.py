@@ -24,6 +24,7 @@ from smalldb.rejection.target import Target
 GUESSED = {"neighbours": "add-remove"}
 
 
+@pytest.mark.slow
 def test_a_table_far_beyond_n_max_is_drawn():
     """Uncut, a uniform candidate is kept with probability e^-100 there."""
     zeros = pd.DataFrame(np.zeros((1000, 6), dtype=np.int64), columns=list(flags(6).attributes))

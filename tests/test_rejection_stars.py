@@ -162,6 +162,7 @@ def test_trials_are_those_of_their_definition(hubs, text, rows):
     assert refused > 2 or len(hubs) == 4 or rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
     """By looking at every candidate: what is proposed adds up to the shares, and no density is too small."""
@@ -218,12 +219,14 @@ def test_many_draws_of_stars_follow_the_law(case):
     assert abs(distance(made, *rest, 200_000, seed=7)) < 4
 
 
+@pytest.mark.slow
 def test_rows_that_stay_sorted_would_be_seen(monkeypatch):
     monkeypatch.setattr(sampler, "in_any_order", lambda bits, source: bits)
     made, rest = starred(*CASES[0])
     assert distance(made, *rest, 2_000, seed=6) > 6
 
 
+@pytest.mark.slow
 def test_columns_of_a_leaf_that_are_miscounted_would_be_seen(monkeypatch):
     chosen = StarRelaxation.chosen
 
@@ -268,6 +271,7 @@ def test_half_words_that_would_favour_some_columns_are_passed_over():
     assert kept == (1 << 32) - excess
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [20, 31, 32])
 def test_every_column_with_as_many_ones_has_a_position(rows):
     workload, answers, _ = instance(5, 40, "conjunctions:2", 2)
@@ -310,6 +314,7 @@ def test_what_is_a_star_with_trials_of_its_own(text, rows, tree, taken):
     assert has_own_trials(Target.build(workload, answers, 31, rows), tree) == taken
 
 
+@pytest.mark.slow
 def test_leaves_that_hardly_ever_fit_are_drawn_as_those_of_a_tree():
     """Copies of a hub but for few errors: at a low threshold, one column in thousands fits."""
     draws = np.random.default_rng(1)
@@ -351,6 +356,7 @@ def test_a_constant_query_in_a_workload_made_by_hand_leaves_a_star_as_it_is(cons
         assert np.array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_many_leaves_stay_within_the_doubles(monkeypatch):
     """The sum over the states of the hubs was beyond them once, where that of the tree was not."""
     attributes, rows = 254, 7

@@ -184,6 +184,7 @@ def test_a_record_is_written_whatever_its_labels_are(tables):
     assert sum(line.startswith('        {"tables"') for line in text.split("\n")) == many
 
 
+@pytest.mark.slow
 def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
     schema = parse_related(SCHEMA)
     fewer = {**tables, "persons": tables["persons"].iloc[:-40]}
@@ -316,6 +317,7 @@ def test_a_ledger_is_paid_before_the_draw_and_not_for_what_is_refused(tables, tm
         smalldb.release(tables, schema=SCHEMA, epsilon="0.1", ledger=ledger, seed=1)
 
 
+@pytest.mark.slow
 def test_a_ledger_takes_only_what_protects_the_same(tables, tmp_path):
     ledger = smalldb.Ledger(tmp_path / "ledger", budget=9)
     both = {**tables, "persons": tables["persons"].assign(**{"a{,/": tables["persons"].hid})}

@@ -140,6 +140,7 @@ def test_a_census_keeps_them_too():
     assert (made["b"].isna() | made["c"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_a_written_table_keeps_them(form, tmp_path):
     if form == "parquet":
@@ -163,6 +164,7 @@ def test_relations_do_not_hinder_the_rehearsal_of_a_format(form):
     assert rehearse(schema, form) > 0
 
 
+@pytest.mark.slow
 def test_the_command_releases_a_table_with_relations(tmp_path):
     frame, schema = register(200), tmp_path / "register.toml"
     schema.write_text(REGISTER)
@@ -236,6 +238,7 @@ def keeps_orders(schema, row):
     return True
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ordered())
 def test_categories_can_stand_together_where_values_in_them_keep_the_orders(schema):
@@ -273,6 +276,7 @@ def least_fit(schema, codes):
     return True
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ordered(), st.integers(0, 2**32), st.booleans())
 def test_released_values_keep_all_orders(schema, seed, middle):
@@ -561,6 +565,7 @@ def test_a_row_of_data_against_the_code_book_is_refused_and_counted():
     assert dict(check_table(schema, schema.pieces(frame)).broken) == {1: 1}
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_are_schemas():
     page = (Path(__file__).parent.parent / "docs" / "schema.md").read_text(encoding="utf-8")
     part = page[page.index("## Relations between columns") : page.index("## Who a person is")]

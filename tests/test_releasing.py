@@ -145,6 +145,7 @@ def test_both_base_measures_of_the_vectors(vectors):
             assert law_[score] * ways / counts[score] == pytest.approx(float(probability), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_many_draws_follow_the_law_and_not_its_neighbour():
     domain, queries, rows, draws = Domain(["a", "b", "c"]), Conjunctions(2), 2, 4000
     workload, histogram = queries.workload(domain), (4, 0, 1, 2, 0, 3, 1, 1)
@@ -381,6 +382,7 @@ def test_the_confidential_part_is_right_and_does_not_travel():
             _ = travelled.confidential
 
 
+@pytest.mark.slow
 def test_pickles_hold_no_private_numbers():
     """Two tables, one released table: the pickles must be the same bytes."""
     found = {}

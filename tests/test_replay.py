@@ -446,6 +446,7 @@ def moves_certified(plan, recording, change):
     return np.dot(change.signs, answers) != 0
 
 
+@pytest.mark.slow
 @replayed_with(["asked, then rounds", "adaptive", "pairs at once", "wishart"])
 def test_a_row_beside_rows_that_are_all_alike(name, relation, patched):
     """The dependence of two columns moves by nearly 4, as far as the question allows."""
@@ -515,6 +516,7 @@ def swept(name, relation):
         recording.replayed(stranger_of(case, rng, n, relation))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adaptive", "rules", "asked, then at once", "parities, certified"])
 def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patched, monkeypatch, tmp_path):
     """Killed in the middle, and started again on a neighbour: the folder, too, is the same.

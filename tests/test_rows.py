@@ -32,6 +32,7 @@ def codes(rows):
     }
 
 
+@pytest.mark.slow
 @given(st.integers(0, 99), st.integers(0, 40), st.sampled_from([1, 3, 8, 63, 64, 65, 128, 130]))
 def test_rows_count_the_table(seed, n, attributes):
     frame = table(seed, n, attributes)
