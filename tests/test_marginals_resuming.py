@@ -191,7 +191,8 @@ def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
     columns, rest = parts[2 : 2 + len(groups)], parts[2 + len(groups) :]
     assert [len(part) for part in columns] == [sum(WIDE.sizes[c] for c in group) for group in groups]
     assert all(type(part) in (int, list, type(None)) for part in rest)
-    assert len(rest[-1][0]) == 64 and len(rest[-1]) == 3  # of which rows, the query, and its distance
+    digest, query = rest[-2]  # of which rows, the query; and then its sum with noise
+    assert len(digest) == 64 and type(query) is int and len(rest[-1]) == 1
 
 
 def test_only_marginals_take_an_executor(tmp_path):
