@@ -277,7 +277,8 @@ def stated(found):
         "releases": len(found),
         **{
             measure: [float(np.mean(values)), float(np.std(values, ddof=1))]
-            for measure in found[0]
+            for measure in (*MEASURES, THREES)
+            if measure in found[0]
             for values in [[one[measure] for one in found]]
         },
     }

@@ -9,7 +9,7 @@ import pytest
 from margins import ScriptedBits
 from parities import alternatives, estimated, planned
 
-from queries import Conjunctions, Domain, Marginals, Rows
+from queries import Conjunctions, Domain, Marginals, Parities, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
@@ -125,6 +125,19 @@ def test_what_may_fail_adds_up_to_the_failure(monkeypatch, relation, delta):
             estimate.sums_within(failure)
         most = max(each for some in of_parities for each in some)
         assert most * len(plan.sets) + sum(of_guard) == failure
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_ends_of_a_query_are_as_far_apart_as_its_parity_and_the_rows(relation):
+    """Odd rows are (n - sum of signs) / 2: two margins of an odd count, or those of n and of the sum."""
+    failure, n = Fraction(1, 20), 10**6
+    plan = planned(Parities(2, exactly=True).workload(ABC), n=n, epsilon=1, neighbours=relation)
+    rows = Rows.from_counts(ABC, ABC.decode(ABC.table()), [n // 8] * 8)
+    estimate = estimated(plan, rows, SeededBits(1))
+    margins = estimate.parities[0].margins(failure / len(plan.sets))
+    sums = estimate.sums_within(failure)
+    wide = 2 * margins[2] if plan.replaced else margins[0] + margins[2]
+    np.testing.assert_allclose(sums.high - sums.low, wide, atol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 3])

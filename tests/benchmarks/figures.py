@@ -41,7 +41,6 @@ from measures import Burt, figures
 
 import smalldb
 from queries import Column, Domain, Rows
-from smalldb.exact.bits import SeededBits
 
 MADE = 5_000  # rows
 WORSE = 1.05  # times another's error: a loss
@@ -103,7 +102,7 @@ def ways(domain, codes, epsilon, given):
 
 def ours(plan, rows, domain, seed):
     """Return the tables of a release."""
-    return Burt.of(plan.chosen.draw(rows, SeededBits(seed), False).codes, domain.sizes)
+    return Burt.of(smalldb.release(plan, rows, rng=seed).codes, domain.sizes)
 
 
 def theirs(python, peer, domain, codes, epsilon, seed):

@@ -24,7 +24,6 @@ from measures import Burt
 
 import smalldb
 from queries import Column, Domain, Rows
-from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
 from smalldb.releasing.baselines import INDEPENDENT, baselines
 
@@ -55,7 +54,7 @@ def one(columns):
     rows, start = Rows.from_codes(domain, codes), time.process_time()
     public = {"n_max": ROWS, "rows": ROWS, "neighbours": "add-remove"}
     plan = smalldb.plan(domain, "marginals:2", epsilon=1, mechanism="marginals", **public)
-    released = plan.chosen.draw(rows, SeededBits(1), False).codes
+    released = smalldb.release(plan, rows, rng=1).codes
     seconds = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     real = Burt.of(codes, domain.sizes)
