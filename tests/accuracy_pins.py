@@ -41,7 +41,7 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import MEMORY
-from smalldb.marginals.strategies.choosing_parities import plan_contrasts
+from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing import baselines
@@ -156,7 +156,9 @@ def planned(case):
     text = "marginals:3" if more == "threes" else "marginals:2"
     given = {"n": n, "epsilon": case.epsilon, "delta": delta, "certificate": Fraction(0)}
     if strategy == "contrasts":
-        return plan_contrasts(parse(text).workload(domain), neighbours="replace-one", **given)
+        plans = alternatives(parse(text).workload(domain), neighbours="replace-one", **given)
+        plans = [plan for plan in plans if plan.delta == delta]  # with a delta, what has Gaussian noise
+        return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
     if strategy == "chosen":
         return smalldb.plan(domain, text, mechanism="marginals", **given).chosen.strategy
     pairs = tuple(combinations(range(len(domain.sizes)), 2))
