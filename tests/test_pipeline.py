@@ -14,6 +14,7 @@ from queries import Domain, Rows
 from queries.broken import RuledOut
 from smalldb.cli import main
 from smalldb.exact.bits import SystemBits
+from smalldb.marginals.curator import Curator
 from smalldb.releasing import pipeline
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import Destination, carry_out
@@ -79,7 +80,7 @@ def test_the_steps_have_one_order(tmp_path, monkeypatch, kind):
         "rows": lambda: table_source(Rows.from_frame(Domain(["flag"]), flags)),
     }[kind]()
     watching = Watching(Ledger(tmp_path / "l", 1))
-    for owner, name in ((Source, "read"), (pipeline, "learn"), (pipeline, "drawn_by")):
+    for owner, name in ((Source, "read"), (pipeline, "learn"), (Curator, "run")):
         monkeypatch.setattr(owner, name, watching.noting(name, getattr(owner, name)))
     made = carry_out(
         source, None, {"epsilon": 1}, bits=SystemBits(), ledger=watching.ledger, destination=watching
@@ -90,9 +91,11 @@ def test_the_steps_have_one_order(tmp_path, monkeypatch, kind):
         ("rehearse", 0, 0),
         ("read", 0, 0),
         ("reserve for 60", 0, 0),
+        *[("run", 0, 0)]
+        * (1 + bool(learning)),  # of made tables: what is imported is imported before the payment
         ("paid", 1, 1),
         *learning,
-        ("drawn_by", 1, 1),
+        ("run", 1, 1),
         ("write", 1, 1),
         ("place", 1, 1),
     ]

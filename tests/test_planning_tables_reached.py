@@ -78,7 +78,8 @@ def test_evaluate_tells_what_the_record_says_of_pairs(tmp_path, capfd, monkeypat
         record = json.loads((tmp_path / "out.json").read_text())["pairs"]
         learned, quiet = len(record["learned"]), len(record["quiet"])
         assert learned + quiet == (3 if queries == "marginals:2" else 0)
-        said = f"{learned} learned, {quiet} measured without a dependence that stands out, {3 - learned - quiet} not measured"
+        said = f"{learned} learned, {quiet} measured without a dependence that stands out"
+        said += f", {3 - learned - quiet} not measured"
         assert code == 0 and f"pairs of columns, by the record: {said}" in told
         code, told, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
         assert json.loads(told)["pairs"] == record

@@ -568,7 +568,7 @@ def test_long_schemas_that_are_none_are_refused(old, new, said):
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", [{}, {"neighbours": "add-remove", "n_max": 1500}])
 def test_the_number_of_children_is_right_in_the_mean(relation):
-    """Large numbers that nobody has keep what noise leaves above 0: 3.5 to 5 % too many children, uncorrected."""
+    """Large numbers that nobody has keep what noise leaves above 0: 3.5 to 5 % too many children else."""
     rng = np.random.default_rng(2)
     homes = pd.DataFrame({"home": range(1500), "owned": rng.integers(0, 2, 1500)})
     times = rng.integers(0, 5, 1500)

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb.schema import mapping, parse_schema, plain, sources
+from smalldb.schema import mapping, parse_schema, sources
 from smalldb.schema.readers import csv_files, parquet_files
 from smalldb.schema.readers import json_lines as json_reader
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
@@ -309,8 +309,8 @@ def large_csv_file(rows, chance, folder):
 
     def in_blocks(positions):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plain, "LEAST", 0)
-            patch.setattr(plain, "BLOCK", block)
+            patch.setattr(csv_files, "LEAST", 0)
+            patch.setattr(csv_files, "BLOCK", block)
             return read(positions)
 
     return in_blocks

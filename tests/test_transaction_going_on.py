@@ -20,6 +20,7 @@ from smalldb.cli import main
 from smalldb.files import outputs
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.files.output_folder import OutputFolder
+from smalldb.marginals.curator import Curator
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.table_source import Source
@@ -337,15 +338,15 @@ def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
 def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
     """Whoever finds a folder in use takes the next; one that was killed is gone on with first."""
     ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
-    begun, drawn_by = [], smalldb.releasing.pipeline.drawn_by
+    begun, run = [], Curator.run
 
     def drawing(*arguments):
         if len(begun) < 2:
             begun.append(1)
             smalldb.release(FRAME, ledger=ledger, **given)
-        return drawn_by(*arguments)
+        return run(*arguments)
 
-    monkeypatch.setattr("smalldb.releasing.pipeline.drawn_by", drawing)
+    monkeypatch.setattr(Curator, "run", drawing)
     smalldb.release(FRAME, ledger=ledger, **given)
     assert ledger.read().left == 0 and sorted(os.listdir(tmp_path)) == ["l"]
 
@@ -458,7 +459,7 @@ def test_a_table_that_changes_between_two_readings_is_refused(tmp_path, monkeypa
 
 
 def in_a_child(given, delay=None):
-    """Run a command in a child process, killed after some seconds; return its exit code, None: it was killed."""
+    """Run a command in a child process, killed after some seconds; return its exit code, or None."""
     child = os.fork()
     if not child:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

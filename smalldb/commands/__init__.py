@@ -1,7 +1,7 @@
 """The commands: most files add one to the parser and run it; the others have what several share."""
 
-# exit codes: what was asked for, or the data; and what the same command may do later or on another machine: for
-# lack of memory, of a library, of room on the disk, of permissions, of a database
+# exit codes: what was asked for, or the data; and what the same command may do later or on another machine:
+# for lack of memory, of a library, of room on the disk, of permissions, of a database
 REFUSED, FAILED = 2, 3
 INCOMPLETE = 4  # an exit code: the release is paid and stands, without all that was asked of it
 

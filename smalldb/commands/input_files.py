@@ -36,7 +36,7 @@ def add_schema(command: Parser) -> None:
 
 
 def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
-    """Find out which table is meant, from names alone; `learning`: its schema may have categories to learn."""
+    """Find out which table is meant, from names alone; `learning`: its schema may learn categories."""
     file, inside = file_format(arguments), arguments.count_in_database
     counting = {"--counts": arguments.counts is not None, "--count-in-database": inside}
     if arguments.schema is None:

@@ -137,7 +137,7 @@ class Files(Spoken):
             if cells > (self._arguments.n_max or MANY):
                 warnings.warn(
                     f"--count-in-database: the schema has {cells:.1e} cells; if the table has not many more "
-                    "rows than that, most of them differ, and counts take more memory than rows: leave it out",
+                    "rows, most of them differ, and counts take more memory than rows: leave it out",
                     stacklevel=2,
                 )
         if source.schema is not None:

@@ -199,7 +199,7 @@ class Measurements(Sequence[Measurement]):
 
 
 def _of_parents(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the record of related tables that is about parents, with columns of their own names."""
+    """Return what the record of related tables says of parents, with columns of their own names."""
     ((unit, told),) = ((name, told) for name, told in record["tables"].items() if "parent" not in told)
 
     def own(name: str) -> str:

@@ -122,8 +122,8 @@ def plan(
     rows_per_person
         K, the most rows that one person has in the table, from public knowledge; by default the schema's.
         `epsilon` and `delta` protect all of them: each row gets a K-th of epsilon, and so much of delta that
-        it is delta for K rows together (`smalldb.accounting.concentrated`). None: nothing is said of people, and
-        what is protected is one row.
+        it is delta for K rows together (`smalldb.accounting.concentrated`). None: nothing is said of people,
+        and what is protected is one row.
     calibrated
         Run a census at a larger internal epsilon, such that what it loses at worst is just `epsilon`: it errs
         less. Under replace-one the loss is looked up over all tables of n rows, so it is for small universes

@@ -120,7 +120,7 @@ def _finer(plan: Plan, cost: FinerCost, counts: Sequence[int] | None) -> Recorde
 def with_measurements(
     record: Record, plan: Plan, measurements: Measurements, rows: Rows, most: int | None = FEW
 ) -> Record:
-    """Return a record that holds the measurements, too, and what they say of pairs of columns and of the error."""
+    """Return a record with the measurements, and what they say of pairs of columns and of the error."""
     if "measurements" in record or not measurements or (most is not None and measurements.numbers > most):
         return record
     pairs = measurements.pairs()

@@ -38,8 +38,8 @@ def _named(column: Column, table: str) -> Column:
     if column.yes_no:
         return Column(name)
     attributes = [f"{table}.{each}" for each in column.attributes]
-    form = {"ordered": column.ordered, "cuts": column.cuts}
-    return Column.coded(name, column.labels, attributes, column.table, **form)
+    ordered, cuts = column.ordered, column.cuts
+    return Column.coded(name, column.labels, attributes, column.table, ordered=ordered, cuts=cuts)
 
 
 def related_record(
