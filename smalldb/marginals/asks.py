@@ -68,13 +68,14 @@ class Noisy(Ask):
     cost: Fraction  # an epsilon, or a rho
     at: int | None = None  # the one number that is released; None: all of them
 
-    # Proof: docs/proofs/curator.md, lemma 1.
     def exact(self, data: Counts) -> Integers:
         """Return the counts without noise: private."""
         if self.at is not None:
             return data.count(self.of, often=True)[0][[self.at]]
         return np.concatenate([table.ravel() for table in data.count(self.of)])
 
+    # Proof: docs/proofs/curator.md, lemma 1; docs/proofs/draw.md, lemma 7; docs/proofs/pairs.md, lemma 6;
+    # docs/proofs/rounds.md, lemma 2.
     def draw(self, exact: Integers, coins: BitSource) -> Integers:
         """Add the noise."""
         noise = np.concatenate([noise.draw(many, coins) for noise, many in self.noises])
@@ -107,12 +108,13 @@ class Noisy(Ask):
         return found
 
 
+# Proof: docs/proofs/curator.md, lemma 1.
 def one_table(of: Marginal, law: PrivacyMeasure, cost: Fraction) -> Noisy:
     """Ask for one table."""
     return Noisy((of,), ((law.noise(cost), of.size),), cost, loss=law.loss_of_table(cost))
 
 
-# Proof: docs/proofs/k-norm.md, lemma 3.
+# Proof: docs/proofs/k-norm.md, lemma 3; docs/proofs/curator.md, lemma 1.
 def columns_at_once(of: Sequence[Marginal], law: PrivacyMeasure, cost: Fraction) -> Noisy:
     """Ask for columns at once, of a pure cost: a row stands in one category of each."""
     sizes = tuple(each.size for each in of)
@@ -139,11 +141,12 @@ class Worst(Ask):
     possible: Booleans | None = None  # None: all of them
     refused: Callable[[int], Booleans | None] = lambda _: None  # with one that is drawn in vain, others
 
-    # Proof: docs/proofs/curator.md, lemma 2.
     def exact(self, data: Counts) -> Integers:
         """Return the scores: private."""
         return self.scores(data.count(self.of, often=True))
 
+    # Proof: docs/proofs/curator.md, lemma 2; docs/proofs/rounds.md, lemmas 4 and 5;
+    # docs/proofs/safeguard.md, lemma 3; docs/proofs/related.md, lemma 3.
     def draw(self, exact: Integers, coins: BitSource) -> int:
         """Draw a candidate by the exact exponential mechanism."""
         left = np.ones(len(exact), dtype=bool) if self.possible is None else self.possible.copy()
@@ -166,12 +169,12 @@ class Number(Ask):
     cost: Fraction
     part: Dependence  # as it is published
 
-    # Proof: docs/proofs/curator.md, lemma 3.
     def exact(self, data: Counts) -> Integers:
         """Return the number without noise: private."""
         # like a count: where noise itself is cut off, nothing shows
         return np.array([min(LIMIT, self.function(data.count(self.of, often=True)))], dtype=np.int64)
 
+    # Proof: docs/proofs/curator.md, lemma 3.
     def draw(self, exact: Integers, coins: BitSource) -> int:
         """Add the noise."""
         return int(np.clip(exact + self.noise.draw(1, coins), -LIMIT, LIMIT)[0])
@@ -195,11 +198,11 @@ class SmallDatabase(Ask):
     mechanism: DrawnAtOnce
     progress: bool
 
-    # Proof: docs/proofs/curator.md, lemma 4.
     def exact(self, data: Counts) -> Rows:
         """Return the rows: private."""
         return data.table
 
+    # Proof: docs/proofs/curator.md, lemma 4.
     def draw(self, exact: Rows, coins: BitSource) -> Drawn:
         """Draw a database."""
         return self.mechanism.draw(exact, coins, self.progress)

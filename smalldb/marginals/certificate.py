@@ -88,6 +88,7 @@ def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure,
     return Certificate(chosen, int(value) - int(foretold[chosen]), total, workload, law, half)
 
 
+# Proof: docs/proofs/certificate.md, lemma 2.
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certified(Worst):
     """The query that is furthest off; it is kept with what it is about: the same finished rows."""

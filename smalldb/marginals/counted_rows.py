@@ -83,6 +83,7 @@ class CountedRows:
         return np.bincount(cells, weights=self.counts, minlength=size).astype(np.int64)
 
 
+# Proof: docs/proofs/rounds.md, lemmas 1 and 10.
 def count(what: Sequence[Marginal] | Sequence[Parity] | PackedTables, rows: CountedRows) -> list[Integers]:
     """Count some rows: what several pieces add up to is what all of them count."""
     if isinstance(what, PackedTables):
@@ -142,6 +143,7 @@ def _parities(what: Sequence[Parity], rows: CountedRows) -> Integers:
     return np.where(signed, int(rows.counts.sum()) - 2 * odd, odd)
 
 
+# Proof: docs/proofs/answers.md, lemma 1.
 def odd_counts(rows: Rows, sets: Sequence[tuple[int, ...]]) -> Integers:
     """
     Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).

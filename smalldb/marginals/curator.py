@@ -36,7 +36,7 @@ class Curator:
     measurements: list[Measurement] = field(default_factory=list)
     _selecting: Fraction | None = None  # what was paid for choosing what is measured next
 
-    # Proof: docs/proofs/curator.md, theorem.
+    # Proof: docs/proofs/curator.md, "Theorem".
     def follow(self, steps: Steps) -> Any:
         """Answer a strategy step by step, and return what it makes of the answers."""
         answer = None
@@ -55,7 +55,7 @@ class Curator:
             found = self.answer(SmallDatabase(mechanism, progress, loss=mechanism.guarantee.stated))
         return found
 
-    # Proof: docs/proofs/curator.md, theorem; docs/proofs/rounds.md, lemma 11.
+    # Proof: docs/proofs/curator.md, "Theorem"; docs/proofs/rounds.md, lemma 11.
     def answer(self, ask: Ask) -> Any:
         """Draw an answer and keep it; what was drawn before is read, and then nothing is counted."""
         self._pay(ask.loss)

@@ -130,6 +130,7 @@ class ParityRefits:
         return tuple(found)
 
 
+# Proof: docs/proofs/refits.md, lemma 2.
 def can_exist(attributes: int, deviation: float) -> bool:
     """
     Tell whether tables have parities with noise of such a deviation, twice: as released, and added once more.

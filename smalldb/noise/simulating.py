@@ -112,6 +112,7 @@ class Uniforms:
         return np.copysign(sizes.astype(np.float64), centred)
 
 
+# Proof: docs/proofs/noise.md, lemma 8.
 def binomials(uniform: Floats, count: int, chance: float) -> Floats:
     """Return binomial numbers that grow with uniform ones: by inversion, or rounded normal numbers."""
     from scipy.special import gammaln, ndtri

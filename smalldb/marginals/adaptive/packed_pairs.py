@@ -93,6 +93,7 @@ class PackedPairs:
         last = self.strips[-1]
         return last.start + last.shape[0] * last.shape[1]
 
+    # Proof: docs/proofs/rounds.md, lemma 1.
     def linear(self) -> PackedTables:
         """Return every table at its finest levels: what is counted."""
         # at most 32 groups: `candidate_tables.WHOLE`, or five halvings

@@ -241,7 +241,7 @@ class Adaptive(RoundsBudget, TableStrategy):
         """Return the bound that follows from the noise alone, where every query is a cell of a column."""
         return bound(workload, finished, sums_of_columns(workload, estimate.columns, n, beta))
 
-    # Proof: docs/proofs/rounds.md, lemma 6.
+    # Proof: docs/proofs/rounds.md, lemmas 5 and 6.
     def steps(self, known: Known | None = None) -> Steps:
         """Ask for columns and first tables; then, round by round, for the worst table."""
         universe, law = self.universe, self.law

@@ -26,6 +26,7 @@ TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 NOTICED = 0.5  # mean of a parity that is chosen almost surely, if it is predicted as 0
 
 
+# Proof: docs/proofs/rounds.md, lemma 10.
 def plan_contrasts(
     workload: Workload,
     *,

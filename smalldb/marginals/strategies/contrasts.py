@@ -86,7 +86,7 @@ class Contrasts:
         """The epsilon of the parities."""
         return self.epsilon - 2 * self.guarding
 
-    # Proof: docs/proofs/losses.md, lemma 8.
+    # Proof: docs/proofs/losses.md, lemma 8; docs/proofs/answers.md, lemma 2.
     @property
     def loss(self) -> Loss:
         """That of the parities, of the guard, and of the certificate."""
@@ -172,7 +172,8 @@ class Contrasts:
         guard = ", the parity of three columns that was predicted worst" * self.guarded
         return f"{parities}{guard}, all at once"
 
-    # Proof: docs/proofs/rounds.md, lemma 10.
+    # Proof: docs/proofs/rounds.md, lemma 10; docs/proofs/answers.md, lemma 2;
+    # docs/proofs/safeguard.md, lemmas 1 and 4.
     def steps(self) -> Steps:
         """Ask for all parities at once, then perhaps for that of three columns that was predicted worst."""
         if self.columns:
