@@ -351,7 +351,7 @@ def test_an_interrupt_after_the_table_is_written_does_not_deny_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
-    assert (done.returncode, done.stderr) == (130, "smalldb: interrupted; unfinished files were removed\n")
+    assert done.returncode == 0, done.stderr  # from the last output on signals change nothing
     assert sorted(os.listdir(tmp_path)) == ["data.csv", "interrupted.py", "out.csv"]
 
 

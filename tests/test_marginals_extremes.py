@@ -21,7 +21,7 @@ from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Journal
 
 DROWNED = (
-    r"^(contrasts are measured with an epsilon of 2\^-40 to 2\^20; )?"
+    r"^(contrasts are measured with an epsilon of 2\^-40 to 2\^20, the certificate left out; )?"
     r"noise of more than 2\^40 would be added to every count: epsilon is too small$"
 )
 WHOLE = 1 - Fraction(1, 10**200)

@@ -263,7 +263,7 @@ class Pairs(NamedTuple):
 
 
 def tables_reached(plan: Plan) -> int:
-    """Return how many tables of counts will be measured at most, those of columns too; contrasts are none."""
+    """Return how many tables of counts will be measured at most, those of columns too; parities are none."""
     return plan.chosen.strategy.most_tables if isinstance(plan.chosen, ByMarginals) else 0
 
 

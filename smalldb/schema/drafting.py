@@ -20,7 +20,7 @@ from smalldb.schema.kinds.bins import WHOLE
 _HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
 # law), never from a look at the data: a category or a cut point that was read off the data gives it away.
-{kinds}
+KINDS
 #   kind = "id"           fresh numbers: nothing of the data
 # Each also takes missing = true (a category for gaps, or a list of texts that mean one), unknown = "missing"
 # and dtype = "..."; numbers take decimal = "," and thousands = ".".
@@ -271,4 +271,4 @@ def _key(name: str) -> str:
     return name if bare else toml(name)
 
 
-HEAD = _HEAD.replace("{kinds}", "\n".join(map(_lines, SPECS.values())))
+HEAD = _HEAD.replace("KINDS", "\n".join(map(_lines, SPECS.values())))

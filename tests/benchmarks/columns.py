@@ -21,8 +21,9 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals import Curator, InMemory, Universe, checked, plan_tables
 from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import Geometric
 
 
@@ -44,7 +45,8 @@ def ours(codes, universe, epsilon, delta, replaced, seed, times=1):
     """The release; each row stands there so many times, and as many rows are made as there are lines."""
     plan = plan_tables(universe, epsilon, delta, replaced, len(codes) * times)
     rows = checked(codes, np.full(len(codes), times, dtype=np.int64), universe.sizes)
-    return release_tables(plan, rows, SeededBits(seed), count=len(codes)).codes, plan.expected
+    curator = Curator(InMemory(rows), Journal(SeededBits(seed)), plan.loss)
+    return curator.follow(plan.release(len(codes))).codes, plan.expected
 
 
 def independent(codes, universe, epsilon, replaced, seed):

@@ -41,7 +41,6 @@ class Contrasts:
 
     name: ClassVar[str] = "contrasts"
     method: ClassVar[str] = "marginals of contrasts"
-    most_tables: ClassVar[int] = 0
 
     workload: Workload
     spectrum: Spectrum
@@ -116,6 +115,11 @@ class Contrasts:
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return {*self.sets}.issuperset(self.spectrum.sets)
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured: columns, if these alone are."""
+        return len(self.columns)
 
     @property
     def most_pairs(self) -> int:

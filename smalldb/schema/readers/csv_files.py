@@ -35,6 +35,7 @@ NEAR = 1 << 11  # records that the caches of a processor hold
 BLOCK = 1 << 22  # bytes that pyarrow reads at a time
 SLOW = "pip install pyarrow reads faster"
 LEAST = 1 << 20  # bytes of a file for which it is worth loading
+FEW = 1 << 15  # fields of a column that are texts again: it is not worth loading pandas
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -214,7 +215,9 @@ def _decoded(column: Any, codec: str) -> Fields:
     )
 
 
-def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> pd.Series[Any]:
+def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> Fields:
+    if len(codes) <= FEW:
+        return np.array(texts, dtype=object)[codes]
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))
 
 
