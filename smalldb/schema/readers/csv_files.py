@@ -217,7 +217,8 @@ def _decoded(column: Any, codec: str) -> Fields:
 
 def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> Fields:
     if len(codes) <= FEW:
-        return np.array(texts, dtype=object)[codes]
+        fields: npt.NDArray[Any] = np.array(texts, dtype=object)[codes]
+        return fields
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))
 
 
