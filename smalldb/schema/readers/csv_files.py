@@ -230,5 +230,7 @@ def _with_points(column: Any, gaps: frozenset[str]) -> Fields:
             return text
         return f"\0{text}" if "." in text else text.replace(",", ".")
 
+    if isinstance(column, np.ndarray):
+        return np.array([respelled(text) for text in column], dtype=object)
     fields = column.array
     return _categorical(fields.codes, [respelled(text) for text in fields.categories])
