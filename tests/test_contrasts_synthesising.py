@@ -17,8 +17,7 @@ from scipy.stats import norm
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import spectrum as parities_module
-from smalldb.marginals.contrasts.parity_fit import fit, masks, prior, sizes_of
-from smalldb.marginals.contrasts.parity_rows import rounded
+from smalldb.marginals.contrasts.parity_fit import fit, masks, prior, rounded, sizes_of
 from smalldb.marginals.contrasts.shrinkage import uninteracting
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import noise_quantile

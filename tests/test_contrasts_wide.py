@@ -14,8 +14,7 @@ from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import turn
 from smalldb.marginals.asks import Noisy
-from smalldb.marginals.contrasts.parity_fit import Means
-from smalldb.marginals.contrasts.parity_rows import rows_with_means
+from smalldb.marginals.contrasts.parity_fit import Means, rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.contrasts import Contrasts

@@ -15,11 +15,10 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.cell_sums import added_up, carry, met, unmet
 from smalldb.kernels.nearby_rows import refine, swap
-from smalldb.marginals.estimate.belief_propagation import beliefs, build, steps, summed
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
 from smalldb.marginals.estimate.estimation import EXCHANGES, affordable, exchanged, moved
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.junction import cells, junction_tree
+from smalldb.marginals.estimate.junction import beliefs, build, cells, junction_tree, steps, summed
 from smalldb.marginals.estimate.modelling import model_rows
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
 from smalldb.marginals.measuring import NoisyTable

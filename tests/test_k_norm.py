@@ -15,8 +15,8 @@ from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.strategies import column_groups as grouping
-from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
+from smalldb.marginals.strategies import budgets as grouping
+from smalldb.marginals.strategies.budgets import column_groups, shares_of_columns
 from smalldb.noise import k_norm
 from smalldb.noise.column_polytope import draw_point, points
 from smalldb.noise.distributions import KNorm
@@ -278,7 +278,7 @@ def test_columns_alone():
     assert column_groups((200, 200), (0, 1), False) == ((0,), (1,))
     assert column_groups((1, 1), (0, 1), False) == ((0,), (1,))
     many = column_groups((16,) * 100, range(100), False)
-    assert len(many) == 2 and max(map(len, many)) * 15 <= grouping.MOST
+    assert len(many) == 2 and max(map(len, many)) * 15 <= grouping.MOST_FREE
     assert shares_of_columns((4, 9), ((0,), (1,)), False) == [Fraction(2, 5), Fraction(3, 5)]
 
 

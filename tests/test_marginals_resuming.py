@@ -23,7 +23,7 @@ from smalldb.marginals.counted_rows import CountedRows, checked, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.column_groups import column_groups
+from smalldb.marginals.strategies.budgets import column_groups
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms.journal import CountedBits, Journal

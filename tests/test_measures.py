@@ -6,7 +6,7 @@ import pytest
 from measures import Burt, corrected_v, figures
 
 from queries import Rows
-from smalldb.marginals.adaptive.association_weights import cramers_v
+from smalldb.marginals.estimate.packed_pairs import cramers_v
 from smalldb.releasing.distances import distances
 
 

@@ -241,7 +241,7 @@ def ways(strategy, left, step, factor):
 
 @pytest.mark.slow
 def test_no_path_of_rounds_loses_more_than_is_stated():
-    from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
+    from smalldb.marginals.strategies.budgets import column_groups, shares_of_columns
 
     tried = 0
     for plan in plans():

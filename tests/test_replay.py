@@ -112,7 +112,7 @@ ASKED = {
     "marginals.strategies.dependence.DependenceTested.answerable": True,
 }
 CERTIFIED = {"marginals.mechanism._saved": lambda request, strategy: strategy}
-STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("adaptive.packed_pairs", "strategies.adaptive")}
+STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("estimate.packed_pairs", "strategies.adaptive")}
 PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
 
 

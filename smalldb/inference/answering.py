@@ -13,12 +13,11 @@ from queries import Rows, Workload
 from queries.arrays import Booleans, Floats
 from queries.expressions import shorten
 from smalldb.exact.numbers import Number, as_fraction
-from smalldb.inference.bounds_within import below_and_above
+from smalldb.inference.bounds_within import below_and_above, is_query
 from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, otherwise, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
-from smalldb.inference.queries_asked import is_query
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms, binomials

@@ -191,18 +191,6 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
     """
     Return the finest blocks that neither classes nor groups of categories part: of each class, of each group.
 
-    Parameters
-    ----------
-    classes, groups
-        Of each category its class, and its group, numbered from 0.
-
-    Returns
-    -------
-    blocks of classes, blocks of groups
-        Of each class, and of each group, the number of its block.
-
-    Examples
-    --------
     >>> joined(np.array([0, 0, 1, 1, 2]), [0, 1, 1, 2, 3])
     (array([0, 0, 1]), array([0, 0, 0, 1]))
     """

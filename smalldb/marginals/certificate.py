@@ -108,17 +108,7 @@ class Certified(Worst):
 
 # Proof: docs/proofs/certificate.md, lemma 1.
 def expected(answers: Integers, rows: int, total: int) -> Integers:
-    """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers.
-
-    Parameters
-    ----------
-    answers
-        Sums over the rows in units of 1 / D, where D is the common denominator of the queries: int64.
-    rows
-        Over how many rows they are; if there are none, they stay as they are.
-    total
-        For how many rows these stand.
-    """
+    """Return the sums over `rows` rows as they would be over `total` of them, rounded (none: as is)."""
     if rows in (0, total):
         return answers
     whole, rest = answers // rows, answers % rows  # so that no product passes 2^63

@@ -22,7 +22,7 @@ BLOCK = 1 << 15  # rows that are counted together, so that their groups stay in 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTables:
-    """Tables of very many pairs of columns, to be counted into one array: see `adaptive.packed_pairs`."""
+    """Tables of very many pairs of columns, to be counted into one array: see `estimate.packed_pairs`."""
 
     groups: tuple[Codes, ...]  # of each category of each column
     pairs: Integers
@@ -46,16 +46,7 @@ class CountedRows:
 
     # Proof: docs/proofs/rounds.md, lemma 1.
     def table(self, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
-        """
-        Count the rows in each cell of a table; an int64 array of shape `sizes`.
-
-        Between neighbours under add-remove one cell moves by 1; under replace-one two do, or none.
-
-        Parameters
-        ----------
-        columns, sizes
-            Of the table, in the order of its axes: their numbers, and how many categories each has.
-        """
+        """Count the rows in each cell of a table; an int64 array of shape `sizes`."""
         cells = np.zeros(len(self.codes), dtype=np.int64)
         for column, size in zip(columns, sizes, strict=True):
             cells *= size
@@ -184,22 +175,7 @@ def counted(
 
 
 def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> CountedRows:
-    """Return rows that lie in the universe and can be counted exactly; no message shows a value.
-
-    Parameters
-    ----------
-    codes
-        Shape (r, C), integers.
-    counts
-        How often each row is there: int64, shape (r,).
-    sizes
-        How many categories each column has.
-
-    Raises
-    ------
-    ValueError
-        A code that no category has, a count below 0, 2^53 rows or more, or another number of columns.
-    """
+    """Return rows that lie in the universe and can be counted exactly, or ValueError: it shows no value."""
     rows = CountedRows(np.asfortranarray(codes), np.ascontiguousarray(counts))
     if codes.shape[1] != len(sizes):
         raise ValueError("codes must have one column for each column of the universe")

@@ -14,8 +14,7 @@ from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.mixing import splitmix64
 from smalldb.exact.bits import bit_source
 from smalldb.marginals.contrasts.coding import Coding, coding
-from smalldb.marginals.contrasts.parity_fit import Means, fit
-from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
+from smalldb.marginals.contrasts.parity_fit import Means, fit, flipped_towards, rounded, rows_with_means
 from smalldb.marginals.contrasts.spectrum import Positions
 from smalldb.mechanisms import Measurement, Parity
 

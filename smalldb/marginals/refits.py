@@ -20,10 +20,9 @@ import numpy as np
 from queries import Domain
 from queries.arrays import Codes, Floats, Integers
 from smalldb.exact.bits import bit_source
-from smalldb.marginals.estimate.belief_propagation import Tree, build
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
-from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.estimate.junction import Scope, Tree, build
 from smalldb.marginals.estimate.modelling import (
     OWN,
     Fixed,
@@ -62,15 +61,8 @@ def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
     slice, small ones too. (Scaling slices to their sums would take it from the large ones, and so make what
     columns tell of each other seem less than it is.)
 
-    Parameters
-    ----------
-    table
-        Any numbers.
-    margins
-        For each axis the sums of its slices, at least 0, with one total.
+    `margins` are for each axis the sums of its slices, at least 0, with one total.
 
-    Examples
-    --------
     >>> nearest_table(np.array([[7.0, -1.0], [0.0, 4.0]]), [np.array([6.0, 4.0]), np.array([6.0, 4.0])])
     array([[6., 0.],
            [0., 4.]])

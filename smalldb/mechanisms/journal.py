@@ -36,14 +36,7 @@ class Journal:
 
     A step is saved before the next one begins, and before anybody is shown it. It holds what was drawn, and
     no coins: of a source that is not private, also how many bits a step took, so that the same seed goes on
-    where it was.
-
-    Parameters
-    ----------
-    source
-        Where random bits come from.
-    checkpoint
-        Opened, and with no part that is not of this release; None: nothing is kept.
+    where it was. The checkpoint is opened, and has no part of another release; None: nothing is kept.
     """
 
     def __init__(self, source: BitSource, checkpoint: Checkpoint[Any] | None = None) -> None:
@@ -65,16 +58,7 @@ class Journal:
         pack: Callable[[R], Any] = lambda found: found,
         unpack: Callable[[Any], R] = lambda packed: packed,
     ) -> R:
-        """
-        Return what a step released: read, or drawn now and saved.
-
-        Parameters
-        ----------
-        draw
-            Draws it.
-        pack, unpack
-            Turn it into what JSON can hold, and back, exactly.
-        """
+        """Return what a step released: read, or drawn now and saved as JSON that `pack` makes, exactly."""
         position, self._position = self._position, self._position + 1
         if self._checkpoint is None:
             return draw(self.source)

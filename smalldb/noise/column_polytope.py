@@ -24,15 +24,6 @@ def points(size: int, up: int, down: int) -> int:
 
     Their positive entries sum to at most `up`, the negative ones to at least `-down`.
 
-    Parameters
-    ----------
-    size
-        How many entries, those of a column's categories.
-    up, down
-        Radii, at least 0.
-
-    Examples
-    --------
     >>> points(3, 1, 1)  # 0, and one category up and another down
     7
     >>> points(2, 1, 0), points(2, 3, 2)

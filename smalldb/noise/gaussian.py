@@ -111,17 +111,6 @@ def moving(attributes: int, order: int, distance: int) -> int:
 
     Their parities, and no other, differ between two rows that differ in just these attributes.
 
-    Parameters
-    ----------
-    attributes
-        How many there are.
-    order
-        How many attributes a set has.
-    distance
-        In how many attributes the rows differ, from 0 to all.
-
-    Examples
-    --------
     >>> moving(3, 2, 1)  # of ab, ac and bc, those with a
     2
     """

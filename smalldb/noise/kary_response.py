@@ -22,20 +22,11 @@ _WIDTH = 1e-9  # relative, of the orders where the search ends
 
 @dataclass(frozen=True, slots=True)
 class KaryResponse(LawOfOne):
-    """
-    The truth e^epsilon times as likely as each other of k categories.
-
-    Attributes
-    ----------
-    parameter
-        epsilon.
-    categories
-        k, from 2.
-    """
+    """The truth e^epsilon times as likely as each other of k categories; epsilon is the parameter."""
 
     law: ClassVar[str] = "k-ary randomised response"
 
-    categories: int
+    categories: int  # k, from 2
 
     # Proof: docs/proofs/losses.md, lemma 5.
     @property

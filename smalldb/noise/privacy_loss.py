@@ -145,22 +145,12 @@ LAWS = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
 
 
 class Loss(NamedTuple):
-    """
-    What a step or a release loses; steps that may be chosen adaptively add up.
+    """What a step or a release loses; steps that may be chosen adaptively add up."""
 
-    Attributes
-    ----------
-    epsilon
-        Pure differential privacy; None: there is none.
-    rho
-        Zero-concentrated differential privacy; None: none is known.
-    laws
-        Laws of steps that were fixed in advance, and how many there are of each: all of them together lose no
-        less than it does; None: they are not known, or follow from what is released.
-    """
-
-    epsilon: Fraction | None
-    rho: Fraction | None
+    epsilon: Fraction | None  # pure differential privacy; None: there is none
+    rho: Fraction | None  # zero-concentrated differential privacy; None: none is known
+    # of steps that were fixed in advance, and how many there are of each: all of them together lose no less
+    # than it does; None: they are not known, or follow from what is released
     laws: tuple[tuple[LossLaw, int], ...] | None = None
 
     @classmethod
@@ -195,17 +185,7 @@ class Loss(NamedTuple):
 
     @classmethod
     def geometric(cls, rate: Fraction, moved: int, numbers: int = 1) -> "Loss":
-        """Return the loss of geometric noise on so many numbers, each of which moves by that much.
-
-        Parameters
-        ----------
-        rate
-            P(X = x) is proportional to exp(-rate |x|).
-        moved
-            By how much a number moves, at most.
-        numbers
-            How many of them move.
-        """
+        """Return the loss of geometric noise on so many numbers, each of which moves by that much at most."""
         law = RandomisedResponse(rate) if moved == 1 else GeometricNoise(rate, moved)
         return cls.of({law: numbers})
 

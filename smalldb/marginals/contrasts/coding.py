@@ -50,8 +50,6 @@ def coding(domain: Domain) -> Coding:
 
     Up to 20 attributes, what no row has, two of a column, cannot exist.
 
-    Examples
-    --------
     >>> from queries import Column
     >>> coded = coding(Domain(["smoker", Column("job", ["none", "part", "full"])]))
     >>> coded.columns, coded.categories, coded.domain.valid

@@ -18,8 +18,6 @@ class Grouping:
     """
     Groups of the k categories of a column at each level; those of a level are split into those of the next.
 
-    Examples
-    --------
     >>> grouping = halved(np.array([1.0, 1.0, 1.0, 3.0]), ordered=True)
     >>> [start.tolist() for start in grouping.starts]
     [[0], [0, 3], [0, 1, 3], [0, 1, 2, 3]]
@@ -82,15 +80,6 @@ def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
 
     None: of two of them, neither splits the groups of the other.
 
-    Parameters
-    ----------
-    size
-        The number of categories.
-    partitions
-        Of each the group of each category, from 0.
-
-    Examples
-    --------
     >>> grouping = nested(4, [[0, 1, 1, 0], [0, 1, 2, 0]])
     >>> grouping.order.tolist(), [start.tolist() for start in grouping.starts]
     ([0, 3, 1, 2], [[0], [0, 2], [0, 2, 3], [0, 1, 2, 3]])

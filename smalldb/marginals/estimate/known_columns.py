@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.marginals.adaptive.association_weights import cramers_v
 from smalldb.marginals.counted_rows import CountedRows
+from smalldb.marginals.estimate.packed_pairs import cramers_v
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.noise.distributions import Geometric
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from queries.arrays import Codes, Floats
 from queries.mixing import splitmix64
-from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, build
 from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
-from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
+from smalldb.marginals.estimate.junction import Scope, Tree, beliefs, build, cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import CLOSE, Factor, fit
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.universe import Rule, Universe

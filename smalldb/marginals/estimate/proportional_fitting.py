@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Floats, Integers
-from smalldb.marginals.estimate.belief_propagation import Lift, Tree, beliefs
+from smalldb.marginals.estimate.junction import Lift, Tree, beliefs
 
 CLOSE = 1e-9  # of the total: a change of cells that is of no account
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.packed_pairs import PackedPairs
-from smalldb.marginals.estimate.belief_propagation import Tree, lift
 from smalldb.marginals.estimate.estimation import Estimator
-from smalldb.marginals.estimate.junction import Scope, cells
+from smalldb.marginals.estimate.junction import Scope, Tree, cells, lift
 from smalldb.marginals.estimate.modelling import Model
+from smalldb.marginals.estimate.packed_pairs import PackedPairs
 from smalldb.marginals.measuring import NoisyTable
 
 TABLES_PER_REFIT = 64  # tables for each one that waits before a model is fitted to it

@@ -12,7 +12,6 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.arrays import Booleans, Floats
-from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
@@ -20,11 +19,11 @@ from smalldb.marginals.estimate.column_estimates import pairs_within, read_margi
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.known_columns import Known
+from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
 from smalldb.marginals.noise_bound import bound, sums_of_columns
-from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
-from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
+from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, table_of, whole_table
 from smalldb.marginals.universe import pairs_of

@@ -41,30 +41,9 @@ def plan_tables(
     strategy: str | None = None,
 ) -> OfTables:
     """
-    Return the strategy of least expected error, or the one of a name.
+    Return the strategy of least expected error, or the one of a name; ValueError: none can do it.
 
-    Parameters
-    ----------
-    universe
-        The columns, the rules and the workload.
-    epsilon, delta
-        Of the whole guarantee, exactly; delta None: it must be pure.
-    replaced
-        Whether neighbours have a row replaced; else one is added or removed.
-    rows
-        The public n under replace-one, else a public guess of it.
-    memory
-        As in `TableBudget`.
-    certificate
-        The share of the budget for the certificate, 0 for none.
-    strategy
-        "cells", "pairs" or "adaptive"; None: any.
-
-    Raises
-    ------
-    ValueError
-        Noise would be above 2^40 in the mean on every count, if there were no delta; or what the strategy
-        of that name cannot do.
+    `rows` is the public n under replace-one, else a public guess of it; `certificate` a share of the budget.
     """
     if not 0 <= certificate < 1:
         raise ValueError("certificate must be a share of at least 0 and below 1")

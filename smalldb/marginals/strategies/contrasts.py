@@ -15,8 +15,16 @@ from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.asks import Coins, Noisy, Order, Worst, columns_at_once
 from smalldb.marginals.contrasts.coding import Coding, coding
-from smalldb.marginals.contrasts.parity_fit import Means, fit, guarded_fit, masks, prior
-from smalldb.marginals.contrasts.parity_rows import flipped_towards, rounded, rows_with_means
+from smalldb.marginals.contrasts.parity_fit import (
+    Means,
+    fit,
+    flipped_towards,
+    guarded_fit,
+    masks,
+    prior,
+    rounded,
+    rows_with_means,
+)
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.curator import Steps

@@ -53,8 +53,6 @@ def distance(counts: Integers) -> int:
 
     The sum over cells of abs(count - row sum x column sum / n), in exact integers.
 
-    Examples
-    --------
     >>> distance(np.array([[3, 0], [0, 3]]))
     6
     """

@@ -8,7 +8,7 @@ import numpy as np
 from queries import Column, Rows, Workload
 from queries.arrays import Codes, Floats, Integers
 from queries.rows import tabulated
-from smalldb.marginals.adaptive.association_weights import cramers_v
+from smalldb.marginals.estimate.packed_pairs import cramers_v
 
 SHORT = 18  # characters of a label that stands beside its share
 

@@ -1,1 +1,0 @@
-"""Tables that are selected one after another, by what was released before."""
