@@ -12,7 +12,8 @@ HEAD = """\
 # Command line
 
 Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
-parser. One line on standard error says why a command did not do what was asked. Its exit code says what to do:
+parser. One line on standard error says why a command did not do what was asked; with `--json`, a line of JSON on standard output
+does, too (`error`, `exit_code`, `paid`). The exit code says what to do:
 
 | code | meaning | what to do |
 |---|---|---|

@@ -4,6 +4,7 @@ import atexit
 import errno
 import gc
 import io
+import json
 import os
 import sys
 import warnings
@@ -99,36 +100,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[0] == "help":
         given = [*given[1:], "--help"]
     try:
-        light = given[0] in (
-            *HELP,
-            *LIGHT,
-        )  # others need all: completions, what was mistyped before a command
-        parsed = (parser(given[0]) if light else parser()).parse_args(given)
-        parsed.run(parsed)
+        _run(given)
     except Incomplete as error:
-        return _ended(INCOMPLETE, str(error))
+        code, said = INCOMPLETE, str(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _ended(REFUSED, "standard output was closed") if unfinished.paid else REFUSED
+        if not unfinished.paid:
+            return REFUSED
+        code, said = REFUSED, "standard output was closed"
     except MemoryError:  # its text may say how much was asked for, which may depend on the data
-        return _ended(FAILED, "the memory of this machine does not suffice: free some, or take a larger one")
+        code = FAILED
+        said = "the memory of this machine does not suffice: free some, or take a larger one"
     except (ImportError, OSError, ValueError, TypeError) as error:
         library = _library(error)
         if library is not None:
-            return _ended(FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew")
-        if isinstance(error, ImportError):
+            code, said = FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew"
+        elif isinstance(error, ImportError):
             raise
-        if isinstance(error, OSError):
+        elif isinstance(error, OSError):
             code = REFUSED if error.errno in NAMES else FAILED
-            return _ended(code, f"{_location(error)}: {_reason(error)}")
-        return _ended(getattr(error, "exit_code", REFUSED), str(error))
-    return DONE
-
-
-def _ended(code: int, said: str) -> int:
-    """Say in one line why the command ends, and what becomes of a payment."""
-    print(visible(f"smalldb: {said}{unfinished.consequence()}"), file=sys.stderr)
+            said = f"{_location(error)}: {_reason(error)}"
+        else:
+            code, said = getattr(error, "exit_code", REFUSED), str(error)
+    else:
+        return DONE
+    said = visible(said + unfinished.consequence())
+    print(f"smalldb: {said}", file=sys.stderr)
+    if "--json" in given and sys.stdout is not None:
+        print(json.dumps({"error": said, "exit_code": code, "paid": unfinished.paid}))
     return code
+
+
+def _run(given: Sequence[str]) -> None:
+    """Run a command with its options."""
+    light = given[0] in (*HELP, *LIGHT)  # others need all: completions, what was mistyped before a command
+    parsed = (parser(given[0]) if light else parser()).parse_args(given)
+    parsed.run(parsed)
 
 
 def _library(error: BaseException) -> str | None:

@@ -413,3 +413,11 @@ def test_help_and_version(folder):
     script = os.path.join(os.path.dirname(sys.executable), "smalldb")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, cwd=folder, check=True)
     assert done.stdout.startswith("smalldb ")
+
+
+def test_with_json_a_failure_is_a_line_for_machines_too(capsys):
+    assert main(["generate", "nowhere.csv", "--epsilon", "1", "-o", "out.csv", "--json"]) == 2
+    shown = capsys.readouterr()
+    said = json.loads(shown.out)
+    assert said == {"error": "nowhere.csv: no such file or directory", "exit_code": 2, "paid": False}
+    assert shown.err == f"smalldb: {said['error']}\n"

@@ -112,6 +112,60 @@ def test_killed_at_any_moment_it_is_released_for_one_payment(workdir, monkeypatc
     assert went_on.count(0) >= 5 and went_on.count(1) >= 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rounds", "tables"])
+def test_a_named_release_is_paid_once_and_repeated_for_nothing(workdir, monkeypatch, name):
+    """Killed at every moment: the same command then goes on or ends well, and has one line in the ledger."""
+    for number in range(1, 200):
+        to = folder_command(name, number)[1:] if name in FOLDERS else command(name, number)[1:]
+        given = ["generate", *to, "--ledger", f"l{number}", "--budget", "9", "--release-id", "night-1"]
+        with monkeypatch.context() as patched:
+            Deadly(patched, number)
+            try:
+                ended = main(given) == 0
+            except Killed:
+                ended = False
+                while outputs._held:
+                    os.close(outputs._held.popitem()[1])
+        assert [main(given) for _ in range(2)] == [0, 0]
+        account = Ledger(f"l{number}").read()
+        assert account.names == ("night-1",) and account.ended["night-1"]
+        table = f"out{number}/synthetic.csv" if name in FOLDERS else f"{number}.csv"
+        before = Path(table).read_bytes()
+        assert main(given) == 0 and Path(table).read_bytes() == before
+        if ended:
+            break
+    assert number > 20
+
+
+def test_a_named_release_tells_what_became_of_it(workdir, capsys, monkeypatch):
+    """Other data are refused while it is not finished; abandoned or finished, its name is taken."""
+
+    def named(number, *more):
+        return main([*command("rounds", number, "--ledger", "l", "--release-id", "a.1"), *more])
+
+    with monkeypatch.context() as patched:
+        stop_after(patched, 3)  # it has paid
+        with pytest.raises(Killed):
+            named(1, "--budget", "9")
+    pd.concat([FRAME, FRAME[:1]]).to_csv("data.csv", index=False)
+    assert named(1) == 2 and "of another run" in capsys.readouterr().err
+    assert main(["ledger", "l"]) == 0 and "unfinished: release a.1, of epsilon 1" in capsys.readouterr().out
+    assert main(["ledger", "l", "--abandon", "b"]) == 2 and "none of this name" in capsys.readouterr().err
+    assert main(["ledger", "l", "--abandon", "a.1"]) == 0 and begun_beside("l") == []
+    assert named(1) == 2 and "was abandoned: take another name" in capsys.readouterr().err
+    finished = command("rounds", 2, "--ledger", "l", "--release-id", "a.2")
+    assert main(finished) == main(finished) == 0
+    assert main(["ledger", "l", "--records", "2.json"]) == 0
+    Path("2.csv").write_text("changed")
+    assert main(finished) == 2 and "not those that it wrote" in capsys.readouterr().err
+    assert Ledger("l").read().names == ("a.1", "a.2")
+    Path("old").write_bytes(
+        b"".join(Path("l").read_bytes().splitlines(keepends=True)[:3])
+    )  # a copy from before
+    assert main(["ledger", "old", "--records", "2.json"]) == 2 and "older copy" in capsys.readouterr().err
+
+
 FOLDERS = {
     "tables": ["data.csv", "--tables", "2", "--mechanism", "marginals"],
     "related": ["homes=homes.csv", "persons=persons.csv", "--schema", "homes.toml"],

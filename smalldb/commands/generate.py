@@ -129,6 +129,12 @@ def add(commands: Commands) -> None:
         "--budget-delta", metavar="D", help="make it a budget of (E, D): the ledger then also adds up rhos"
     )
     command.add_argument(
+        "--release-id",
+        metavar="ID",
+        help="with --ledger and -o: what this release is called, such as 2026-11-28. It is paid once: "
+        "started again, the command goes on; if all stands, it does nothing and ends well",
+    )
+    command.add_argument(
         "--checkpoint",
         metavar="DIR",
         help="keep what is drawn in a private folder of this release alone: killed and started again, it "
@@ -156,6 +162,10 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if related is not None:
             return generate_related(arguments, related)
     files = Files(arguments)
+    if files.finished():
+        if not arguments.quiet:
+            print(f"release {arguments.release_id} stands already: nothing is paid", file=sys.stderr)
+        return None
     source = source_of(arguments, learning=True)
     if source.learns is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns categories (values = "learn"): none does')
@@ -168,6 +178,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         progress=sys.stderr.isatty() and not arguments.quiet,
         checkpoint=arguments.checkpoint,
         ledger=ledger_of(arguments),
+        release_id=arguments.release_id or "",
         destination=files,
     )
     if arguments.json:
@@ -209,6 +220,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
     if arguments.middle and arguments.schema is None:
         raise ValueError("--middle needs --schema: a yes/no field has no middle")
+    if arguments.release_id is not None and (arguments.ledger is None or arguments.output is None):
+        raise ValueError("--release-id needs --ledger, which pays for it once, and -o")
     if arguments.ledger is None:
         if arguments.budget is not None:
             raise ValueError("--budget needs --ledger")

@@ -1,8 +1,9 @@
 """`ledger`: what was spent of the privacy budget of a data set."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
@@ -10,7 +11,8 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.transaction import unfinished_releases
+from smalldb.releasing.record import read_record
+from smalldb.releasing.transaction import abandon, unfinished_releases
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_json, brief
 
@@ -33,18 +35,46 @@ def add(commands: Commands) -> None:
         metavar="D",
         help="also bound what they lose together by (epsilon, D), for information",
     )
+    command.add_argument(
+        "--records",
+        nargs="+",
+        metavar="RECORD.json",
+        help="public records: the ledger must hold the line that each of them was paid by, which an old copy "
+        "in its place does not",
+    )
+    command.add_argument(
+        "--abandon",
+        metavar="ID",
+        help="give up a release named by --release-id that is paid and not finished: what it paid stays paid",
+    )
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_ledger)
 
 
 def run_ledger(arguments: argparse.Namespace) -> None:
     """Show what was spent."""
-    account = Ledger(arguments.ledger).read()
+    ledger = Ledger(arguments.ledger)
+    if arguments.abandon is not None:
+        abandon(ledger, arguments.abandon)
+    account = ledger.read()
+    for path in arguments.records or ():
+        _check_line(read_record(path), path, account)
     unfinished = unfinished_releases(arguments.ledger, account)
     if arguments.json:
         print(as_json(ledger_json(account, unfinished, arguments.delta)))
     else:
         print(ledger_text(account, unfinished, arguments.delta))
+
+
+def _check_line(record: Mapping[str, Any], path: str, account: Account) -> None:
+    """Refuse a ledger that lacks the line by which a release was paid: ValueError."""
+    line = record.get("ledger")
+    if not isinstance(line, dict):
+        raise ValueError(f"{path}: the record names no line of a ledger")
+    if line.get("checksum") not in account.checksums:
+        raise ValueError(
+            f"{path}: this ledger did not pay for it, or an older copy stands in the place of that one"
+        )
 
 
 def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> dict[str, object]:
@@ -53,7 +83,12 @@ def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> 
     return {
         **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
         **({} if account.delta is None else _by_rho(account)),
-        "releases": account.records,
+        "releases": [
+            {**record, "release_id": name} if name else record
+            for record, name in zip(account.records, account.names, strict=True)
+        ],
+        "finished": [name for name, outputs in account.ended.items() if outputs],
+        "abandoned": [name for name, outputs in account.ended.items() if not outputs],
         "torn": account.torn,
         "unfinished": [{"release": number, "folder": str(folder)} for number, folder in unfinished],
         "composed": together,
@@ -79,8 +114,9 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
         lines.append("unfinished: the last line, of a run that ended before it spent and released nothing")
     for number, folder in unfinished:
         epsilon = brief(as_fraction(account.records[number - 1]["privacy"]["epsilon"], "epsilon"))
+        name = account.names[number - 1]
         lines += [
-            f"unfinished: release {number}, of epsilon {epsilon}, in {visible(str(folder))}:",
+            f"unfinished: release {name or number}, of epsilon {epsilon}, in {visible(str(folder))}:",
             "            the smalldb generate --ledger ... that began it goes on, and pays no second time",
         ]
     if delta is not None:

@@ -4,9 +4,11 @@ import argparse
 import os
 import sys
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from hashlib import sha256
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.pipeline import Destination
 from smalldb.releasing.record import with_measurements, written_record
@@ -35,7 +38,13 @@ if TYPE_CHECKING:
     from smalldb.reporting.page import Comparison
 
 
+OUTPUTS = ("record", "measurements", "schema_out", "report", "output")  # options; the table last
 MANY = 10**7  # distinct rows, which take about 2 GB if a database counts them
+
+
+def files_below(path: str) -> list[Path]:
+    """Return a file, or the files of a folder in their order."""
+    return sorted(filter(Path.is_file, Path(path).rglob("*"))) or [Path(path)]
 
 
 class Spoken(Destination):
@@ -52,6 +61,24 @@ class Spoken(Destination):
         if checkpoint is not None:
             return os.path.isdir(checkpoint) and bool(os.listdir(checkpoint))
         return ledger is not None and os.path.exists(ledger) and bool(begun_beside(ledger))
+
+    def finished(self) -> bool:
+        """Tell whether a named release stands already; ValueError: it ended, and does not stand."""
+        name, path = self._arguments.release_id, self._arguments.ledger
+        if not name or not os.path.exists(path):
+            return False
+        account = Ledger(path).read()
+        if name not in account.ended:
+            return False
+        with suppress(OSError):
+            if account.ended[name] == self.standing():
+                return True
+        if account.ended[name]:
+            raise ValueError(
+                f"release {name} is finished, and the outputs that are named here are not those that it "
+                "wrote: restore them, or take another name"
+            )
+        raise ValueError(f"release {name} {account.outcome(name)}")
 
     def spend_on_nothing(self, why: str) -> None:
         """Refuse, unless an option or an answer on the terminal says yes: ValueError."""
@@ -85,6 +112,15 @@ class Spoken(Destination):
         if not self._arguments.quiet:
             print("\n".join(lines), file=sys.stderr)
 
+    def standing(self) -> str:
+        """Return a digest of the outputs as they stand, in the order of their options; public ones only."""
+        digest, given = sha256(), vars(self._arguments)
+        for name in OUTPUTS:
+            path = None if name == "report" and given["confidential"] else given[name]
+            for file in [] if path is None else files_below(path):
+                digest.update(f"{name} {file.name} ".encode() + sha256(file.read_bytes()).digest())
+        return digest.hexdigest()
+
 
 class Files(Spoken):
     """The table, its record, its page and the schema that was learned, as the options of `generate` say.
@@ -101,8 +137,7 @@ class Files(Spoken):
         self.several: SeveralTables | None = None
         self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
         # the table last: whoever finds it finds its record
-        named = [arguments.record, arguments.measurements, arguments.schema_out, arguments.report]
-        named += [arguments.output] if arguments.tables is None else []
+        named = [getattr(arguments, name) for name in OUTPUTS[: None if arguments.tables is None else -1]]
         self._paths = [path for path in named if path is not None]
         keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
 

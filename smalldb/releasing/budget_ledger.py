@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
+from itertools import starmap
 from typing import Any, Literal, NamedTuple, final
 
 from smalldb.exact.numbers import Number, as_text
@@ -24,8 +25,8 @@ class Ledger:
 
     Spend first, then release. What was spent is on the disk when `spend` returns, and is never given back.
 
-    Each line holds a checksum of itself and of all before it. A file that was changed is refused; but one
-    whose last lines were cut off, or an old copy in its place, cannot be told from a true one.
+    Each line holds a checksum of itself and of all before it. A file that was changed is refused. One whose
+    last lines were cut off, or an old copy in its place, lacks the lines that the records of releases name.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class Ledger:
         with self._locked("r") as handle:
             return _parsed(_content(handle), self._path).account
 
-    def spend(self, record: Mapping[str, Any], ticket: str = "") -> Account:
+    def spend(self, record: Mapping[str, Any], ticket: str = "", name: str = "") -> Account:
         """Spend the privacy of a release, before it is made.
 
         Parameters
@@ -127,6 +128,8 @@ class Ledger:
         ticket
             32 random hexadecimal digits that the run keeps: who comes again with them has paid already, and
             nothing more is spent. A killed run so learns whether it had paid. Empty: each call spends.
+        name
+            What the caller calls the release: it is paid once, whoever comes with it. Empty: it has no name.
 
         Returns
         -------
@@ -141,26 +144,53 @@ class Ledger:
             The file cannot be written, say on a full disk. It stays as it was, or says more than was spent.
         """
         with self._locked("r+") as handle:
-            raw = _content(handle)
-            account, end, last = _parsed(raw, self._path)
-            if _holds(account, ticket, record):
-                unfinished.paid = True
-                return replace(account, torn=False)
-            made = account.after(record, ticket)
-            line = _line(last, entry_of(made.records[-1], ticket, made.delta is not None))
-            try:
-                os.ftruncate(handle, end)
-                _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
-                os.fsync(handle)
-                sync_folder(os.path.dirname(os.path.realpath(self._path)))  # who made it may have been killed
-            except BaseException as error:
-                with suppress(OSError):
-                    os.ftruncate(handle, end)
-                if isinstance(error, OSError):
-                    raise OSError(error.errno, error.strerror, self._path) from error
-                raise
+            account = _parsed(_content(handle), self._path).account
+            if not _holds(account, ticket, record):
+                account = account.after(record, ticket, name)
+                entry = entry_of(account.records[-1], ticket, account.delta is not None, name)
+                account = replace(account, checksums=(*account.checksums, self._append(handle, entry)))
+            else:
+                account = replace(account, torn=False)
         unfinished.paid = True
-        return made
+        return account
+
+    def finish(self, name: str, outputs: str) -> None:
+        """Note that a named release stands, with a digest of its outputs; empty: that it is abandoned.
+
+        Raises
+        ------
+        ValueError
+            No release of this name was paid, or it has ended otherwise.
+        OSError
+            The file cannot be written; it stays as it was.
+        """
+        with self._locked("r+") as handle:
+            account = _parsed(_content(handle), self._path).account
+            if name not in account.names:
+                raise ValueError(f"release {name}: the ledger has none of this name")
+            if account.ended.get(name) == outputs:
+                return
+            if name in account.ended:
+                raise ValueError(f"release {name} {account.outcome(name)}")
+            self._append(handle, _end(name, outputs))
+
+    def _append(self, handle: int, said: Mapping[str, Any]) -> str:
+        """Write a line durably behind the last whole one, or nothing; return its checksum."""
+        raw = _content(handle)
+        _, end, last = _parsed(raw, self._path)
+        line = _line(last, said)
+        try:
+            os.ftruncate(handle, end)
+            _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
+            os.fsync(handle)
+            sync_folder(os.path.dirname(os.path.realpath(self._path)))  # who made it may have been killed
+        except BaseException as error:
+            with suppress(OSError):
+                os.ftruncate(handle, end)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, error.strerror, self._path) from error
+            raise
+        return line[:64].decode()
 
     def paid(self, ticket: str, record: Mapping[str, Any]) -> bool:
         """Tell whether such a release was paid with a ticket."""
@@ -204,25 +234,31 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
     if b"}" in tail:
         lines.append(tail)
         tail = b""
-    last, read = "", []
+    last, read = "", {}
     try:
         for line in lines:
             text = line.decode("ascii")
             last = _checksum(last, text[65:])
             if text[:65] != f"{last} ":
                 raise ValueError("a checksum is wrong")
-            read.append(json.loads(text[65:]))
-        head, *entries = read
+            read[last] = json.loads(text[65:])
+        head, *rest = read.values()
+        entries = {checksum: entry for checksum, entry in read.items() if "epsilon" in entry}
+        ends = [entry for entry in rest if "epsilon" not in entry]
         account = replace(
             Account.of(head["budget"], head.get("delta")),
-            records=tuple(map(record_of, entries)),
+            records=tuple(map(record_of, entries.values())),
             torn=bool(tail),
-            tickets=tuple(str(entry.get("ticket", "")) for entry in entries),
+            tickets=tuple(str(entry.get("ticket", "")) for entry in entries.values()),
+            names=tuple(str(entry.get("release_id", "")) for entry in entries.values()),
+            checksums=tuple(entries),
+            ended={str(end["release_id"]): str(end["outputs"]) for end in ends},
         )
         counted = [account.delta is not None] * len(entries)
         if head != _head(account):
             raise ValueError("another format")
-        if list(map(entry_of, account.records, account.tickets, counted)) != entries:
+        spelled = map(entry_of, account.records, account.tickets, counted, account.names)
+        if [*spelled, *starmap(_end, account.ended.items())] != [*entries.values(), *ends]:
             raise ValueError("a line is not spelled as it would be written")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
@@ -258,6 +294,11 @@ def _head(account: Account) -> dict[str, Any]:
     return {"budget": as_text(account.budget), "delta": as_text(account.delta), "ledger": FILTER}
 
 
+def _end(name: str, outputs: str) -> dict[str, Any]:
+    """Return what a line says of the end of a named release."""
+    return {"release_id": name, "outputs": outputs}
+
+
 def _line(last: str, said: Mapping[str, Any]) -> bytes:
     """Write a line that follows the one with the checksum `last`; it holds one closing brace, at its end."""
     text = json.dumps(said, sort_keys=True)
@@ -270,6 +311,7 @@ def _checksum(last: str, text: str) -> str:
 
 def _content(handle: int) -> bytes:
     with os.fdopen(os.dup(handle), "rb") as file:
+        file.seek(0)
         return file.read()
 
 

@@ -26,6 +26,7 @@ _NAME = r"[\w %;-]+"  # no brace, by which whole lines are known
 UNIT = f"{_NAME}/{_NAME}, {_NAME}/{_NAME}"  # `RelatedSchema.protected`
 LEAST_DELTA = Fraction(1, 10**300)
 LEAST, MOST = Fraction(1, 1 << 40), Fraction(1 << 20)  # epsilon of a budget with a delta
+RELEASE_ID = r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,99}"
 
 
 class OutOfBudget(ValueError):
@@ -46,6 +47,11 @@ class Account:
     torn: bool = False
     # of each release, the random text that its run paid with; empty: a payment without one
     tickets: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    # of each release, the name that the caller gave it (empty: none), and the checksum of its line
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    checksums: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    # of each named release that has ended, a digest of its outputs; empty: it was abandoned
+    ended: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     # what the guarantee may have; None: it is pure, and epsilons add up to the budget. With a delta, a
     # release fits where all are pure and their epsilons add up to no more than the budget, or where their
     # rhos add up to no more than `rho`. Both together make a filter: however each release was chosen after
@@ -111,19 +117,31 @@ class Account:
         return rounded_down(self.rho, 4), rounded_up(self.spent_rho, 4), rounded_down(self.left_rho, 4)
 
     # Proof: docs/proofs/losses.md, lemma 12.
-    def after(self, record: Mapping[str, Any], ticket: str = "") -> "Account":
+    def after(self, record: Mapping[str, Any], ticket: str = "", name: str = "") -> "Account":
         """Return the account after one more release, paid with a ticket; nothing is written."""
+        if name and name in self.names:
+            raise ValueError(f"release {name} {self.outcome(name)}")
         filtered = self.delta is not None
         if compose_records([*self.records, record], delta=0).delta and not filtered:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
         records = (*self.records, record_of(entry_of(record, "", filtered)))
-        account = replace(self, records=records, tickets=(*self.tickets, ticket))
+        account = replace(self, records=records, tickets=(*self.tickets, ticket), names=(*self.names, name))
         fits = account.left >= 0 and account.pure
         if not fits and not (filtered and account.spent_rho <= account.rho):
             raise OutOfBudget(self._short_of(account))
         for total in (account.spent, account.left, account.spent_rho):  # Python writes no longer numbers
             as_fraction(total, "epsilon, added up with all before it,")
         return account
+
+    def outcome(self, name: str) -> str:
+        """Say what became of a named release that was paid."""
+        match self.ended.get(name):
+            case None:
+                return f"is paid and not finished, elsewhere: go on there, or give it up: --abandon {name}"
+            case "":
+                return "was abandoned: take another name"
+            case _:
+                return "is finished: take another name for another release"
 
     def composed(self, delta: Number) -> Composition:
         """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.
@@ -143,10 +161,14 @@ class Account:
         return f"epsilon: the release needs {said}" + (f"; or epsilon {needed}" if made.pure else "")
 
 
-def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str, Any]:
+def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool, name: str = "") -> dict[str, Any]:
     """Return what a line says of a release; with its rho and its delta where the budget has a delta."""
     if not re.fullmatch("([0-9a-f]{32})?", ticket):
         raise ValueError("a ticket must be 32 hexadecimal digits")
+    if name and not re.fullmatch(RELEASE_ID, name):
+        raise ValueError(
+            "a release is named by at most 100 letters, digits and . _ : + -, such as 2026-11-28"
+        )
     own = record["privacy"]["bounded_range"]
     rows = whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person")
     said: dict[str, Any] = {
@@ -165,7 +187,13 @@ def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str
         said["rho"] = as_text(read.loss.least_rho)
         if read.delta:
             said["delta"] = as_text(read.delta)
-    return said | ({} if rows == 1 else {"rows_per_person": rows}) | ({"ticket": ticket} if ticket else {})
+    named = {"release_id": name} if name else {}
+    return (
+        said
+        | ({} if rows == 1 else {"rows_per_person": rows})
+        | ({"ticket": ticket} if ticket else {})
+        | named
+    )
 
 
 def record_of(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,10 @@ class Destination:
     def write(self, made: Any, rows: Any) -> None:
         """Write the release of these rows; what follows is its end."""
 
+    def standing(self) -> str:
+        """Return a digest of what was written, as it stands now: of a named release, for the ledger."""
+        return "returned"
+
 
 def carry_out(
     source: Source,
@@ -89,6 +93,7 @@ def carry_out(
     executor: Executor | None = None,
     checkpoint: Folder | None = None,
     ledger: Ledger | Callable[[Record], Ledger] | None = None,
+    release_id: str = "",
     destination: Destination | None = None,
 ) -> Release:
     """Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget."""
@@ -147,7 +152,9 @@ def carry_out(
             record = make_record(foreseen, private=True)
             ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
             if checkpoint is None and not begun_beside(ledger.path):  # else it may be paid already
-                ledger.read().after(record)
+                ledger.read().after(record, name=release_id)
+        elif release_id:
+            raise ValueError("release_id names a release in a ledger: give one")
 
         # What the data can be refused for is refused before the payment, too: who reads them all knows that
         # each row can be decoded. Categories are learned from texts that are counted on this same way.
@@ -176,6 +183,8 @@ def carry_out(
             foreseen.chosen.public if isinstance(foreseen.chosen, Resumable) else (),
             checkpoint=checkpoint,
             ledger=ledger,
+            name=release_id,
+            outputs=destination.standing,
         )
         if ledger is not None:
             rehearse_draw(foreseen, source.schema)
@@ -208,6 +217,8 @@ def carry_out(
             if finer is not None:
                 source = source.with_finer(finer, finer_variances(foreseen))
             made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
+        if transaction.line is not None:
+            made.record["ledger"] = transaction.line
         destination.write(made, rows)
     return made
 

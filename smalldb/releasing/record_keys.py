@@ -78,6 +78,13 @@ class RecordedFiner(TypedDict):
     values: NotRequired[list[int]]  # the counts with noise
 
 
+class RecordedLine(TypedDict):
+    """Which line of a ledger paid for a release: by it an old copy of the ledger is known."""
+
+    checksum: str  # of that line and all before it
+    release_id: NotRequired[str]  # what the caller named the release
+
+
 class Versions(TypedDict):
     """The version of the program that made the release."""
 
@@ -114,6 +121,7 @@ class Record(TypedDict):
     # where there are none, or too many
     measurements: NotRequired[list[dict[str, Any]]]
     pairs: NotRequired[RecordedPairs]
+    ledger: NotRequired[RecordedLine]  # where one paid
     private: bool  # false where the randomness came from a seed or a script
     warning: NotRequired[str]  # where epsilon is large
     versions: Versions  # of the program

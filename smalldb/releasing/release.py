@@ -49,6 +49,7 @@ def release(
     executor: Executor | None = None,
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
+    release_id: str = "",
 ) -> Release: ...
 
 
@@ -80,6 +81,7 @@ def release(
     executor: Executor | None = None,
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
+    release_id: str = "",
     **settings: Unpack[Settings],
 ) -> Release: ...
 
@@ -97,6 +99,7 @@ def release(
     executor: Executor | None = None,
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
+    release_id: str = "",
     **settings: Any,
 ) -> Release | RelatedRelease:
     """Release a synthetic table, with its record; or two related tables.
@@ -147,6 +150,9 @@ def release(
     ledger
         The data's privacy budget, a `smalldb.Ledger`. It is paid from before the first draw.
         Without a checkpoint, a folder beside it takes that one's place until the release is returned.
+    release_id
+        What the release is called in the ledger, such as "2026-11-28": letters, digits and ``. _ : + -``. It
+        is paid once for each name. Give a checkpoint, too: from it a finished release is returned again.
     settings
         What `smalldb.plan` takes; where n is public, it is taken from the data:
 
@@ -184,7 +190,8 @@ def release(
     together = related_schema(schema) if isinstance(data, Mapping) else persons_schema(schema)
     if isinstance(data, Mapping) or together is not None:
         more = {"queries": queries, "domain": domain, "executor": executor}
-        refuse([name for name, value in more.items() if value is not None] + ["middle"] * middle)
+        refused = [name for name, value in more.items() if value is not None]
+        refuse(refused + ["middle"] * middle + ["release_id"] * bool(release_id))
         if together is None:
             raise ValueError(
                 "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
@@ -192,7 +199,7 @@ def release(
         how = {"rng": rng, "seed": seed, "checkpoint": checkpoint, "ledger": ledger}
         return release_related(data, together, **how, **settings)
     how = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
-    how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger}
+    how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger, "release_id": release_id}
     if not isinstance(data, Plan):
         _check(settings)
     if isinstance(schema, RelatedSchema):

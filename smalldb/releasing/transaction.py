@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from hashlib import sha256
@@ -23,11 +23,12 @@ from smalldb.mechanisms import LOST, Journal
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
+from smalldb.releasing.record_keys import RecordedLine
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's
 FORGET = (
-    "it has paid and is not finished; go on with what it was begun with, or remove it: what it paid stays "
+    "it has paid and is not finished; go on with what it was begun with, or {}: what it paid stays "
     "paid, and this release then pays for itself"
 )
 
@@ -53,6 +54,10 @@ class Transaction:
         The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
     ledger
         The budget of the data; None: nothing is paid.
+    name
+        What the caller calls the release: the ledger is paid once for it. Empty: it has none.
+    outputs
+        Returns a digest of what a named release has written, once all of it stands.
     """
 
     def __init__(
@@ -63,14 +68,18 @@ class Transaction:
         *,
         checkpoint: Folder | None,
         ledger: Ledger | None,
+        name: str = "",
+        outputs: Callable[[], str] = str,
     ) -> None:
         self._ledger, self._record, self._request = ledger, record, request
+        self._name, self._outputs = name, outputs
         self._run = identity(json.dumps(record, sort_keys=True), request, *run)
         self._own = checkpoint is None and ledger is not None
         self._checkpoint: Checkpoint[Any] | None = None
         if checkpoint is not None:
             self._checkpoint = Checkpoint(checkpoint, self._run, remedy=LOST)
         self._charged = False  # or perhaps so
+        self.line: RecordedLine | None = None  # of the ledger, once it is paid
         self._pointer: Path | None = None
 
     # Proof: docs/proofs/rounds.md, lemma 11.
@@ -91,6 +100,8 @@ class Transaction:
                 if self._own and not self._charged:
                     self._remove()
                 raise
+            if self._ledger is not None and self._name:
+                self._ledger.finish(self._name, self._outputs())
             # before the folder goes: from then on nothing goes on from there
             unfinished.paid, unfinished.folder = False, ""
             if self._own:
@@ -104,8 +115,9 @@ class Transaction:
             if self._checkpoint is not None:
                 stack.enter_context(self._checkpoint.opened())
             return
+        what = f"smalldb ledger --abandon {self._name}, and take another name" if self._name else "remove it"
         for folder in self._folders():
-            self._checkpoint = Checkpoint(folder, self._run, remedy=LOST, otherwise=FORGET)
+            self._checkpoint = Checkpoint(folder, self._run, remedy=LOST, otherwise=FORGET.format(what))
             try:
                 stack.enter_context(self._checkpoint.opened())
             except Busy:
@@ -127,7 +139,8 @@ class Transaction:
     def _folders(self) -> Iterator[Path]:
         """Yield the folders of such requests beside the ledger: those that are there, and then new ones."""
         path = self._ledger.path if self._ledger is not None else ""
-        name = identity(self._request, os.path.basename(path))[:16]
+        wanted = f"release {self._name}" if self._name else self._request
+        name = identity(wanted, os.path.basename(path))[:16]
         there = [found for found in begun_beside(path) if f".{name}-" in found.name]
         yield from sorted(there)
         for number in count():
@@ -168,10 +181,13 @@ class Transaction:
                 self._point(ledger.path, ticket)
         self._charged = True
         try:
-            account = ledger.spend(record, ticket)
+            account = ledger.spend(record, ticket, self._name)
         except (OSError, ValueError, TypeError):
             self._charged = ledger.paid(ticket, record)
             raise
+        self.line = {"checksum": account.checksums[account.tickets.index(ticket)]}
+        if self._name:
+            self.line["release_id"] = self._name
         if self._checkpoint is not None:
             unfinished.folder = os.fspath(self._checkpoint.folder)
         journal.step(lambda _: None)
@@ -199,8 +215,35 @@ def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
     pointers = all_beside(path, rf"[0-9a-f]{{32}}\.{ELSEWHERE}")
     chosen = [Path(pointer.read_text(encoding="utf-8")) for pointer in pointers]
     folders = {_ticket_in(folder): folder for folder in (*begun_beside(path), *chosen)}
-    numbered = enumerate(account.tickets, start=1)
-    return [(number, folders[ticket]) for number, ticket in numbered if ticket and ticket in folders]
+    numbered = enumerate(zip(account.tickets, account.names, strict=True), start=1)
+    return [
+        (number, folders[ticket])
+        for number, (ticket, name) in numbered
+        if ticket and ticket in folders and name not in account.ended
+    ]
+
+
+def abandon(ledger: Ledger, name: str) -> None:
+    """Give up a named release that is paid and not finished: what it paid stays paid, and nobody goes on.
+
+    Raises
+    ------
+    ValueError
+        The ledger has no such release, or it has ended, or a process works on it.
+    """
+    account = ledger.read()
+    begun = [
+        folder
+        for number, folder in unfinished_releases(ledger.path, account)
+        if account.names[number - 1] == name
+    ]
+    with ExitStack() as stack:
+        left: list[Checkpoint[Any]] = [Checkpoint(folder, "") for folder in begun]
+        for checkpoint in left:
+            stack.enter_context(checkpoint.opened())
+        ledger.finish(name, "")
+        for checkpoint in left:
+            checkpoint.remove()
 
 
 def _ticket_in(folder: Path) -> str:
