@@ -130,12 +130,12 @@ def test_cramers_v():
 @pytest.mark.slow
 def test_wide_tables_are_learned():
     """The mean table is nearer than that of independent columns."""
-    codes = latent(30, 4_000)
-    universe = wide(30, size=4)
+    codes = latent(18, 4_000)
+    universe = wide(18, size=4)
     plan = plan_tables(universe, Fraction(6), None, False, 4_000)
     made = release_tables(plan, checked(codes, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1))
     # each column is in a table
-    assert {c for t in (*made.tables, *made.beside) for c, _ in t.scope} == set(range(30))
+    assert {c for t in (*made.tables, *made.beside) for c, _ in t.scope} == set(range(18))
     off = np.zeros(2)
     for a, b in universe.tables:
         here = np.bincount(codes[:, a] * 4 + codes[:, b], minlength=16) / 4_000

@@ -51,7 +51,6 @@ CASES = {
     "contrasts, delta": (YES_NO, OF_YES_NO, "1", {"strategy": "contrasts", "delta": "1e-3"}),
     "contrasts, rules": (RULED, OF_YES_NO, "1/2", {"strategy": "contrasts"}),
 }
-QUICK = ["adaptive"]
 N = 2000
 
 
@@ -129,7 +128,7 @@ def covered(case, runs, population=False):
     hits = dict.fromkeys(questions, 0)
     asked = dict.fromkeys(questions, 0)
     if population:
-        people = table_of(domain, 2_000_000, 10**6)
+        people = table_of(domain, 1_000_000, 10**6)
         of_all = {text: true_answer(text, domain, people, plan.ranges) for text in questions}
     for seed in range(1, runs + 1):
         codes = table_of(domain, N, seed if population else 0)
@@ -144,12 +143,12 @@ def covered(case, runs, population=False):
 
 
 def check(found, least):
-    """No question is missed too often, and none of a strategy's together too seldom."""
+    """No question is missed too often, all of a strategy together not even less often, nor too seldom."""
     assert found
     for text, (hits, runs) in found.items():
         assert hits >= (0.9 - least / sqrt(runs)) * runs, (text, hits, runs)
     total, of = (sum(pair[i] for pair in found.values()) for i in (0, 1))
-    assert total / of <= 0.985, "intervals are too wide"
+    assert 0.9 - 0.75 * least / sqrt(max(runs for _, runs in found.values())) <= total / of <= 0.985
 
 
 @pytest.mark.slow
@@ -172,12 +171,6 @@ def test_measurements_are_read_as_they_were_written(case):
     assert ask(again, "death | sex" if made.measurements.domain.binary else "death") == made.ask(
         "death | sex" if made.measurements.domain.binary else "death"
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", QUICK)
-def test_intervals_cover_as_often_as_they_say(case):
-    check(covered(case, 30), 4 * 0.3)
 
 
 # thousands of people in each state of the USA on 1 April 2020 (Census Bureau), by regions of the census
@@ -267,14 +260,14 @@ def test_halved_variance_would_be_seen():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if case not in QUICK])
-def test_intervals_of_other_strategies_cover(case):
-    check(covered(case, 60), 4 * 0.3)
+@pytest.mark.parametrize("case", CASES)
+def test_intervals_cover_as_often_as_they_say(case):
+    check(covered(case, 30), 4 * 0.3)
 
 
 @pytest.mark.slow
 def test_intervals_of_the_population_cover():
-    check(covered("cells", 60, population=True), 4 * 0.3)
+    check(covered("cells", 30, population=True), 4 * 0.3)
 
 
 @pytest.mark.long

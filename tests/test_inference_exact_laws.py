@@ -60,8 +60,8 @@ def sums_covered(noise, count, simulated):
         assert law[sizes < reach - 0.5].sum() <= float(level) + 0.02, (noise, count, level)
 
 
-def quick(values, some):
-    return [value if value in some else pytest.param(value, marks=pytest.mark.slow) for value in values]
+def quick(values, some, others=pytest.mark.slow):
+    return [value if value in some else pytest.param(value, marks=others) for value in values]
 
 
 @pytest.mark.parametrize("count", quick(CELLS, (1, 8, 9, 30, 100)))
@@ -126,7 +126,7 @@ def test_sums_of_joint_noise_have_their_exact_law(noise, count, reach):
 @pytest.mark.parametrize("rate", ["1/3", "2", "6"])
 def test_sums_of_cone_noise_are_covered(rate):
     """Of noise that is drawn exactly, for a law of matrices has no list: at level .9 not seldom."""
-    noise, draws = ConeDifference((2, 2), Fraction(rate), ((0, 1),)), 1000
+    noise, draws = ConeDifference((2, 2), Fraction(rate), ((0, 1),)), 400
     drawn = np.array([noise.draw(8, SeededBits(seed)) for seed in range(draws)])
     rows = np.array([[1.0], [-1.0]])
     for kinds in ([0] + [-1] * 7, [-1] * 4 + [0] + [-1] * 3, [-1] * 4 + [0, 1, 1, 0]):
@@ -201,9 +201,10 @@ def test_ratios_and_differences_are_covered(text, truth):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [70, None], ids=["replace-one", "add-remove"])
-@pytest.mark.parametrize("rate", ["9", "7", "11/2", "4", "3"])
+@pytest.mark.parametrize("rate", quick(["9", "7", "11/2", "4", "3"], ["9", "7", "11/2"], pytest.mark.long))
 @pytest.mark.parametrize(("text", "truth"), OF_TABLE)
 def test_ratios_and_differences_are_covered_at_all_levels(text, truth, rate, n):
+    """The lower the rate, the more outcomes: those of 4 and 3 are nine in ten of all."""
     for level in LEVELS:
         assert missed(Geometric(Fraction(rate)), TABLE, (2, 2), n, text, truth, level) <= 1 - float(level)
 

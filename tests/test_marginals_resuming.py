@@ -31,13 +31,14 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 
 WIDE = Domain([Column("a", 6), Column("b", 30), "c", Column("d", 40), Column("e", 90)])
+ROUNDS = {"strategy": "adaptive"}
 CASES = {
-    "rounds": (WIDE, {}),
+    "rounds": (WIDE, ROUNDS),
     "cells": (Domain([Column("a", 3), Column("b", 5), "c"]), {}),
     "at once": (Domain([f"a{i}" for i in range(21)]), {}),
-    "gaussian": (WIDE, {"delta": "1e-9"}),
-    "target": (WIDE, {"target": "c"}),
-    "add-remove": (WIDE, {"neighbours": "add-remove", "n_max": 900}),
+    "gaussian": (WIDE, ROUNDS | {"delta": "1e-9"}),
+    "target": (WIDE, ROUNDS | {"target": "c"}),
+    "add-remove": (WIDE, ROUNDS | {"neighbours": "add-remove", "n_max": 900}),
     "pairs": (Domain([Column(f"a{i}", 3) for i in range(6)]), {"epsilon": "20", "strategy": "pairs"}),
     "asked": (Domain([Column(f"a{i}", 6) for i in range(6)]), {"epsilon": "6"}),
     "certified at once": (Domain([f"a{i}" for i in range(24)]), {"epsilon": "0.1"}),

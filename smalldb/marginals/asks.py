@@ -96,12 +96,13 @@ class Noisy(Ask):
         """Return, for each noise, the parts that have it; nothing of the sums of queries."""
         if not isinstance(self.of, Sequence):
             return []
-        found, parts, cost = list[Measurement](), [*self.of], self.cost
+        found, parts, cost = list[Measurement](), iter(self.of), self.cost
         ends = np.cumsum([many for _, many in self.noises])[:-1]
         for (noise, many), values in zip(self.noises, np.split(answer, ends), strict=True):
-            some = list[Marginal | Parity]()
-            while sum(part.size for part in some) < many:
-                some.append(parts.pop(0))
+            some, left = list[Marginal | Parity](), many
+            while left > 0:
+                some.append(next(parts))
+                left -= some[-1].size
             concentrated = self.loss.epsilon is None
             found.append(Measurement(tuple(some), values.copy(), noise, cost, concentrated, selecting))
             cost = Fraction(0)
