@@ -329,6 +329,15 @@ def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
     plain = called(capfd, "generate", path, *given)
     assert plain[0] == 0 and plain[1].count("\n") == 701
     assert called(capfd, "generate", path, *given, "--count-in-database") == plain
+    with sqlite3.connect(path) as base:
+        base.execute('ALTER TABLE t RENAME TO "my table"')
+    base.close()
+    given[3] = "my table"
+    assert called(capfd, "generate", path, *given, "--count-in-database") == plain
+    given[3] = "t"
+    with sqlite3.connect(path) as base:
+        base.execute('ALTER TABLE "my table" RENAME TO t')
+    base.close()
     source = file_source(path, parse_schema(SCHEMA), file=FileFormat(query="t"), inside=True)
     pieces = table_pieces(source.table, source.schema, source.counts, file=source.file)
     assert sum(len(fields[0]) for fields, _ in pieces) < 20

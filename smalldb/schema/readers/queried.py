@@ -12,6 +12,11 @@ from smalldb.schema.pieces import Piece, objects
 from smalldb.schema.records import check_names
 
 _SAID = "say which (--query, or file.query of a schema)"
+_STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:SELECT|WITH|FROM|VALUES|TABLE|PIVOT|UNPIVOT|EXPLAIN|SHOW|DESCRIBE"
+    r"|SUMMARIZE|PRAGMA|CALL|EXEC|EXECUTE|INSERT|UPDATE|DELETE|MERGE|CREATE|DROP|ALTER|ATTACH|COPY)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def quoted(name: str) -> str:
@@ -20,8 +25,12 @@ def quoted(name: str) -> str:
 
 
 def is_query(text: str) -> bool:
-    """Tell whether a text is a query: one word is the name of a table, and a query has several."""
-    return re.search(r"\s", text.strip()) is not None
+    """Tell whether a text is a query: one word is the name of a table, and a query has several.
+
+    >>> is_query("SELECT * FROM t"), is_query("my table"), is_query("select"), is_query("( select 1)")
+    (True, False, False, True)
+    """
+    return re.search(r"\s", text.strip()) is not None and _STATEMENT.match(text) is not None
 
 
 def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
