@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
+from queries.faults import Fault, TypeFault
 
 Bits = npt.NDArray[np.integer]  # uint8 where they are made
 
@@ -92,7 +93,7 @@ class Column:
     ) -> None:
         check_name(name)
         if categories is not None and cuts is not None:
-            raise ValueError(f"column {name!r}: give categories or cuts, not both")
+            raise Fault("give categories or cuts, not both", "columns", name)
         numbers: tuple[int | float, ...] = ()
         if cuts is not None:
             kind, numbers = "cuts", _cuts(name, cuts)
@@ -107,7 +108,7 @@ class Column:
         attributes: tuple[str, ...] = (name,)
         if kind == "yes/no":
             if coding is not None:
-                raise ValueError(f"column {name!r}: a yes/no column has no coding")
+                raise Fault("a yes/no column has no coding", "columns", name)
             coding = "yes/no"
         else:
             coding = _coding(name, kind, coding)
@@ -157,15 +158,14 @@ class Column:
         # np.isin takes long for the 2^24 cells of a large column
         binary = (settings <= 1 if settings.dtype == np.uint8 else np.isin(settings, (0, 1))).all()
         if settings.shape != (len(texts), len(names)) or not binary:
-            raise ValueError(
-                f"column {name!r}: expected a 0/1 table of {len(texts)} categories x {len(names)} attributes"
-            )
+            said = f"expected a 0/1 table of {len(texts)} categories x {len(names)} attributes"
+            raise Fault(said, "columns", name)
         found = [_number(str(cut)) for cut in cuts]
         numbers = tuple(number for number in found if number is not None)
         if len(numbers) < len(found):
-            raise ValueError(f"column {name!r}: cuts must be numbers, dates or times")
+            raise Fault("cuts must be numbers, dates or times", "columns", name)
         if (numbers and not len(numbers) < len(texts)) or any(a >= b for a, b in pairwise(numbers)):
-            raise ValueError(f"column {name!r}: cuts must ascend, and be fewer than the categories")
+            raise Fault("cuts must ascend, and be fewer than the categories", "columns", name)
         column = object.__new__(cls)
         given = settings.astype(np.uint8).tobytes()
         column._set(name, "labels", texts, names, ordered, "table", numbers, given)
@@ -236,10 +236,8 @@ class Column:
 def _table(column: Column) -> Bits:
     k, attributes = column.size, len(column.attributes)
     if k * attributes > MAX_ENTRIES:
-        raise ValueError(
-            f"column {column.name!r}: {attributes} attributes of {k} categories are too many: "
-            "use coding 'bits'"
-        )
+        said = f"{attributes} attributes of {k} categories are too many: use coding 'bits'"
+        raise Fault(said, "columns", column.name)
     if column._given is not None:
         table = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
     elif column.coding in ("one-hot", "bins"):
@@ -262,10 +260,10 @@ def check_name(name: object) -> None:
 
 def _labels(name: str, categories: Iterable[str] | int) -> tuple[str, ...]:
     if isinstance(categories, str | bool) or not isinstance(categories, Iterable):
-        raise TypeError(f"column {name!r}: categories must be a list of labels or a whole number")
+        raise TypeFault("categories must be a list of labels or a whole number", "columns", name)
     labels = tuple(categories)
     if any(not isinstance(label, str) for label in labels):
-        raise TypeError(f"column {name!r}: labels of categories must be text")
+        raise TypeFault("labels of categories must be text", "columns", name)
     wrong = [
         f"label {label!r} is empty or has backticks" for label in labels if not label.strip() or "`" in label
     ]
@@ -277,29 +275,29 @@ def _labels(name: str, categories: Iterable[str] | int) -> tuple[str, ...]:
     if len(labels) > MAX_CATEGORIES:
         wrong = [f"a column has at most 2^20 categories, not {len(labels)}"]
     if wrong:
-        raise ValueError(f"column {name!r}: {'; '.join(wrong)}")
+        raise Fault(f"{'; '.join(wrong)}", "columns", name)
     return labels
 
 
 def _integers(name: str, categories: int) -> tuple[str, ...]:
     if not 2 <= categories <= MAX_CATEGORIES:
-        raise ValueError(f"column {name!r}: a column has two to 2^20 categories, not {categories}")
+        raise Fault(f"a column has two to 2^20 categories, not {categories}", "columns", name)
     return tuple(map(str, range(categories)))
 
 
 def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:
     if isinstance(cuts, str) or not isinstance(cuts, Iterable):
-        raise TypeError(f"column {name!r}: cuts must be a list of numbers")
+        raise TypeFault("cuts must be a list of numbers", "columns", name)
     numbers = []
     for cut in cuts:
         if isinstance(cut, str | bool | np.bool_) or not isinstance(cut, SupportsFloat) or not isfinite(cut):
-            raise TypeError(f"column {name!r}: cuts must be finite numbers")
+            raise TypeFault("cuts must be finite numbers", "columns", name)
         exact = Fraction(cut) if isinstance(cut, int | float | Fraction) else Fraction(str(cut))
         numbers.append(int(exact) if exact.denominator == 1 else float(cut))
     if not 1 <= len(numbers) < MAX_CATEGORIES:
-        raise ValueError(f"column {name!r}: cuts must be one number to 2^20 - 1")
+        raise Fault("cuts must be one number to 2^20 - 1", "columns", name)
     if any(low >= high for low, high in pairwise(numbers)):
-        raise ValueError(f"column {name!r}: cuts must ascend, each above the one before")
+        raise Fault("cuts must ascend, each above the one before", "columns", name)
     return tuple(numbers)
 
 
@@ -308,7 +306,7 @@ def _coding(name: str, kind: str, coding: str | None) -> str:
     if coding is None:
         return known[0]
     if coding not in known:
-        raise ValueError(f"column {name!r}: coding must be one of {', '.join(known)}, not {coding!r}")
+        raise Fault(f"coding must be one of {', '.join(known)}, not {coding!r}", "columns", name)
     return coding
 
 

@@ -1,15 +1,20 @@
-"""A small boolean grammar over attribute names: ``& | ~ ^`` and parentheses. Nothing is evaluated as code."""
+"""The one grammar of predicates, orders, formulas and questions. Nothing is evaluated as code."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any, TypeVar
 
 import numpy as np
 
 from queries.arrays import Booleans
+
+_T = TypeVar("_T")
+Step = tuple[str, Any]  # "name" and the name, "number" and its value, or "sign" and the sign
 
 MAX_LENGTH = 10_000  # characters of one expression
 MAX_RULES = 1 << 14  # of a domain; an AND is several
@@ -18,9 +23,22 @@ MOST_TOLD = 1500  # letters of an error: faults beyond them are counted
 LONGEST = 1200  # of one fault: the rest is cut
 TOO_MANY = "valid: more than 2^14 rules (an AND counts as several): keep those that rule out the most rows"
 
-_COMPARISON = r"(?P<compared>\s*(?:>=|<=|<|>|=)\s*[-\w.]+)?"  # `age >= 40` is the name `age>=40`
-_TOKEN = re.compile(rf"(?P<name>[^\W\d]\w*){_COMPARISON}|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
+_SIGN = r"(?:>=|<=|<|>|=)"
+_WORD = r"[^\W\d]\w*"
+NAME = rf"(?:{_WORD}(?:\.\w+)*|`[^`]+`)"
+_VALUE = r"""(?:"[^"]*"|'[^']*'|[-\w.:]+)"""
+_PREDICATE = re.compile(  # `age >= 40` is the name `age>=40`
+    rf"(?P<low>-?[0-9][-\w.:]*)\s*(?P<above><=?)\s*(?P<between>{NAME})\s*(?P<below><=?)\s*(?P<high>{_VALUE})"
+    rf"|(?P<member>{NAME})\s+in\s*[({{[](?P<listed>[^)}}\]]*)[)}}\]]"
+    rf"|(?P<name>{NAME})(?:\s*(?P<compared>{_SIGN})\s*(?P<value>{_VALUE}))?|(?P<sign>[&|^~()])"
+)
+_FORMULA = re.compile(rf"(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<name>{_WORD}|`[^`]+`)|(?P<sign>[-+*/()])")
+_COLUMN = rf"(?:{_WORD}|`[^`]+`)"
+_CHAIN = re.compile(rf"\s*{_COLUMN}(?:\s*(?:<=|>=|<|>)\s*{_COLUMN})+\s*")
+_LINK = re.compile(rf"\s*(?P<name>{_COLUMN})\s*(?P<sign><=|>=|<|>)?")
+NEGATIVE = "negative"  # the sign before a number, among the steps of a formula
 _BINDING = {"~": 4, "&": 3, "^": 2, "|": 1}
+_BINDING_OF_FORMULAS = {NEGATIVE: 3, "*": 2, "/": 2, "+": 1, "-": 1}
 _WORDS = re.compile(r"\b(and|or|not)\b")
 _COMBINE: dict[str, Callable[[Booleans, Booleans], Booleans]] = {
     "&": np.logical_and,
@@ -34,8 +52,7 @@ class Expression:
     """A parsed predicate."""
 
     text: str  # the predicate as it was written
-    # postfix order; a step is ``("name", attribute)`` or ``("sign", operator)``
-    steps: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]  # postfix order: ``("name", attribute)`` or ``("sign", operator)``
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,16 +65,11 @@ class Expression:
         >>> parse("a & ~b").evaluate(lambda name: np.array([name == "a", True])).tolist()
         [True, False]
         """
-        stack: list[Booleans] = []
-        for kind, word in self.steps:
-            if kind == "name":
-                stack.append(column(word))
-            elif word == "~":
-                stack.append(np.logical_not(stack.pop()))
-            else:
-                right = stack.pop()
-                stack.append(_COMBINE[word](stack.pop(), right))
-        return stack.pop()
+        return evaluate(
+            self.steps,
+            lambda _, name: column(name),
+            lambda sign, left, right: np.logical_not(right) if left is None else _COMBINE[sign](left, right),
+        )
 
     @property
     def conjuncts(self) -> "tuple[Expression, ...]":
@@ -97,9 +109,13 @@ class Expression:
 def parse(text: str) -> Expression:
     """Parse a predicate; names that are not identifiers stand in backticks.
 
-    A name may be compared with a value, as in ``age >= 40``: that is the name ``age>=40``.
+    A name may be compared with a value, as in ``age >= 40``: that is the name ``age>=40``. ``job in (none,
+    part)`` stands for several, ``18 <= age < 65`` for two.
 
     Binding, tightest first: ``~``, ``&``, ``^``, ``|`` (as in Python).
+
+    >>> parse("18 <= age < 65 & job in (none, 'part')").names
+    ('age>=18', 'age<65', 'job=none', 'job=part')
     """
     if not isinstance(text, str):
         raise TypeError(f"a predicate must be text, not {type(text).__name__}")
@@ -110,54 +126,133 @@ def parse(text: str) -> Expression:
 
 @lru_cache(maxsize=MAX_RULES)
 def _parsed(text: str) -> Expression:
-    steps: list[tuple[str, str]] = []
-    waiting: list[str] = []
-    want_operand, at, end = True, 0, len(text.rstrip())
-
-    def fail(expected: str) -> ValueError:
+    def fail(at: int, expected: str) -> ValueError:
         hint = " (and, or, not are written &, |, ~)" if _WORDS.search(text) else ""
-        said = f"expected {expected} at character {min(at, end) + 1}{hint}"
-        return ValueError(f"predicate {shorten(text)!r}: {said}")
+        return ValueError(f"predicate {shorten(text)!r}: expected {expected} at character {at + 1}{hint}")
+
+    words = "an attribute name (in backticks if it is no identifier), & | ^ ~ or parentheses"
+    return Expression(text, _postfix(text, _PREDICATE, _operand, _BINDING, {"~": "~"}, fail, words))
+
+
+def _operand(token: re.Match[str]) -> tuple[Step, ...]:
+    """Return the names that a part of a predicate stands for, and the signs between them."""
+    if token["name"]:
+        compared = f"{token['compared']}{_plain(token['value'])}" if token["compared"] else ""
+        return (("name", token["name"].strip("`") + compared),)
+    if token["between"]:
+        name, above = token["between"].strip("`"), token["above"].replace("<", ">")
+        ends = f"{name}{above}{token['low']}", f"{name}{token['below']}{_plain(token['high'])}"
+        return ("name", ends[0]), ("name", ends[1]), ("sign", "&")
+    if token["member"]:
+        name = token["member"].strip("`")
+        first, *others = [f"{name}={_plain(value.strip())}" for value in token["listed"].split(",")]
+        return ("name", first), *(step for other in others for step in (("name", other), ("sign", "|")))
+    return ()
+
+
+def _plain(value: str) -> str:
+    return value[1:-1] if value[:1] in ("'", '"') else value
+
+
+def formula(text: str) -> tuple[Step, ...]:
+    """Parse a formula such as ``age - education - 6`` into steps in postfix order, numbers as fractions."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"an expression may have up to {MAX_LENGTH} characters")
+
+    def operand(token: re.Match[str]) -> tuple[Step, ...]:
+        if token["number"]:
+            return (("number", Fraction(token["number"])),)
+        return (("name", token["name"].strip("`")),) if token["name"] else ()
+
+    def fail(at: int, expected: str) -> ValueError:
+        if expected == words:
+            return ValueError(f"{shorten(text)!r}: at character {at + 1}: expected {expected}")
+        return ValueError(f"{shorten(text)!r}: expected an expression such as age - education - 6")
+
+    words = "a number, a column, + - * / ( )"
+    return _postfix(text, _FORMULA, operand, _BINDING_OF_FORMULAS, {"-": NEGATIVE}, fail, words)
+
+
+def _postfix(
+    text: str,
+    tokens: re.Pattern[str],
+    operand: Callable[[re.Match[str]], tuple[Step, ...]],
+    binding: Mapping[str, int],
+    prefix: Mapping[str, str],
+    fail: Callable[[int, str], ValueError],
+    words: str,
+) -> tuple[Step, ...]:
+    """Bring a text into postfix order; `prefix` says what a sign before an operand is called."""
+    steps, waiting = list[Step](), list[str]()
+    wanted, at, end = True, 0, len(text.rstrip())
+    signs = " ".join(sign for sign in binding if sign not in prefix.values())
+    first = f"an attribute name, {' '.join(prefix)} or ("
 
     while at < end:
         if text[at].isspace():
             at += 1
             continue
-        token = _TOKEN.match(text, at)
+        token = tokens.match(text, at)
         if token is None:
-            raise fail("an attribute name (in backticks if it is no identifier), & | ^ ~ or parentheses")
-        name, sign = token["name"] or token["quoted"], token["sign"]
-        if token["compared"]:
-            name += "".join(token["compared"].split())
-        if want_operand:
-            if name:
-                steps.append(("name", name))
-                want_operand = False
-            elif sign in ("~", "("):
-                waiting.append(sign)
+            raise fail(at, words)
+        found, sign = operand(token), token["sign"]
+        if wanted:
+            if found:
+                steps += found
+                wanted = False
+            elif sign == "(" or sign in prefix:
+                waiting.append(prefix.get(sign, sign))
             else:
-                raise fail("an attribute name, ~ or (")
+                raise fail(at, first)
         elif sign == ")":
             while waiting and waiting[-1] != "(":
                 steps.append(("sign", waiting.pop()))
             if not waiting:
-                raise fail("no ) without its (")
+                raise fail(at, "no ) without its (")
             waiting.pop()
-        elif sign in _COMBINE:
-            while waiting and waiting[-1] != "(" and _BINDING[waiting[-1]] >= _BINDING[sign]:
+        elif sign in binding and sign not in prefix.values():
+            while waiting and waiting[-1] != "(" and binding[waiting[-1]] >= binding[sign]:
                 steps.append(("sign", waiting.pop()))
             waiting.append(sign)
-            want_operand = True
+            wanted = True
         else:
-            raise fail("& | ^ or )")
+            raise fail(at, f"{signs} or )")
         at = token.end()
-    if want_operand:
-        raise fail("an attribute name, ~ or (")
+    if wanted:
+        raise fail(end, first)
     while waiting:
         if waiting[-1] == "(":
-            raise fail(")")
+            raise fail(end, ")")
         steps.append(("sign", waiting.pop()))
-    return Expression(text, tuple(steps))
+    return tuple(steps)
+
+
+def evaluate(
+    steps: Iterable[Step], operand: Callable[[str, Any], _T], combine: Callable[[str, _T | None, _T], _T]
+) -> _T:
+    """Evaluate steps in postfix order; of a sign before an operand, `combine` gets None for the left one."""
+    stack: list[_T] = []
+    for kind, word in steps:
+        if kind != "sign":
+            stack.append(operand(kind, word))
+        else:
+            right = stack.pop()
+            stack.append(combine(word, None if word in ("~", NEGATIVE) else stack.pop(), right))
+    return stack.pop()
+
+
+def chain(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the columns of an order and the signs between them; None: it is a predicate.
+
+    A value that is compared is no name.
+
+    >>> chain("a <= b < `c d`"), chain("age>=40"), chain("a & b<c")
+    ((('a', 'b', 'c d'), ('<=', '<')), None, None)
+    """
+    if _CHAIN.fullmatch(text) is None:
+        return None
+    links = [*_LINK.finditer(text)]
+    return tuple(link["name"].strip("`") for link in links), tuple(link["sign"] for link in links[:-1])
 
 
 def too_many(texts: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from smalldb.inference import interval
 from smalldb.inference.assumptions import ACROSS, INSIDE, WITHIN
 from smalldb.mechanisms.known_pairs import LEARNED, KnownPair
 from smalldb.releasing.imputed_tables import Refitted, Spelling, Tables
-from smalldb.schema.schema_argument import as_schema
+from smalldb.schema import as_schema
 
 SCHEMA = """
 [columns.age]

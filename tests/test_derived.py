@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import smalldb
+from queries.expressions import evaluate, formula
 from smalldb.schema import parse_schema
-from smalldb.schema.derived import _combined, _evaluated, _parsed
+from smalldb.schema.derived import _combined
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_table
 
@@ -124,7 +125,7 @@ def test_rows_of_data_in_which_one_is_another_are_counted_and_not_refused(tmp_pa
         ('{ derive = "age / (age - 30)", decimals = 1 }', "divide by 0"),
         ('{ derive = "6" }', "it names no column"),
         ('{ derive = "age -" }', "expected an expression"),
-        ('{ derive = "age ; 2" }', "at character 4"),
+        ('{ derive = "age ; 2" }', "at character 5"),
         ('{ derive = "(age" }', "expected an expression"),
         ('{ derive = "age education" }', "expected an expression"),
         ('{ derive = "new + 1" }', "it goes in a circle, by columns 'new'"),
@@ -157,8 +158,10 @@ def expressions(draw, depth=3):
 
 @given(expressions(), st.integers(-9, 9), st.integers(1, 9))
 def test_expressions_are_read_as_python_reads_them(text, x, y):
-    def evaluate(number, name):
-        return _evaluated(_parsed(text), number, name, _combined)
+    def evaluated(number, name):
+        return evaluate(
+            formula(text), lambda kind, word: {"number": number, "name": name}[kind](word), _combined
+        )
 
     python = re.sub("[0-9.]+", lambda found: f"Fraction({found[0]!r})", text.replace("`", ""))
     values = {"x": Fraction(x), "y": Fraction(y)}
@@ -166,6 +169,6 @@ def test_expressions_are_read_as_python_reads_them(text, x, y):
         expected = eval(python, {"Fraction": Fraction, **values})
     except ZeroDivisionError:
         with pytest.raises(ZeroDivisionError):
-            evaluate(Fraction, values.__getitem__)
+            evaluated(Fraction, values.__getitem__)
     else:
-        assert evaluate(Fraction, values.__getitem__) == expected
+        assert evaluated(Fraction, values.__getitem__) == expected

@@ -19,7 +19,7 @@ from smalldb.cli import parser
 from smalldb.exact.numbers import rounded_up
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
-from smalldb.schema.related_parsing import read_related
+from smalldb.schema.reading import read_any
 
 pytestmark = pytest.mark.slow
 
@@ -240,7 +240,7 @@ def test_the_page_on_related_tables_can_be_followed(folder):
         *("homes.csv", "persons.csv", "record.json", "report.html")
     }
     with pytest.raises(ValueError, match="fill in the draft"):
-        read_related(str(folder / "draft.toml"))
+        read_any(str(folder / "draft.toml"))
 
 
 def test_the_page_on_big_data_can_be_followed(folder):

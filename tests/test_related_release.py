@@ -22,8 +22,8 @@ from smalldb.releasing.related_record import domains, related_record, written_re
 from smalldb.releasing.related_release import RelatedRelease, release_related
 from smalldb.reporting.related_page import related_page
 from smalldb.schema.linked_rows import Linked, read_linked
+from smalldb.schema.reading import parse_related, read_any
 from smalldb.schema.related_draft import draft_related
-from smalldb.schema.related_parsing import parse_related, read_related
 
 SCHEMA = """
 unit = "homes"
@@ -415,7 +415,7 @@ def test_all_faults_of_a_schema_are_told_at_once():
 def test_a_schema_is_read_from_a_file_which_its_faults_name(tmp_path):
     path = tmp_path / "related.toml"
     path.write_text(SCHEMA)
-    found = read_related(str(path))
+    found = read_any(str(path))
     assert (found.unit, found.child, found.key, found.link, found.most) == (
         "homes",
         "persons",
@@ -425,10 +425,10 @@ def test_a_schema_is_read_from_a_file_which_its_faults_name(tmp_path):
     )
     path.write_text("unit = 3")
     with pytest.raises(ValueError, match=r"related.toml: unit must be a text"):
-        read_related(str(path))
+        read_any(str(path))
     path.write_bytes(b"\xff")
     with pytest.raises(ValueError, match="UTF-8"):
-        read_related(str(path))
+        read_any(str(path))
 
 
 def test_a_link_of_another_name_is_taken(tables):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import smalldb
 from queries import DataError, Domain
+from queries.expressions import chain
 from queries.relations import Relation
 from queries.rules import Rule
 from smalldb.cli import main
@@ -25,9 +26,8 @@ from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
-from smalldb.schema.orders import is_order
+from smalldb.schema.reading import read_open
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_table
@@ -450,8 +450,8 @@ def test_an_order_of_bins_in_a_predicate_is_told_to_be_a_rule_of_its_own(stated)
 
 
 def test_orders_are_told_from_predicates():
-    assert is_order("`day of exit` >= injection") and is_order("a<b<=c")
-    assert not any(map(is_order, ("age>=40", "job=part", "`18<=age<40`", "a & b<c", "a <= 1", "~a<b")))
+    assert chain("`day of exit` >= injection") and chain("a<b<=c")
+    assert not any(map(chain, ("age>=40", "job=part", "`18<=age<40`", "a & b<c", "a <= 1", "~a<b")))
 
 
 def test_a_relation_is_part_of_what_a_domain_is():
@@ -527,7 +527,7 @@ def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid
     learns = 'columns.age = { kind = "cuts", cuts = "learn", bins = 2, range = [0, 9], share = "1/9" }\n'
     (tmp_path / "s.toml").write_text(learns + text)
     (tmp_path / "cities.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
-    schema = open_or_none(tmp_path / "s.toml")
+    schema = read_open(tmp_path / "s.toml")
     (tmp_path / "cities.csv").unlink()
     made = schema.learned({"age": [4]})
     assert made.domain.rules[0].allowed.tolist() == parse_schema(CITIES).domain.rules[0].allowed.tolist()

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from queries import DataError, Rows, Workload
@@ -125,7 +126,7 @@ def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Row
         if arguments.schema is not None:
             raise ValueError("--schema needs --synthetic: a record knows its own columns")
         return None
-    schema = None if arguments.schema is None else read_schema(arguments.schema)
+    schema = None if arguments.schema is None else read_schema(Path(arguments.schema))
     binary = all(size == 2 for size in measurements.domain.sizes)
     if schema is None and not binary:
         raise ValueError(

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from smalldb.commands import HELP
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
@@ -73,7 +74,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         return evaluate_folder(arguments, related)
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     record = None if arguments.record is None else read_record(arguments.record)
-    schema = None if arguments.schema is None else read_schema(arguments.schema)
+    schema = None if arguments.schema is None else read_schema(Path(arguments.schema))
     if arguments.counts is not None and schema is None:
         raise ValueError("--counts needs --schema")
     columns = None if arguments.columns is None else split_names(arguments.columns)

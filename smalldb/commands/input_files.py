@@ -10,9 +10,9 @@ from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import Source, file_source
-from smalldb.schema import Schema, as_schema
+from smalldb.schema import Schema, read_schema
 from smalldb.schema.learned import OpenSchema
-from smalldb.schema.schema_argument import open_or_none
+from smalldb.schema.reading import read_open
 
 NO_DATA = "name the table: DATA, or file.url of a schema, which is the URL of a database"
 
@@ -51,7 +51,7 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     path = Path(arguments.schema)
-    schema = (open_or_none(path) if learning else None) or as_schema(path)
+    schema = read_open(path) if learning else read_schema(path)
     if all(counting.values()):
         raise ValueError("--count-in-database counts each row once: leave out --counts")
     for option, needed in counting.items():

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from queries import Domain, spec
 from smalldb.commands.parsers import Parser
@@ -204,7 +205,7 @@ def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, Schema
         return universe(arguments), arguments.queries, None
     if arguments.valid is not None:
         raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
-    schema = read_schema(arguments.schema)
+    schema = read_schema(Path(arguments.schema))
     queries = schema.queries if arguments.queries is None else arguments.queries
     return schema.domain, queries, schema
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from queries.broken import rule_texts
 from queries.expressions import shorten
@@ -161,7 +162,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     related = related_of(arguments.schema, [arguments.data, *arguments.more])
     if related is not None:
         return check_related(arguments, related)
-    schema = read_schema(arguments.schema)
+    schema = read_schema(Path(arguments.schema))
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
@@ -246,7 +247,7 @@ def _where(rows: Sequence[int]) -> str:
 
 def run_sql(arguments: argparse.Namespace) -> None:
     """Write the query that counts a table by the bins of a schema."""
-    schema = read_schema(arguments.schema)
+    schema = read_schema(Path(arguments.schema))
     table = schema.file.query if arguments.query is None else arguments.query
     if table is None:
         raise ValueError("name the table: --query, or file.query of the schema")
@@ -259,7 +260,7 @@ def run_show(arguments: argparse.Namespace) -> None:
     if related is not None:
         print(related_account(related, schema_account))
         return
-    print(schema_account(read_schema(arguments.schema)))
+    print(schema_account(read_schema(Path(arguments.schema))))
 
 
 def schema_account(schema: Schema) -> str:

@@ -30,7 +30,7 @@ from smalldb.exact.levels import draw_level, draw_loudest, exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import Neighbours, workload_of
-from smalldb.schema.schema_argument import SchemaLike, counted, schema_or_none
+from smalldb.schema.reading import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 
 _FIRST_PRECISION = 192

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries import Column, Domain
 from queries.arrays import Booleans, Floats
-from queries.expressions import MAX_LENGTH, Expression, parse, quote, shorten, suggestion
+from queries.expressions import MAX_LENGTH, NAME, Expression, parse, quote, shorten, suggestion
 from queries.rule_tables import Truth, truth_of
 from smalldb.mechanisms.recorded_universe import Range, Ranges
 from smalldb.schema.kinds.flags import USUAL, Flag
@@ -21,16 +21,9 @@ GRAMMAR = (
     "or 'married - married | age<40'"
 )
 
-_NAME = r"(?:[^\W\d]\w*(?:\.\w+)*|`[^`]+`)"
 _CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
-_MEAN = re.compile(rf"mean\s*\(\s*({_NAME})\s*\)", re.I)
+_MEAN = re.compile(rf"mean\s*\(\s*({NAME})\s*\)", re.I)
 _COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
-_AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
-_QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
-_DOTTED = re.compile(r"(?<![\w.=<>])([^\W\d]\w*(?:\.\w+)+)(\s*(?:>=|<=|=|<|>)\s*[-\w.]+)?")
-_TICKED = re.compile(r"`([^`]+)`\s*(>=|<=|=|<|>)\s*([-\w.:]+)")
-_BETWEEN = re.compile(rf"([-\w.:]+)\s*(<=|<)\s*({_NAME})\s*(<=|<)\s*([-\w.:]+)")
-_CLOCKED = re.compile(r"([^\W\d]\w*)\s*(>=|<=|<|>)\s*([-\w.]*:[-\w.:]*)")
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
 _TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
 _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
@@ -104,7 +97,7 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
         return _count(text, counted[1].strip(), condition, domain, ranges)
     mean = _MEAN.fullmatch(asked)
     if mean is None and _CALLED.match(asked):
-        named = {name.strip("`") for name in re.findall(_NAME, asked[asked.index("(") :])}
+        named = {name.strip("`") for name in re.findall(NAME, asked[asked.index("(") :])}
         raise OtherKind(
             f"question {shorten(text)!r}: shares, means, counts and differences are answered",
             tuple(c for c, name in enumerate(domain.names) if name in named),
@@ -183,36 +176,10 @@ def _mean(
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
     """Parse a predicate, and note in which categories of which column its names hold."""
-    expression = parse(_rewritten(text))
+    expression = parse(text)
     for name in expression.names:
         truths[name] = _found(name, domain, ranges)
     return expression
-
-
-def _rewritten(text: str) -> str:
-    """Write `in`, ranges, quotes, times and names with points as the grammar of predicates has them."""
-    text = _BETWEEN.sub(_ranged, text)
-    text = _QUOTED.sub(lambda m: f"`{m[1].strip('`')}{m[2]}{m[3] or m[4] or ''}`", text)
-    text = _TICKED.sub(r"`\1\2\3`", _AMONG.sub(_listed, text))
-    text = "`".join(
-        part if k % 2 else _CLOCKED.sub(r"`\1\2\3`", part) for k, part in enumerate(text.split("`"))
-    )
-    parts = text.split("`")  # the second, the fourth, ... stand in backticks
-    parts[::2] = [
-        _DOTTED.sub(lambda m: f"`{m[1]}{''.join((m[2] or '').split())}`", one) for one in parts[::2]
-    ]
-    return "`".join(parts)
-
-
-def _ranged(found: re.Match[str]) -> str:
-    """Write `80<=age<85`, as labels of bins are, in two comparisons."""
-    low, above, name, below, high = found.groups()
-    return f"(`{name.strip('`')}{above.replace('<', '>')}{low}` & `{name.strip('`')}{below}{high}`)"
-
-
-def _listed(found: re.Match[str]) -> str:
-    values = [value.strip().strip("\"'") for value in found[2].split(",")]
-    return "(" + " | ".join(f"`{found[1].strip('`')}={value}`" for value in values) + ")"
 
 
 def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:

@@ -23,7 +23,7 @@ from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan, finer_measure
 from smalldb.schema.finer_bins import FinerCost
 from smalldb.schema.finer_columns import finer_costs
-from smalldb.schema.schema_argument import SchemaLike, schema_or_none
+from smalldb.schema.reading import SchemaLike, schema_or_none
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
 LEAST_BETA = Fraction(1, 10**300)  # likewise

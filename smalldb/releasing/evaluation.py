@@ -18,7 +18,7 @@ from smalldb.releasing.baselines import baselines
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.overview import feasible, overview, summary
-from smalldb.schema.schema_argument import SchemaLike, counted, schema_or_none
+from smalldb.schema.reading import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 
 SYNTHETIC = "synthetic"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
@@ -42,8 +41,7 @@ from smalldb.releasing.related_record import number_column, related_record
 from smalldb.releasing.transaction import Transaction, begun_beside
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import schema_text_of
-from smalldb.schema.related_parsing import is_related, parse_related, read_related
+from smalldb.schema.reading import is_related, read_any, text_of
 from smalldb.schema.related_schema import RelatedSchema
 
 TAKEN = ("epsilon", "neighbours", "n_max")  # settings of a plan that related tables have
@@ -138,14 +136,12 @@ def related_schema(given: object) -> RelatedSchema | None:
         return given
     if not isinstance(given, str | os.PathLike):
         return None
-    text = os.fspath(given)
-    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
-        return parse_related(text) if is_related(text) else None
     try:
-        inside = schema_text_of(text)
-    except (UnicodeDecodeError, OSError):  # told where it is read
+        inside, _ = text_of(given)
+    except (ValueError, OSError):  # told where it is read
         return None
-    return read_related(text) if is_related(inside) else None
+    found = read_any(given) if is_related(inside) else None
+    return found if isinstance(found, RelatedSchema) else None
 
 
 def persons_schema(given: object) -> RelatedSchema | None:

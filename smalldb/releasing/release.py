@@ -25,8 +25,8 @@ from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import table_source
 from smalldb.schema.finer_columns import finer_costs
 from smalldb.schema.learned import OpenSchema
+from smalldb.schema.reading import SchemaLike, check_alone, read_open
 from smalldb.schema.related_schema import RelatedSchema
-from smalldb.schema.schema_argument import SchemaLike, open_or_none
 
 RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]
 """A schema of related tables, the path of its file, or its text."""
@@ -204,7 +204,8 @@ def release(
         _check(settings)
     if isinstance(schema, RelatedSchema):
         raise TypeError("a schema of related tables is for a mapping of tables by their names")
-    known = open_or_none(schema, domain)
+    check_alone(schema, domain)
+    known = None if schema is None else read_open(schema)
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if not isinstance(data, Plan):

@@ -5,9 +5,10 @@ from smalldb.schema.counting_sql import counting_query
 from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times, Weekdays
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import parse_schema, read_schema
-from smalldb.schema.schema_argument import as_schema
+from smalldb.schema.reading import parse_schema, read_schema
 from smalldb.schema.schema_columns import Column
+
+as_schema = read_schema  # its earlier name
 
 __all__ = [
     "Categories",

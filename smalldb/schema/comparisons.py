@@ -11,25 +11,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import final
 
 import numpy as np
 
 from queries.arrays import Booleans
-from queries.expressions import parse, shorten
+from queries.expressions import chain, parse, shorten
+from queries.faults import Fault
 from queries.names import find
 from queries.relations import Relation
 from queries.rules import MAX_RULE_CELLS, Rule
 from smalldb.schema.derived import Derived
 from smalldb.schema.kinds import Integers
-from smalldb.schema.orders import is_order
 from smalldb.schema.schema_columns import Column
 
 _NAME = r"[^\W\d]\w*"
-_SIGN = r"(?P<sign>>=|<=|<|>|=)"
-_ATOM = re.compile(rf"(?P<left>{_NAME}){_SIGN}(?P<right>{_NAME}|-?[0-9]+(?:\.[0-9]+)?)")
+_ATOM = re.compile(rf"({_NAME})(>=|<=|<|>|=)({_NAME}|-?[0-9]+(?:\.[0-9]+)?)")
 _HOLDS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     **{">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt, "=": operator.eq}
 }
@@ -60,12 +59,14 @@ class Comparisons:
 
     def names_computed(self, rule: str) -> bool:
         """Tell whether a rule that is an order names a column that is computed."""
-        return is_order(rule) and any(name in self.derived for name in re.findall(rf"{_NAME}|`[^`]+`", rule))
+        linked = chain(rule)
+        return linked is not None and any(name in self.derived for name in linked[0])
 
     def relation(self, rule: str) -> Relation | None:
         """Return the meaning of a rule; None: it compares no columns, and others read it."""
-        chained = self.names_computed(rule)
-        text = _split(rule) if chained else rule
+        text, linked = rule, chain(rule)
+        if linked is not None and self.names_computed(rule):
+            text = " & ".join(map("".join, zip(linked[0], linked[1], linked[0][1:], strict=False)))
         expression, universe = parse(text), tuple(column.universe for column in self.columns)
         atoms = {
             name: found
@@ -97,13 +98,13 @@ class Comparisons:
         """Read a name of a predicate as a comparison of columns; None: it is none."""
         found = _ATOM.fullmatch(name)
         known = {column.name for column in self.columns} | {*self.derived}
-        if found is None or found["left"] not in known:
+        if found is None or found[1] not in known:
             return None
-        left, right = found["left"], found["right"]
+        left, sign, right = found.groups()
         if right in known:
-            return Compared(left, found["sign"], right)
+            return Compared(left, sign, right)
         if left in self.derived and not re.match(_NAME, right):
-            return Compared(left, found["sign"], Fraction(right))
+            return Compared(left, sign, Fraction(right))
         return None
 
     def _bases(self, atom: Compared) -> tuple[int, ...]:
@@ -148,23 +149,18 @@ class Comparisons:
         return made.value({operand: self._value(operand, row) for operand in made.operands})
 
 
-def _split(order: str) -> str:
-    """Write a chain of columns as a predicate: ``a <= b < c`` as ``a<=b & b<c``."""
-    names = re.findall(rf"{_NAME}|`[^`]+`", order)
-    signs = re.findall(r"<=|>=|<|>", re.sub(r"`[^`]+`", "x", order))
-    return " & ".join(f"{a}{sign}{b}" for (a, b), sign in zip(pairwise(names), signs, strict=True))
-
-
-def compared_relations(known: Comparisons, rules: Sequence[str]) -> tuple[list[Relation], dict[str, str]]:
+def compared_relations(
+    known: Comparisons, rules: Mapping[str, int]
+) -> tuple[list[Relation], dict[str, Fault]]:
     """Return what rules say that compare columns in predicates, or computed ones; by rule, what is wrong."""
-    relations, wrong = list[Relation](), dict[str, str]()
-    for rule in dict.fromkeys(rules):
-        if is_order(rule) and not known.names_computed(rule):
+    relations, wrong = list[Relation](), dict[str, Fault]()
+    for rule, number in rules.items():
+        if chain(rule) is not None and not known.names_computed(rule):
             continue
         try:
             made = known.relation(rule)
         except NoComparison as error:
-            wrong[rule] = f"valid: rule {shorten(rule)!r}: {error}"
+            wrong[rule] = Fault(f"valid: rule {shorten(rule)!r}: {error}", "valid", str(number))
             continue
         except ValueError:  # it cannot be read, which is told as of any rule
             continue

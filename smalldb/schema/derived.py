@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import shorten, suggestion
+from queries.expressions import MAX_LENGTH, Step, evaluate, formula, suggestion
+from queries.faults import Fault
 from queries.late import pd
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import Cuts, Dates
@@ -22,17 +22,9 @@ from smalldb.schema.orders import inexact
 from smalldb.schema.pieces import Fields
 from smalldb.schema.schema_columns import Column
 
-MAX_LENGTH = 10_000  # characters of an expression
 MAX_DECIMALS = 12
 DAY = 86_400 * 10**6  # microseconds
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign>[-+*/()]))"
-)
-_BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "negative": 3}
 _DIGITS = 4  # that a divisor is taken to have which is itself a quotient
-
-_T = TypeVar("_T")
-Step = tuple[str, Any]  # "number" and its value, "name" and the name, or "sign" and the sign
 
 
 @final
@@ -91,7 +83,11 @@ class Derived:
         kind = self.column.kind
         assert isinstance(kind, Cuts)
         try:
-            exact = _evaluated(self.steps, Fraction, lambda name: values[name] or Fraction(0), _combined)
+            exact = evaluate(
+                self.steps,
+                lambda kind, word: word if kind == "number" else values[word] or Fraction(0),
+                _combined,
+            )
         except ZeroDivisionError:
             return None
         digits = 10**kind.decimals
@@ -125,21 +121,22 @@ class _Range(NamedTuple):
 
 def read_derived(
     columns: Sequence[Column], given: Mapping[str, Mapping[str, Any]]
-) -> tuple[list[Derived], list[tuple[str, str]]]:
+) -> tuple[list[Derived], list[Fault]]:
     """Read the columns that are computed, from their tables in a schema, by name."""
-    known, wrong = {column.name: column for column in columns}, list[tuple[str, str]]()
+    known, wrong = {column.name: column for column in columns}, list[Fault]()
     parsed: dict[str, tuple[Step, ...]] = {}
     for name, described in given.items():
         try:
-            parsed[name] = _parsed(described["derive"])
+            parsed[name] = formula(described["derive"])
         except ValueError as error:
-            wrong.append((name, f"derive: {error}"))
+            wrong.append(Fault(f"derive: {error}", "columns", name, "derive"))
     made, waiting = list[Derived](), dict(parsed)
     while waiting:
         ready = [name for name, steps in waiting.items() if not {*_names(steps)} & {*waiting}]
         if not ready:
             first, names = next(iter(waiting)), ", ".join(map(repr, waiting))
-            return made, [*wrong, (first, f"derive: it goes in a circle, by columns {names}")]
+            said = f"derive: it goes in a circle, by columns {names}"
+            return made, [*wrong, Fault(said, "columns", first, "derive")]
         name = ready[0]
         steps = waiting.pop(name)
         if any(operand in given and operand not in known for operand in _names(steps)):
@@ -147,7 +144,8 @@ def read_derived(
         try:
             column = _column(name, steps, given[name], known)
         except (ValueError, TypeError) as error:
-            wrong.append((name, str(error).removeprefix(f"column {name!r}: ")))
+            own = error if isinstance(error, Fault) and error.path[:1] == ("columns",) else None
+            wrong.append(own or Fault.of(error, "columns", name))
             continue
         known[name] = column
         made.append(Derived(column, given[name]["derive"], steps))
@@ -159,13 +157,14 @@ def _column(
 ) -> Column:
     """Return how the numbers of an expression are held: between its least and its greatest value."""
 
-    def number(text: Fraction) -> _Range:
-        digits = next(d for d in range(MAX_LENGTH) if (text * 10**d).denominator == 1)
-        return _Range(text, text, digits)
+    def operand(kind: str, word: Any) -> _Range:
+        if kind == "name":
+            return _range_of(word, known)
+        return _Range(word, word, next(d for d in range(MAX_LENGTH) if (word * 10**d).denominator == 1))
 
     if not _names(steps):
         raise ValueError("derive: it names no column")
-    found = _evaluated(steps, number, lambda operand: _range_of(operand, known), _ranged)
+    found = evaluate(steps, operand, _ranged)
     if found.days:
         raise ValueError("derive: it is a date, and no number: take the difference of two dates")
     decimals = given.get("decimals", found.digits)
@@ -206,8 +205,10 @@ def _range_of(name: str, known: Mapping[str, Column]) -> _Range:
     return _Range(min(ends), max(ends), digits, 0, column.missing)
 
 
-def _ranged(sign: str, one: _Range, other: _Range) -> _Range:
+def _ranged(sign: str, one: _Range | None, other: _Range) -> _Range:
     """Return what is known of a sum, a difference, a product or a quotient."""
+    if one is None:
+        sign, one = "-", _Range(Fraction(0), Fraction(0), 0)
     gaps = one.gaps or other.gaps
     digits = None if None in (one.digits, other.digits) else max(one.digits or 0, other.digits or 0)
     if sign in "+-":
@@ -227,7 +228,9 @@ def _ranged(sign: str, one: _Range, other: _Range) -> _Range:
     return _Range(min(every), max(every), digits if sign == "*" else None, 0, gaps)
 
 
-def _combined(sign: str, one: Fraction, other: Fraction) -> Fraction:
+def _combined(sign: str, one: Fraction | None, other: Fraction) -> Fraction:
+    if one is None:
+        return -other
     match sign:
         case "+":
             return one + other
@@ -238,73 +241,5 @@ def _combined(sign: str, one: Fraction, other: Fraction) -> Fraction:
     return one / other
 
 
-def _evaluated(
-    steps: Sequence[Step],
-    number: Callable[[Fraction], _T],
-    value: Callable[[str], _T],
-    combine: Callable[[str, _T, _T], _T],
-) -> _T:
-    """Evaluate an expression over anything that can be combined."""
-    stack: list[_T] = []
-    for kind, word in steps:
-        if kind == "number":
-            stack.append(number(word))
-        elif kind == "name":
-            stack.append(value(word))
-        elif word == "negative":
-            stack.append(combine("-", number(Fraction(0)), stack.pop()))
-        else:
-            right = stack.pop()
-            stack.append(combine(word, stack.pop(), right))
-    return stack.pop()
-
-
 def _names(steps: Sequence[Step]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for kind, word in steps if kind == "name"))
-
-
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    at = 0
-    while at < len(text.rstrip()):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise ValueError(
-                f"{shorten(text)!r}: at character {at + 1}: expected a number, a column, + - * / ( )"
-            )
-        kind = found.lastgroup or ""
-        yield "name" if kind == "quoted" else kind, found[kind]
-        at = found.end()
-
-
-def _parsed(text: str) -> tuple[Step, ...]:
-    """Parse an expression; ``* /`` bind more tightly than ``+ -``. Nothing is evaluated as code."""
-    if len(text) > MAX_LENGTH:
-        raise ValueError(f"an expression may have up to {MAX_LENGTH} characters")
-    steps, waiting, operand = list[Step](), list[str](), True
-    fault = ValueError(f"{shorten(text)!r}: expected an expression such as age - education - 6")
-    for kind, word in _tokens(text):
-        if kind != "sign":
-            if not operand:
-                raise fault
-            steps.append((kind, Fraction(word) if kind == "number" else word))
-            operand = False
-        elif word == "(" or (operand and word == "-"):
-            if not operand:
-                raise fault
-            waiting.append("negative" if word == "-" else word)
-        elif operand:
-            raise fault
-        elif word == ")":
-            while waiting and waiting[-1] != "(":
-                steps.append(("sign", waiting.pop()))
-            if not waiting:
-                raise fault
-            waiting.pop()
-        else:
-            while waiting and waiting[-1] != "(" and _BINDING[waiting[-1]] >= _BINDING[word]:
-                steps.append(("sign", waiting.pop()))
-            waiting.append(word)
-            operand = True
-    if operand or "(" in waiting:
-        raise fault
-    return (*steps, *(("sign", word) for word in reversed(waiting)))

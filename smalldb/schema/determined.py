@@ -11,6 +11,7 @@ import numpy as np
 
 from queries.arrays import Booleans
 from queries.expressions import joined, shorten, suggestion
+from queries.faults import Fault
 from queries.relations import Relation
 from queries.rules import MAX_RULE_CELLS, Rule
 from smalldb.schema.kinds import Binned, Categories
@@ -35,7 +36,7 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
             or len(books) < len(given)
             or any(not isinstance(v, str | int) for _, p in books for v in p.values())
         ):
-            raise ValueError('determines must be a file, or such as { country = { Leeds = "UK" } }')
+            raise Fault('determines must be a file, or such as { country = { Leeds = "UK" } }', "determines")
         return tuple((column, tuple((k, str(v)) for k, v in pairs.items())) for column, pairs in books)
     path = Path(folder, str(given))
     try:
@@ -43,15 +44,17 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
             text = file.read(MAX_BOOK + 1)
         rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines(), strict=True) if row]
     except OSError as error:
-        raise ValueError(f"determines: {given}: {(error.strerror or 'it cannot be read').lower()}") from error
+        said = f"determines: {given}: {(error.strerror or 'it cannot be read').lower()}"
+        raise Fault(said, "determines") from error
     except (ValueError, csv.Error) as error:
-        raise ValueError(f"determines: {given} is no CSV file in UTF-8") from error
+        raise Fault(f"determines: {given} is no CSV file in UTF-8", "determines") from error
     if len(text) > MAX_BOOK:
-        raise ValueError(f"determines: {given} has more than 2^24 characters")
+        raise Fault(f"determines: {given} has more than 2^24 characters", "determines")
     if len(rows) < 2 or rows[0][0] != name or len(rows[0]) < 2 or any(len(r) != len(rows[0]) for r in rows):
-        raise ValueError(
+        raise Fault(
             f"determines: {given} needs a first line of {name!r} and the columns that follow, and "
-            "as many fields in every line"
+            "as many fields in every line",
+            "determines",
         )
     return tuple(
         (column, tuple((row[0], row[i]) for row in rows[1:])) for i, column in enumerate(rows[0]) if i
@@ -63,23 +66,25 @@ def with_book(given: Mapping[str, Any], book: Book) -> dict[str, Any]:
     return {**given, "determines": {name: dict(pairs) for name, pairs in book}}
 
 
-def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]:
+def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[Fault]]:
     """Return what `determines` of columns says of rows, and what is wrong with it."""
     numbers = {column.name: c for c, column in enumerate(columns)}
-    relations, wrong = list[Relation](), list[str]()
+    relations, wrong = list[Relation](), list[Fault]()
     for c, column in enumerate(columns):
         for name, pairs in column.determines:
-            said = f"column {column.name!r}: determines"
+            where = "columns", column.name, "determines"
             if name not in numbers:
-                wrong.append(f"{said}: there is no column {name!r}{suggestion(name, numbers)}")
+                wrong.append(
+                    Fault(f"determines: there is no column {name!r}{suggestion(name, numbers)}", *where)
+                )
                 continue
             if name == column.name:
-                wrong.append(f"{said} names the column itself")
+                wrong.append(Fault("determines names the column itself", *where))
                 continue
             other = columns[numbers[name]]
             faults, allowed = _allowed(column, other, pairs)
             if faults:
-                wrong += [f"{said}: {fault}" for fault in faults]
+                wrong += [Fault(f"determines: {fault}", *where) for fault in faults]
                 continue
             first, second = sorted((c, numbers[name]))
             rule = Rule((first, second), np.ascontiguousarray(allowed if first == c else allowed.T))

@@ -8,6 +8,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from queries.faults import Fault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.bin_shapes import BinShape, drawable, drawn_steps, uniform_numbers
@@ -17,6 +18,14 @@ SHARE = Fraction(1, 50)  # of epsilon, if the schema says no other
 MOST_SHARE = Fraction(1, 2)  # of epsilon, for all columns together
 MOST_PARTS = 64  # of a bin
 BEYOND = 4.0  # deviations of noise alone: counts of a bin that are no farther off tell nothing
+
+
+def as_share(given: object) -> Fraction:
+    """Read a share of epsilon exactly."""
+    try:
+        return as_fraction(given, "share")
+    except (ValueError, TypeError) as error:
+        raise Fault.of(error, "share") from error
 
 
 class FinerCost(NamedTuple):
@@ -43,20 +52,19 @@ class FinerBins:
     def of(cls, kind: object, parts: object, share: object = SHARE) -> "FinerBins":
         """Part the bins of numbers or dates."""
         if not isinstance(kind, Cuts | Dates):
-            raise ValueError("finer is for bins of numbers and of dates: leave it out")
+            raise Fault("finer is for bins of numbers and of dates: leave it out", "finer")
         if isinstance(parts, bool) or not isinstance(parts, int) or not 2 <= parts <= MOST_PARTS:
-            raise ValueError(f"finer must be a whole number from 2 to {MOST_PARTS}: parts of each bin")
-        spent = as_fraction(share, "share")
-        if not 0 < spent <= MOST_SHARE:
-            raise ValueError(f"share must be above 0 and at most {MOST_SHARE}")
+            raise Fault(f"finer must be a whole number from 2 to {MOST_PARTS}: parts of each bin", "finer")
+        if not 0 < (spent := as_share(share)) <= MOST_SHARE:
+            raise Fault(f"share must be above 0 and at most {MOST_SHARE}", "share")
         spans = map(kind.steps, range(kind.size))
         own = tuple(min(parts, last + 1 - first) for first, last in spans)
         if sum(own) == kind.size:
-            raise ValueError("finer: no bin has two values: leave it out")
+            raise Fault("finer: no bin has two values: leave it out", "finer")
         try:
             return cls(kind.parted(own), own, spent)
         except ValueError as error:
-            raise ValueError(f"finer: {error}") from error
+            raise Fault(f"finer: {error}", "finer") from error
 
     def released(self, counts: Sequence[int], variance: float) -> "FinerBins":
         """Return the bins with what was released: a count for each, and the variance of its noise."""

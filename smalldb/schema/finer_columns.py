@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from queries.faults import Fault
 from smalldb.schema.finer_bins import MOST_SHARE, FinerCost
 from smalldb.schema.orders import Orders
 from smalldb.schema.schema_columns import Column
 
 
-def not_finer(columns: Sequence[Column], orders: Orders) -> list[str]:
+def not_finer(columns: Sequence[Column], orders: Orders) -> list[Fault]:
     """Tell which columns cannot have finer bins, and whether all of them spend too much."""
     named = [columns[c].name for group in orders.groups for c in group if columns[c].finer]
-    wrong = [f"column {name!r}: finer is not for columns of an order: leave it out" for name in named]
+    said = "finer is not for columns of an order: leave it out"
+    wrong = [Fault(said, "columns", name, "finer") for name in named]
     if sum(column.finer.share for column in columns if column.finer) > MOST_SHARE:
-        wrong.append(f"finer: the shares of all columns may add up to {MOST_SHARE}")
+        wrong.append(Fault(f"finer: the shares of all columns may add up to {MOST_SHARE}"))
     return wrong
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from queries.expressions import parse, shorten, suggestion
+from queries.faults import Fault
 from queries.names import find, nearest
 from queries.relations import Relation
 from queries.rule_tables import compiled
@@ -15,19 +16,21 @@ from smalldb.schema.comparisons import Comparisons
 from smalldb.schema.schema_columns import Column
 
 
-def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[Relation], list[str]]:
+def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[Relation], list[Fault]]:
     """Return what `missing_with` and `only_if` of columns say of rows, and what is wrong with them."""
     numbers = {column.name: c for c, column in enumerate(columns)}
-    relations, wrong = list[Relation](), list[str]()
+    relations, wrong = list[Relation](), list[Fault]()
     for c, column in enumerate(columns):
         for other in dict.fromkeys(column.missing_with):
-            said = f"column {column.name!r}: missing_with"
+            said = ""
             if other not in numbers:
-                wrong.append(f"{said}: there is no column {other!r}{suggestion(other, numbers)}")
+                said = f"missing_with: there is no column {other!r}{suggestion(other, numbers)}"
             elif other == column.name:
-                wrong.append(f"{said} names the column itself")
+                said = "missing_with names the column itself"
             elif not columns[numbers[other]].missing:
-                wrong.append(f"{said}: column {other!r} has no category for gaps: give it missing = true")
+                said = f"missing_with: column {other!r} has no category for gaps: give it missing = true"
+            if said:
+                wrong.append(Fault(said, "columns", column.name, "missing_with"))
             else:
                 text = f"column {column.name!r}: missing_with = {other!r}"
                 relations.append(Relation(text, [_together(columns, c, numbers[other])]))
@@ -35,7 +38,7 @@ def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[R
             try:
                 relations.append(_only_if(columns, numbers, column, known))
             except ValueError as error:
-                wrong.append(f"column {column.name!r}: only_if: {error}")
+                wrong.append(Fault(f"only_if: {error}", "columns", column.name, "only_if"))
     return relations, wrong
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from queries.expressions import suggestion
+from queries.faults import Fault
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds.kind import Type as Type
 from smalldb.schema.kinds.number_format import SIGNS
@@ -48,13 +49,6 @@ MOST_FAULTS = 200  # that are looked for before the rest is left unread
 MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
-class Fault(NamedTuple):
-    """What is wrong with a table of TOML."""
-
-    said: str  # in one line
-    key: str | None = None  # with which of its keys; None: with the whole of it
-
-
 def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     """Return a list of texts (or one), stripped; None: it holds others."""
     found = given.get(key, [])
@@ -64,10 +58,8 @@ def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     return tuple(text.strip() for text in texts) if isinstance(texts, list) else ()
 
 
-def faults_of(
-    given: Mapping[str, Any], keys: Mapping[str, Type], needed: Sequence[Sequence[str]]
-) -> Iterator[Fault]:
-    """Tell of an unknown key, a value of another type, a key that is missing."""
+def faults_of(given: Mapping[str, Any], keys: Mapping[str, Type]) -> Iterator[Fault]:
+    """Tell of an unknown key, or a value of another type."""
     unknown = 0
     for key, value in given.items():
         if key not in keys:
@@ -76,6 +68,10 @@ def faults_of(
             yield Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
         elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
             yield Fault(f"{key} must be {NAMED[keys[key]]}", key)
+
+
+def lacking(given: Mapping[str, Any], needed: Sequence[Sequence[str]]) -> Iterator[Fault]:
+    """Tell of a key that is missing."""
     for choice in needed:
         if not any(key in given for key in choice):
             others = "".join(f" (or {key})" for key in choice[1:])

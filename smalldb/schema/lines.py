@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from queries.expressions import joined
+from queries.faults import Fault
 
 Path = tuple[str, ...]
 
@@ -20,14 +20,6 @@ _TOKEN = re.compile(
     r"""|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'|\#[^\n]*+|[][{}\n]""",
     re.DOTALL,
 )
-
-
-class Faults(ValueError):
-    """Several faults of a schema; each is told with its line."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.each = tuple(faults)
-        super().__init__(joined(self.each))
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -112,21 +104,18 @@ def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
             open_tables.pop()
 
 
-def with_lines(
-    wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]
-) -> list[str]:
+def with_lines(wrong: Iterable[Fault], lines: Mapping[Path, int]) -> list[str]:
     """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
-    alike: dict[str, list[Path]] = {}
-    for said, path in dict.fromkeys(wrong):
-        alike.setdefault(said, []).append(path)
+    alike: dict[tuple[str, bool], dict[Path, None]] = {}
+    for fault in wrong:
+        alike.setdefault((fault.said, str(fault) != fault.said), {})[fault.path] = None
     found = []
-    for said, paths in alike.items():
-        names = [repr(path[1]) for path in paths if path[0] == "columns" and len(path) == 3]
+    for (said, of_column), paths in alike.items():
+        names = dict.fromkeys(repr(path[1]) for path in paths) if of_column else ()
         named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
-        own = "" if said.startswith("column ") else named
-        at = [str(line) for line in (line_of(lines, path) for path in paths) if line is not None]
+        at = dict.fromkeys(str(line) for path in paths if (line := line_of(lines, path)) is not None)
         located = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
-        found.append(f"{own}{said}{located}")
+        found.append(f"{named}{said}{located}")
     return found
 
 

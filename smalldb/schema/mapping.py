@@ -12,7 +12,8 @@ import numpy as np
 from queries import DataError, Domain, Rows
 from queries.arrays import Booleans, Codes, Integers
 from queries.broken import rule_texts
-from queries.expressions import suggestion
+from queries.expressions import chain, suggestion
+from queries.faults import Fault, Faults
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.named_tables import named_tables
@@ -26,9 +27,8 @@ from smalldb.schema.determined import determined_relations
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.finer_columns import not_finer
 from smalldb.schema.gap_relations import gap_relations
-from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
-from smalldb.schema.orders import Orders, is_order, read_orders
+from smalldb.schema.orders import Orders, read_orders
 from smalldb.schema.pieces import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
 from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
@@ -115,7 +115,7 @@ class Schema:
         object.__setattr__(self, "measure_first", tuple(self.measure_first))
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
-        wrong = [] if self.columns else ["a schema needs at least one column"]
+        wrong = list[Fault]() if self.columns else [Fault("a schema needs at least one column")]
         if len(self.columns) > MAX_COLUMNS:
             raise ValueError(too_many_columns(len(self.columns)))
         if sum(map(coded_cells, self.columns)) > MAX_CODED:
@@ -124,44 +124,50 @@ class Schema:
             whole(self.rows_per_person, "rows_per_person")
         for name, times in Counter(column.name for column in self.released).items():
             if times > 1:
-                wrong.append(f"column {name!r} stands more than once")
+                wrong.append(Fault(f"column {name!r} stands more than once"))
             if name in self.ignored:
-                wrong.append(f"column {name!r} is described and ignored")
-        rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
-        wrong += unreadable(self.queries, rules, len(self.columns))
+                wrong.append(Fault(f"column {name!r} is described and ignored", "ignore"))
+        stated = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
+        rules = dict[str, int]()  # each with the place where it stands first
+        for number, rule in enumerate(stated):
+            rules.setdefault(rule, number)
+        wrong += (unread := [*unreadable(self.queries, stated, len(self.columns))])
         known = Comparisons(self.columns, {each.column.name: each for each in self.derived})
-        orders, disordered = read_orders(self.columns, [r for r in rules if not known.names_computed(r)])
+        orders, disordered = read_orders(
+            self.columns, {rule: i for rule, i in rules.items() if not known.names_computed(rule)}
+        )
         compared, unlike = compared_relations(known, rules)
         relations, loose = gap_relations(self.columns, known)
         following, undetermined = determined_relations(self.columns)
         relations += following
-        wrong += not_finer(self.columns, orders)
-        wrong += [*disordered, *unlike.values(), *loose, *undetermined, *self._unnamed()]
-        wrong += self._unknown(rules, [*unlike, *(relation.text for relation in compared)])
+        wrong += [*not_finer(self.columns, orders), *disordered, *unlike.values(), *loose, *undetermined]
+        wrong += self._unnamed()
+        told = {*unlike, *(relation.text for relation in compared)}
+        told |= {stated[int(fault.path[1])] for fault in unread if fault.path[1:]}
+        universe = tuple(column.universe for column in self.columns)
+        if not any(fault.path == ("valid",) for fault in unread):
+            wrong += [
+                Fault(said, "valid", str(i))
+                for rule, i in rules.items()
+                if chain(rule) is None and rule not in told
+                for said in unknown(universe, [rule])
+            ]
         if wrong:
             raise Faults(wrong)
         valid = self.valid
         if relations:
-            valid = (*rules, *(relation.text for relation in relations))
+            valid = (*stated, *(relation.text for relation in relations))
         relations = [*orders.relations(), *compared, *relations]
         object.__setattr__(self, "orders", orders)
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
 
-    def _unknown(self, rules: Sequence[str], known: Sequence[str]) -> list[str]:
-        """Tell what rules name that is not there, beside those that are known."""
-        universe = tuple(column.universe for column in self.columns)
-        read = [rule for rule in rules if not is_order(rule) and rule not in known]
-        return unknown(universe, [rule for rule in read if not unreadable(None, [rule])])
-
-    def _unnamed(self) -> list[str]:
+    def _unnamed(self) -> Iterator[Fault]:
         """Tell which tables to measure first are none."""
-        wrong = []
         for text in self.measure_first:
             try:
                 named_tables([text], self.names)
             except ValueError as error:
-                wrong.append(f"measure_first: {error}")
-        return wrong
+                yield Fault(f"measure_first: {error}", "measure_first")
 
     @property
     def names(self) -> tuple[str, ...]:

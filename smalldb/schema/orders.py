@@ -5,7 +5,6 @@ An order holds where one of its columns has a gap.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,30 +18,18 @@ from typing import NamedTuple, final
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import shorten, suggestion
+from queries.expressions import chain, shorten, suggestion
+from queries.faults import Fault, Faults
 from queries.late import pd
 from queries.relations import Relation
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Rule
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import Comparable, Cuts, Dates
-from smalldb.schema.lines import Faults
 from smalldb.schema.pieces import Fields
 from smalldb.schema.schema_columns import Column
 
 MAX_PATHS = 1 << 10  # of columns, each in order with the next
-_NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
-_SIGN = r"\s*(<=|>=|<|>)\s*"
-_ORDER = re.compile(rf"\s*{_NAME}(?:{_SIGN}{_NAME})+\s*")
 _EXACT, _EXACT_SINGLE = 15, 6  # decimal digits that every float of 8, of 4 bytes keeps
-
-
-def is_order(text: str) -> bool:
-    """Tell whether a rule is an order between columns; a value that is compared is no name.
-
-    >>> is_order("exit >= injection"), is_order("a <= b < `c d`"), is_order("age>=40"), is_order("a & b<c")
-    (True, True, False, False)
-    """
-    return _ORDER.fullmatch(text) is not None
 
 
 class Pair(NamedTuple):
@@ -72,6 +59,7 @@ class Order:
 
     text: str  # as it stands there: "born <= married < died"
     pairs: tuple[Pair, ...]  # of a chain each two neighbours
+    number: int = 0  # among the rules
 
 
 @final
@@ -147,14 +135,16 @@ class Orders:
         """
         rules: dict[str, list[Rule]] = {order.text: [] for order in self.stated}
         texts: dict[tuple[int, int], list[str]] = {}
+        numbers = {order.text: str(order.number) for order in self.stated}
         for order in self.stated:
             for pair in order.pairs:
                 texts.setdefault(pair[:2], []).append(order.text)
-        wrong = list[str]()
+        wrong = list[Fault]()
         for path in self._paths():
             first = texts[path.columns[0], path.columns[1]][0]
             if len(path.columns) == 2 and not path.held.any():
-                wrong.append(f"valid: no values keep the order {shorten(first)!r}: see the ranges")
+                said = f"valid: no values keep the order {shorten(first)!r}: see the ranges"
+                wrong.append(Fault(said, "valid", numbers[first]))
             if not path.follows:
                 rule = self._rule(path)
                 for text in dict.fromkeys(t for pair in pairwise(path.columns) for t in texts[pair]):
@@ -253,50 +243,50 @@ class Orders:
         return ranks, there
 
 
-def read_orders(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Orders, list[str]]:
-    """Read the orders among the rules of a schema, and tell what is wrong with them."""
+def read_orders(columns: Sequence[Column], rules: Mapping[str, int]) -> tuple[Orders, list[Fault]]:
+    """Read the orders among the rules of a schema, by their numbers, and tell what is wrong with them."""
     numbers = {column.name: c for c, column in enumerate(columns)}
-    stated, wrong = list[Order](), list[str]()
-    for text in dict.fromkeys(text for text in texts if is_order(text)):
-        names = [name.strip("`") for name in re.findall(_NAME, text)]
-        said = f"valid: order {shorten(text)!r}"
+    stated, wrong = list[Order](), list[Fault]()
+    for text, number in rules.items():
+        if (linked := chain(text)) is None:
+            continue
+        names, signs = linked
         faults = [
-            f"{said}: there is no column {name!r}{suggestion(name, numbers)}"
+            f"there is no column {name!r}{suggestion(name, numbers)}"
             for name in dict.fromkeys(names)
             if name not in numbers
         ]
-        faults = faults or _unlike(said, [columns[numbers[name]] for name in names])
-        signs = re.findall(_SIGN, re.sub(r"`[^`]+`", "x", text))
+        faults = faults or _unlike([columns[numbers[name]] for name in names])
+        wrong += [Fault(f"valid: order {shorten(text)!r}: {said}", "valid", str(number)) for said in faults]
         if not faults:
             pairs = []
             for one, sign, other in zip(names, signs, names[1:], strict=False):
                 low, high = (one, other) if sign[0] == "<" else (other, one)
                 pairs.append(Pair(numbers[low], numbers[high], len(sign) == 1))
-            stated.append(Order(text, tuple(pairs)))
-        wrong += faults
+            stated.append(Order(text, tuple(pairs), number))
     made = Orders(tuple(columns), tuple(stated))
     try:
         made.groups  # noqa: B018
     except CycleError as error:
-        names = [repr(columns[c].name) for c in reversed(error.args[1])]
-        return Orders(tuple(columns)), [*wrong, f"valid: orders go in a circle: {' <= '.join(names)}"]
+        circle = " <= ".join(repr(columns[c].name) for c in reversed(error.args[1]))
+        return Orders(tuple(columns)), [*wrong, Fault(f"valid: orders go in a circle: {circle}", "valid")]
     return made, wrong
 
 
-def _unlike(said: str, columns: Sequence[Column]) -> list[str]:
+def _unlike(columns: Sequence[Column]) -> list[str]:
     """Tell why columns cannot be compared."""
     faults = [
-        f"{said}: column {column.name!r} has no numbers, dates or times that could be compared"
+        f"column {column.name!r} has no numbers, dates or times that could be compared"
         for column in dict.fromkeys(columns)
         if not isinstance(column.kind, Comparable)
     ]
     kinds = [(c.name, c.kind.measure) for c in columns if isinstance(c.kind, Comparable)]
     for (one, measure), (other, another) in pairwise(kinds):
         if measure != another:
-            faults.append(f"{said}: column {one!r} holds {measure}, and {other!r} {another}")
+            faults.append(f"column {one!r} holds {measure}, and {other!r} {another}")
         if one == other:
-            faults.append(f"{said}: it compares column {one!r} with itself")
-    return faults or [f"{said}: {reason}" for c in dict.fromkeys(columns) if (reason := inexact(c))]
+            faults.append(f"it compares column {one!r} with itself")
+    return faults or [reason for c in dict.fromkeys(columns) if (reason := inexact(c))]
 
 
 def inexact(column: Column) -> str | None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from queries.expressions import suggestion
+from queries.faults import Faults
 from smalldb.schema.keys import TOP, Type, faults_of, texts_of
-from smalldb.schema.lines import Faults, key_lines
+from smalldb.schema.lines import key_lines
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import table_of
 from smalldb.schema.related_schema import MOST, NAME, NOT_HERE, RelatedSchema, numbers_of
@@ -23,7 +24,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong = [f"{key} does not go with person yet: leave it out" for key in NOT_HERE if key in given]
     rest = {key: value for key, value in given.items() if key not in NOT_HERE}
-    wrong += [said for said, _ in faults_of(rest, {**known, **PERSON}, ())]
+    wrong += map(str, faults_of(rest, {**known, **PERSON}))
     wrong += numbers_of(given)
     person, fixed = given.get("person"), texts_of(given, "fixed")
     if not isinstance(person, str) or not NAME.fullmatch(person):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from queries.expressions import suggestion
+from queries.faults import Faults
 from smalldb.schema.keys import TOP, Type, faults_of
-from smalldb.schema.lines import Faults, Path, key_lines
+from smalldb.schema.lines import Path, key_lines
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import table_of
 
@@ -118,7 +119,7 @@ class RelatedSchema:
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
     """Read the schema of two tables from its TOML."""
-    wrong = [said for said, _ in faults_of(given, RELATED, ())]
+    wrong = [*map(str, faults_of(given, RELATED))]
     for key in ("unit", "tables"):
         if key not in given:
             wrong.append(f'{key} is missing: related tables have unit = "NAME" and [tables.NAME]')
@@ -218,7 +219,7 @@ def _schema(
         elif key in NOT_HERE:
             wrong.append(f"{key} is of one table alone: leave it out")
     rest = {key: value for key, value in described.items() if key not in (*LATER, *NOT_HERE, "parent")}
-    wrong += [said for said, _ in faults_of(rest, {**known, **LINKS}, ())]
+    wrong += map(str, faults_of(rest, {**known, **LINKS}))
     is_child = "parent" in described
     if is_child:
         if not isinstance(described["parent"], str | list):

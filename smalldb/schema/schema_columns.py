@@ -14,6 +14,7 @@ import queries
 from queries import DataError
 from queries.arrays import Codes, Integers
 from queries.expressions import suggestion
+from queries.faults import Fault
 from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.schema.bin_shapes import BinShape, drawn_steps
@@ -95,22 +96,20 @@ class Column:
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip() or "`" in self.name:
-            raise ValueError(
-                f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
-            )
+            raise self._fault("expected a name without backticks, and without spaces at its ends")
         codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
         if not is_text("".join([self.name, *texts, *self.gaps, self.description, self.unit])):
-            raise ValueError(f"column {self.name!r}: a text of it cannot be written in UTF-8")
+            raise self._fault("a text of it cannot be written in UTF-8")
         if self.coding is not None and self.coding not in codings:
             near = suggestion(self.coding, codings)
-            raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
+            raise self._fault(f"coding must be one of {', '.join(codings)}{near}", "coding")
         if self.unknown and not self.missing:
-            raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
+            raise self._fault('unknown = "missing" needs missing = true', "unknown")
         if (self.missing_with or self.only_if is not None) and not self.missing:
             key = "missing_with" if self.missing_with else "only_if"
-            raise ValueError(f"column {self.name!r}: {key} needs missing = true")
+            raise self._fault(f"{key} needs missing = true", key)
         if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
-            raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
+            raise self._fault("what means missing cannot be a value of the column", "missing")
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_dtype", self._chosen_dtype())
         object.__setattr__(self, "_values", self._series())
@@ -219,7 +218,7 @@ class Column:
         ValueError: a code that the column does not have.
         """
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(self._values):
-            raise ValueError(f"column {self.name!r}: it has {len(self._values)} categories, numbered from 0")
+            raise self._fault(f"it has {len(self._values)} categories, numbered from 0")
         if source is None or not isinstance(self.kind, Binned):
             return self._values.iloc[codes].reset_index(drop=True)
         shape, wide = (
@@ -382,21 +381,21 @@ class Column:
             raise self._unfit()
         text = isinstance(chosen, pd.StringDtype) or chosen.kind in "OU"
         if not self.numbers.plain and not text:
-            raise ValueError(
-                f'column {self.name!r}: what decimal or thousands write is text: leave dtype out, or "str"'
-            )
+            raise self._fault('what decimal or thousands write is text: leave dtype out, or "str"', "dtype")
         if not isinstance(chosen, pd.CategoricalDtype):
             return chosen
         if isinstance(self.kind, Binned):
-            raise ValueError(
-                f'column {self.name!r}: dtype "category" is for listed values, and those of bins are drawn: '
-                "leave dtype out"
+            raise self._fault(
+                'dtype "category" is for listed values, and those of bins are drawn: leave dtype out', "dtype"
             )
         return pd.CategoricalDtype([*self.kind.values()])
 
-    def _unfit(self) -> ValueError:
+    def _unfit(self) -> Fault:
         gaps = " and gaps" if self.missing else ""
-        return ValueError(f"column {self.name!r}: dtype {self._dtype_name!r} cannot hold its values{gaps}")
+        return self._fault(f"dtype {self._dtype_name!r} cannot hold its values{gaps}", "dtype")
+
+    def _fault(self, said: str, *keys: str) -> Fault:
+        return Fault(said, "columns", self.name, *keys)
 
     @property
     def _dtype_name(self) -> str:

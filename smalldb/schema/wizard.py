@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from smalldb.schema.drafting import column_text, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS
-from smalldb.schema.parsing import parse_schema
+from smalldb.schema.reading import parse_schema
 
 
 def ask_schema(

@@ -21,7 +21,7 @@ import pandas as pd
 
 import smalldb
 from smalldb.releasing.related_evaluation import evaluate_related
-from smalldb.schema.related_parsing import parse_related
+from smalldb.schema.reading import parse_related
 
 MOST = 8
 SCHEMA = f"""

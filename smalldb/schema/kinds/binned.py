@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, ClassVar, Self
 
+from queries.faults import Fault
 from smalldb.schema.kinds.edges import bin_names, check_cuts, equal_steps
 from smalldb.schema.kinds.kind import Given, Kind, Type, Value
 
@@ -105,5 +106,5 @@ def span(given: Given) -> tuple[Any, Any]:
     """Return the two ends of a range."""
     ends: list[Any] = given["range"]
     if len(ends) != 2:
-        raise ValueError("range must be a list of two, the lowest and the highest")
+        raise Fault("range must be a list of two, the lowest and the highest", "range")
     return ends[0], ends[1]

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, final
 
+from queries.faults import Fault
 from smalldb.exact.numbers import as_text
 from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
 from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
@@ -72,12 +73,12 @@ class Cuts(Binned):
         if decimals is None:
             decimals = digits and digits + FINER
         elif isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MAX_DECIMALS:
-            raise ValueError(f"decimals must be a whole number from 0 to {MAX_DECIMALS}")
+            raise Fault(f"decimals must be a whole number from 0 to {MAX_DECIMALS}", "decimals")
         stated = {"cuts": tuple(edges), "low": first, "high": last, "decimals": decimals, "numbers": numbers}
         object.__setattr__(self, "whole", whole)
         self._set((first, *edges), last, **stated, unit=Fraction(1, 10**decimals))
         if any(low > high for low, high in map(self.steps, range(self.size))):
-            raise ValueError(f"decimals: no number of {decimals} digits lies in one of the bins")
+            raise Fault(f"decimals: no number of {decimals} digits lies in one of the bins", "decimals")
 
     @classmethod
     def of_bins(
@@ -96,7 +97,7 @@ class Cuts(Binned):
         else:
             width = (Fraction(last) - Fraction(first)) / wanted
             if width <= 0 or "/" in as_text(width):
-                raise ValueError("bins: the range does not part into so many bins with decimal cuts")
+                raise Fault("bins: the range does not part into so many bins with decimal cuts", "bins")
             cuts = [Fraction(first) + i * width for i in range(1, wanted)]
         return cls(cuts, low, high, decimals, numbers)
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import ClassVar, final
 from unicodedata import normalize
 
+from queries.faults import Fault, TypeFault
 from smalldb.schema.kinds.edges import listed as as_list
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
@@ -43,17 +44,18 @@ class Categories(Kind):
         members = {name: as_list(of, f"the group {name!r}") for name, of in (groups or {}).items()}
         every = [*values, *(value for of in members.values() for value in of)]
         if any(isinstance(v, bool) or not isinstance(v, str | int) for v in every):
-            raise TypeError("values must be texts or whole numbers")
+            raise TypeFault("values must be texts or whole numbers", "values")
         if members:
             values = [*map(str, values), *members]
         if other and "other" not in values:
             values = [*map(str, values), "other"]
         if len({type(v) for v in values}) > 1:
-            raise TypeError("values must be all texts or all whole numbers")
+            raise TypeFault("values must be all texts or all whole numbers", "values")
         if not 2 <= len(values) <= MAX_CATEGORIES:
-            raise ValueError(
+            raise Fault(
                 f"values must be 2 to {MAX_CATEGORIES}, with 'other' (a column of one value: "
-                "list it in ignore)"
+                "list it in ignore)",
+                "values",
             )
         codes = {}
         spelled = [(str(value), code) for code, value in enumerate(values)]
@@ -61,9 +63,9 @@ class Categories(Kind):
             spelled += [(str(value), values.index(name)) for value in of if str(value) != name]
         for text, code in spelled:
             if not text or text != text.strip():
-                raise ValueError(f"values: {text!r} is empty, or has spaces at its ends")
+                raise Fault(f"values: {text!r} is empty, or has spaces at its ends", "values")
             if text in codes:
-                raise ValueError(f"values: {text!r} stands more than once")
+                raise Fault(f"values: {text!r} stands more than once", "values")
             codes[text] = code
         object.__setattr__(self, "listed", tuple(values))
         object.__setattr__(self, "other", other)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, final
 
+from queries.faults import Fault
 from smalldb.exact.numbers import whole
 from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
 from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
@@ -93,9 +94,8 @@ class Dates(Binned):
         )
         if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             example = "%d.%m.%Y %H:%M" if timed else "%d.%m.%Y"
-            raise ValueError(
-                f"format {form!r} does not tell the dates of the bins: expected one such as {example!r}"
-            )
+            said = f"format {form!r} does not tell the dates of the bins: expected one such as {example!r}"
+            raise Fault(said, "format")
 
     @classmethod
     def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
@@ -103,7 +103,7 @@ class Dates(Binned):
         first, last = as_edge(low, "range"), as_edge(high, "range")
         if isinstance(bins, str):
             if bins not in UNITS:
-                raise ValueError(f"bins must be a whole number, or one of {', '.join(UNITS)}")
+                raise Fault(f"bins must be a whole number, or one of {', '.join(UNITS)}", "bins")
             return cls(_starts_of(bins, first.start, last.last), low, high, form)
         wanted = check_bins(bins)
         if len(first.text) == len(last.text) == 4:
@@ -247,14 +247,14 @@ def as_edge(given: object, name: str) -> Edge:
     found = _EDGE.fullmatch(given)
     problem = f"{name}: {given!r} is no year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
     if given.isdecimal() and len(given) > 4:
-        raise ValueError(f"{name} must end by the year 9999")
+        raise Fault(f"{name} must end by the year 9999", name)
     if found is None:
-        raise ValueError(problem)
+        raise Fault(problem, name)
     year, month, day, hour, minute, second = (part and int(part) for part in found.groups())
     try:
         start = datetime(int(year or 0), month or 1, day or 1, hour or 0, minute or 0, second or 0)
     except ValueError as error:
-        raise ValueError(problem) from error
+        raise Fault(problem, name) from error
     text = given.replace(" ", "T")
     if hour is not None:
         return Edge(text, start, start)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any, TypeVar
 
+from queries.faults import Fault, TypeFault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
 from smalldb.schema.kinds.kind import MAX_CATEGORIES
@@ -16,21 +17,22 @@ MAX_LISTED = 1 << 16  # values of one list
 def listed(values: Iterable[_T], name: str) -> list[_T]:
     """Return a list, refusing what is none, and what nobody lists."""
     if not isinstance(values, Iterable) or isinstance(values, str):
-        raise TypeError(f"{name} must be a list")
+        raise TypeFault(f"{name} must be a list", name)
     found = list(islice(values, MAX_LISTED + 1))
     if len(found) > MAX_LISTED:
-        raise ValueError(f"{name} must be a list of up to 2^16")
+        raise Fault(f"{name} must be a list of up to 2^16", name)
     return found
 
 
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
     """Refuse cuts that are too many, do not ascend or leave the range."""
     if not 1 <= len(cuts) < MAX_CATEGORIES:
-        raise ValueError(f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins")
+        said = f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins"
+        raise Fault(said, "cuts")
     if any(a >= b for a, b in pairwise(cuts)):
-        raise ValueError("cuts must ascend, each above the one before")
+        raise Fault("cuts must ascend, each above the one before", "cuts")
     if not (low < cuts[0] and cuts[-1] <= high):
-        raise ValueError("range must begin below the first cut and end at the last cut or above it")
+        raise Fault("range must begin below the first cut and end at the last cut or above it", "range")
 
 
 def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
@@ -45,7 +47,7 @@ def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
 def check_bins(bins: object) -> int:
     """Read how many bins of equal width are wanted."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_CATEGORIES:
-        raise ValueError(f"bins must be a whole number from 2 to {MAX_CATEGORIES}")
+        raise Fault(f"bins must be a whole number from 2 to {MAX_CATEGORIES}", "bins")
     return bins
 
 
@@ -66,7 +68,7 @@ def equal_steps(low: int, high: int, bins: int) -> list[int]:
     """
     count = high + 1 - low
     if not bins <= count:
-        raise ValueError(f"bins must be at most {max(count, 0)}: the range has no more steps")
+        raise Fault(f"bins must be at most {max(count, 0)}: the range has no more steps", "bins")
     return [low + count * i // bins for i in range(1, bins)]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
+from queries.faults import Fault, TypeFault
 from smalldb.schema.kinds.edges import listed
 from smalldb.schema.kinds.kind import Kind, Spec, Value
 from smalldb.schema.kinds.number_format import without_zeros
@@ -37,16 +38,16 @@ class Flag(Kind):
     def __init__(self, true: Iterable[str | int] = (), false: Iterable[str | int] = ()) -> None:
         sides = [listed(false, "false"), listed(true, "true")]
         if any(isinstance(v, bool) or not isinstance(v, str | int) for v in sides[0] + sides[1]):
-            raise TypeError("true and false must be lists of texts or whole numbers")
+            raise TypeFault("true and false must be lists of texts or whole numbers", "true")
         if bool(sides[0]) != bool(sides[1]):
-            raise ValueError("give both lists, true = [...] and false = [...], or neither")
+            raise Fault("give both lists, true = [...] and false = [...], or neither")
         codes: dict[str, int] = {}
         for code, side in enumerate(sides):
             for text in map(str, side):
                 if not text or text != text.strip():
-                    raise ValueError(f"true and false: {text!r} is empty, or has spaces at its ends")
+                    raise Fault(f"true and false: {text!r} is empty, or has spaces at its ends", "true")
                 if codes.setdefault(text, code) != code:
-                    raise ValueError(f"true and false: {text!r} stands in both")
+                    raise Fault(f"true and false: {text!r} stands in both", "true")
         object.__setattr__(self, "false", tuple(sides[0]))
         object.__setattr__(self, "true", tuple(sides[1]))
         object.__setattr__(self, "_codes", codes)

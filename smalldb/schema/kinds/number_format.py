@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, final
 
+from queries.faults import Fault
 from smalldb.exact.numbers import as_fraction, as_text
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
@@ -39,9 +40,9 @@ class NumberFormat:
                 or sign not in signs
                 or (not sign and name == "decimal")
             ):
-                raise ValueError(f"{name} must be one of {' '.join(map(repr, signs))}")
+                raise Fault(f"{name} must be one of {' '.join(map(repr, signs))}", name)
         if self.decimal == self.thousands:
-            raise ValueError("decimal and thousands must be different signs")
+            raise Fault("decimal and thousands must be different signs", "decimal")
 
     @property
     def plain(self) -> bool:
@@ -99,7 +100,10 @@ def without_zeros(text: str) -> str:
 
 def as_decimal(number: object, name: str) -> Decimal:
     """Read a number of a schema exactly."""
-    text = as_text(as_fraction(number, name))
+    try:
+        text = as_text(as_fraction(number, name))
+    except (ValueError, TypeError) as error:
+        raise Fault.of(error, name) from error
     if "/" in text:
-        raise ValueError(f"{name} must be decimal numbers")
+        raise Fault(f"{name} must be decimal numbers", name)
     return Decimal(text)

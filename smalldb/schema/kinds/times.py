@@ -7,6 +7,7 @@ from datetime import time
 from fractions import Fraction
 from typing import ClassVar, final
 
+from queries.faults import Fault
 from smalldb.schema.kinds.binned import KEYS, Binned, span
 from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
 from smalldb.schema.kinds.kind import Given, Spec
@@ -88,7 +89,8 @@ def _edge(given: object, name: str) -> int:
     text = given.isoformat() if isinstance(given, time) else given
     found = _seconds(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f'{name} must be times of the day, such as "06:30", or durations, such as "36:00"')
+        said = f'{name} must be times of the day, such as "06:30", or durations, such as "36:00"'
+        raise Fault(said, name)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+from queries.faults import Fault
 from smalldb.schema.kinds.dates import FORMAT, read_date, tells_dates
 from smalldb.schema.kinds.kind import Kind, Spec, Value
 
@@ -34,7 +35,8 @@ class Weekdays(Kind):
 
     def __post_init__(self) -> None:
         if self.form is not None and not tells_dates(self.form):
-            raise ValueError(f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'")
+            said = f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'"
+            raise Fault(said, "format")
 
     def code(self, text: str) -> int | None:
         """Find the day of a field: Monday is 0."""

@@ -6,10 +6,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, final
 
-from smalldb.exact.numbers import as_fraction
+from queries.faults import Fault
 from smalldb.schema.kinds.binned import span
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, Kind, Spec, Value
-from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, number_format
+from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, as_decimal, number_format
 
 
 @final
@@ -40,12 +40,12 @@ class Integers(Kind):
 
     def __post_init__(self) -> None:
         for name, given in (("low", self.low), ("high", self.high)):
-            exact = as_fraction(given, "range")
-            if exact.denominator != 1:
-                raise ValueError("range must be two whole numbers")
+            exact = as_decimal(given, "range")
+            if exact != int(exact):
+                raise Fault("range must be two whole numbers", "range")
             object.__setattr__(self, name, int(exact))
         if not 2 <= self.size <= MAX_CATEGORIES:
-            raise ValueError(f"range must hold 2 to {MAX_CATEGORIES} whole numbers: take cuts for more")
+            raise Fault(f"range must hold 2 to {MAX_CATEGORIES} whole numbers: take cuts for more", "range")
 
     @property
     def size(self) -> int:
