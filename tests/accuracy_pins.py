@@ -18,7 +18,7 @@ import multiprocessing
 import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
@@ -40,8 +40,8 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.budgets import MEMORY
 from smalldb.marginals.strategies.choosing_parities import alternatives
+from smalldb.marginals.strategies.strategy import Setting
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing import baselines
@@ -169,11 +169,13 @@ def planned(case):
         (1,) * len(pairs),
         targets=(0,) if more == "target" else (),
     )
-    if strategy != "adaptive":
-        way = {"cells": AllCells, "pairs": AllPairs}[strategy]
-        return way.planned(universe, case.epsilon, True, n, MEMORY, Fraction(0))
     law = PrivacyMeasure(concentrated=case.delta, replaced=True)
-    return Adaptive.shared(universe, law, case.epsilon, delta, n, MEMORY, Fraction(0))
+    setting = Setting(
+        universe=universe, law=law, epsilon=case.epsilon, delta=delta, rows=n, certificate=Fraction(0)
+    )
+    if strategy != "adaptive":
+        return {"cells": AllCells, "pairs": AllPairs}[strategy].planned(replace(setting, delta=None))
+    return Adaptive.shared(setting)
 
 
 def released(case, seed):

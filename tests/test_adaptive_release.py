@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive, ModelCapacity, as_fine
-from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
+from smalldb.marginals.strategies.strategy import Setting
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)
@@ -167,7 +167,9 @@ def distance(x, y, sizes):
 def test_costs_add_up_to_the_budget(replaced, delta):
     codes, sizes = latent()
     law = PrivacyMeasure(concentrated=delta is not None, replaced=replaced)
-    plan = Adaptive.shared(wide(sizes), law, Fraction(3, 2), delta, 3_000, MEMORY, CERTIFICATE)
+    plan = Adaptive.shared(
+        Setting(universe=wide(sizes), law=law, epsilon=Fraction(3, 2), delta=delta, rows=3_000)
+    )
     assert plan.cost == plan.budget
     outcome = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget

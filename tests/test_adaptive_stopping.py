@@ -20,8 +20,8 @@ from smalldb.marginals.strategies.adaptive import (
     StoppingRule,
     beyond_noise,
 )
-from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.marginals.strategies.strategy import Setting
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -123,7 +123,7 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     assert isinstance(plan, DependenceTested)
     if delta:
         law = PrivacyMeasure(concentrated=True, replaced=True)
-        plan = Adaptive.shared(universe, law, epsilon, delta, N, MEMORY, CERTIFICATE)
+        plan = Adaptive.shared(Setting(universe=universe, law=law, epsilon=epsilon, delta=delta, rows=N))
     rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3 if delta else 1))
     assert made.strategy == (plan if delta else plan.adaptive)

@@ -1,5 +1,6 @@
 """Many columns: rounds for each of them, and weights that make measured tables a tree with hubs."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -15,7 +16,8 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import association_weights, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY, MOST_NOISE, SMALL, put_off
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
+from smalldb.marginals.strategies.strategy import Setting
 from smalldb.noise.distributions import Geometric
 
 
@@ -65,8 +67,8 @@ def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
     """No number of rows is there at which all rounds go at once; columns get what each would have cost."""
     sizes = [round(200_000 / 1.03**step) for step in range(0, 200, 2)]
     law = PrivacyMeasure(concentrated=delta is not None, replaced=False)
-    given = MEMORY, CERTIFICATE
-    plans = [Adaptive.shared(wide(40), law, Fraction(1), delta, rows, *given) for rows in sizes]
+    setting = Setting(universe=wide(40), law=law, epsilon=Fraction(1), delta=delta, rows=1)
+    plans = [Adaptive.shared(replace(setting, rows=rows)) for rows in sizes]
     rounds = [plan.rounds for plan in plans]
     assert rounds[0] > 40 and rounds[-1] == 0
     assert all(-1 <= a - b <= 12 for a, b in pairwise(rounds))

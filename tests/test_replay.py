@@ -107,11 +107,14 @@ CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
 )
 ASKED = {
     "marginals.strategies.all_cells.MOST_CELLS": 0,
-    "marginals.strategies.choosing_tables.ASKING": Fraction(1, 2),
+    "marginals.strategies.dependence.ASKING": Fraction(1, 2),
     "marginals.strategies.choosing_tables.PAIRS_BELOW": 0.0,
     "marginals.strategies.dependence.DependenceTested.answerable": True,
 }
-CERTIFIED = {"marginals.mechanism._saved": lambda request, strategy: strategy}
+CERTIFIED = {
+    f"marginals.strategies.{where}.saved": lambda strategy, *_: strategy
+    for where in ("strategy.AtOnce", "adaptive.Adaptive", "dependence.DependenceTested")
+}
 STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("estimate.packed_pairs", "strategies.adaptive")}
 PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
 

@@ -16,6 +16,7 @@ MOST_EXPONENT = 600  # of e: beyond, no delta is left
 
 
 # Proof: docs/proofs/delta.md, lemmas 2 and 5.
+@lru_cache(maxsize=256)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     Return a rho, as large as is proved, so that rho-zCDP implies (epsilon, delta)-differential privacy.

@@ -3,35 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from queries import Rows
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.rows import MAX_TOTAL
 from smalldb.exact.numbers import as_text, float_above
-from smalldb.marginals.certificate import beyond, certify
+from smalldb.marginals.certificate import certify
 from smalldb.marginals.contrasts.coding import attributes_of, unlike_coded
 from smalldb.marginals.counted_rows import MOST
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.modelling import cells_of_rules
-from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.budgets import CERTIFICATE, MAX_ENTRIES
 from smalldb.marginals.strategies.choosing_parities import plan_contrasts
-from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
+from smalldb.marginals.strategies.choosing_tables import FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
-from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.marginals.strategies.strategy import TableStrategy
+from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Mechanism, Neighbours, Promise, Request
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
-Strategy: TypeAlias = Contrasts | OfTables
-
-STRATEGIES = ("cells", "contrasts", "pairs", "adaptive")
+STRATEGIES = (AllCells.name, Contrasts.name, AllPairs.name, Adaptive.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class ByMarginals(Mechanism, Promise):
         if not plans:
             return "; ".join(dict.fromkeys(strategy for strategy in strategies if isinstance(strategy, str)))
         # what serves targets with tables of their own is to be beaten in these
-        return cls(request, min(plans, key=_to_beat))
+        return cls(request, min(plans, key=lambda plan: plan.to_beat))
 
     @classmethod
     def _contrasts(cls, request: Request, n: int) -> Contrasts | str:
@@ -104,7 +99,7 @@ class ByMarginals(Mechanism, Promise):
         return _drowned(made) or made
 
     @classmethod
-    def _tables(cls, request: Request, n: int) -> OfTables | str:
+    def _tables(cls, request: Request, n: int) -> Strategy | str:
         """Return the strategy of least expected error that measures tables; or why there is none."""
         workload = request.workload
         domain, tables = workload.domain, workload.tables
@@ -141,7 +136,7 @@ class ByMarginals(Mechanism, Promise):
             )
         except ValueError as error:
             return str(error)
-        made = _saved(request, made)
+        made = made.saved(workload, request.beta)
         return _drowned(made) or made
 
     @property
@@ -161,24 +156,14 @@ class ByMarginals(Mechanism, Promise):
 
     @property
     def expected_error(self) -> float:
-        """
-        About the mean of the largest error of a query, which mechanisms are compared by.
-
-        Of tables, their mean total variation distance, which no query of a table exceeds; of contrasts over a
-        table of all cells that of the worst query, and half a row: so much rounding alone takes.
-        """
-        strategy = self.strategy
-        if isinstance(strategy, Contrasts) and strategy.tabled:
-            rows = self.rows or self.request.rows_hint or 1
-            return min(1.0, strategy.worst_expected + 0.5 / rows)
-        return min(1.0, strategy.expected)
+        """About the mean of the largest error of a query, which mechanisms are compared by."""
+        return self.strategy.expected_error(self.rows or self.request.rows_hint or 1)
 
     @property
     def expected_range(self) -> tuple[float, float] | None:
         """Where the error of about nine data sets of ten lies; None: that was not looked at."""
-        if isinstance(self.strategy, Contrasts):
-            return None
-        return self.expected_error / WITHIN, min(1.0, self.expected_error * WITHIN)
+        within, expected = self.strategy.within, self.expected_error
+        return None if within is None else (expected / within, min(1.0, expected * within))
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
         """Return what a record states of the error: the bound, once it is released."""
@@ -193,7 +178,7 @@ class ByMarginals(Mechanism, Promise):
     def facts(self) -> Facts:
         """What it will do, for people."""
         said = self.strategy.described
-        if self.request.targets and not isinstance(self.strategy, Adaptive):
+        if self.request.targets and not self.strategy.targeted:
             said += ", those of the target as exactly as all others"
         return Facts(
             self.strategy.method,
@@ -222,17 +207,12 @@ class ByMarginals(Mechanism, Promise):
             bound = made.bound(workload, request.n, finished, request.beta)
         return Drawn(made.codes, bound=bound, covers=self._covers(followed))
 
-    def _covers(self, strategy: Contrasts | TableStrategy) -> tuple[str, ...]:
+    def _covers(self, strategy: Strategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""
         text = self.request.workload.text
         if strategy.certifying:
             return (f"every query of {text}, measured or not",)
         return (f"every query of {text}",) if strategy.measures_all(self.request.workload) else ()
-
-
-def _to_beat(strategy: Strategy) -> float:
-    """Return the error below which another strategy is better, in tables of targets if it has these first."""
-    return strategy.to_beat if isinstance(strategy, Adaptive) else strategy.expected
 
 
 def _certificate(request: Request) -> Fraction:
@@ -241,30 +221,6 @@ def _certificate(request: Request) -> Fraction:
 
 def _drowned(strategy: Strategy) -> str | None:
     """Say why a certificate cannot be given, where noise would be louder than any count."""
-    ways: list[Strategy] = [strategy]
-    if isinstance(strategy, DependenceTested):
-        ways = [strategy.adaptive, strategy.at_once]
-    if any(way.certifying and way.law.drowns(way.certifying / 2) for way in ways):
+    if any(way.certifying and way.law.drowns(way.certifying / 2) for way in strategy.ways):
         return "the certificate would add noise of more than 2^40: give it a larger share, or 0"
     return None
-
-
-# Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/pairs.md, lemma 8.
-def _saved(request: Request, strategy: OfTables) -> OfTables:
-    """Return the strategy without a certificate, where noise alone leaves less open than one would add."""
-    workload, beta = request.workload, request.beta
-    if isinstance(strategy, DependenceTested):
-        at_once = _saved(request, strategy.at_once)
-        tested = replace(strategy, at_once=at_once) if isinstance(at_once, AllPairs) else strategy
-        return tested if tested.answerable else strategy
-    if isinstance(strategy, Adaptive) and strategy.certifying and strategy.measures_all(workload):
-        return strategy.uncertified()  # nothing is left for a certificate to say
-    if not isinstance(strategy, AllCells | AllPairs):
-        return strategy
-    if not strategy.certifying or not strategy.measures_all(workload):
-        return strategy
-    saved, most = strategy.uncertified(workload, beta)
-    half = strategy.certifying / 2
-    if strategy.law.drowns(half) or most <= beyond(workload, strategy.law, half, beta) / workload.denominator:
-        return saved
-    return strategy

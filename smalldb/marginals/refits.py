@@ -33,7 +33,7 @@ from smalldb.marginals.estimate.modelling import (
     zeros_of,
 )
 from smalldb.marginals.estimate.proportional_fitting import Factor
-from smalldb.marginals.strategies.budgets import MEMORY
+from smalldb.marginals.strategies.strategy import MEMORY
 from smalldb.mechanisms import Dependence, Marginal, Measurement
 
 FIRST_SWEEPS = 100

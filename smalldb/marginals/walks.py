@@ -16,9 +16,8 @@ from smalldb.marginals.estimate.estimation import PREDICTING
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.budgets import MAX_ENTRIES, MEMORY
-from smalldb.marginals.strategies.choosing_tables import DROWNED, OfTables, plan_tables
-from smalldb.marginals.strategies.strategy import Estimate
+from smalldb.marginals.strategies.choosing_tables import DROWNED, plan_tables
+from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Estimate, Setting, TableStrategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Measurement
 from smalldb.mechanisms.measurement import Marginal
@@ -45,7 +44,9 @@ def weights_of(counts: Integers, cap: int) -> Integers:
 class Walks:
     """What is measured of two related tables, and at which cost; public."""
 
-    parents: OfTables  # the strategy for the parents' columns, the last of which is the number of children
+    parents: (
+        TableStrategy  # the strategy for the parents' columns, the last of which is the number of children
+    )
     children: Adaptive  # the rounds for the walks, whose first columns are those of parents
     most: int  # the last category of the number of children: so many or more
     cap: int | None  # children weigh 1 / max(their number, cap); None: read from the released parents
@@ -180,7 +181,8 @@ def plan_walks(
         own = plan_tables(parents, epsilon * share, None, replaced, rows, certificate=Fraction(0))
         known = len(parents.sizes)
         left = epsilon * (1 - share)
-        walks = Adaptive.shared(universe, law, left, None, rows * UNIT, MEMORY, Fraction(0), known)
+        walked = Setting(universe=universe, law=law, epsilon=left, rows=rows * UNIT, certificate=Fraction(0))
+        walks = Adaptive.shared(walked, known)
         if law.drowns(min(walks.costs_of_tables)):
             raise ValueError(DROWNED)
         return Walks(own, walks, parents.sizes[-1] - 1, cap)

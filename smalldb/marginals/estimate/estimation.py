@@ -25,7 +25,7 @@ from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted,
 from smalldb.marginals.estimate.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.strategies.budgets import TableBudget
+from smalldb.marginals.strategies.strategy import TableStrategy
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
@@ -145,7 +145,7 @@ def exchanged(
 class Estimator:
     """What follows from the released columns: the total, the groupings and the candidates."""
 
-    plan: TableBudget  # the strategy: its universe, its memory and its public rows
+    plan: TableStrategy  # the strategy: its universe, its memory and its public rows
     columns: tuple[NoisyTable, ...]  # what was released of each column, with all its categories
     total: int  # the number of rows, public or read from what was released
     read: tuple[Floats, ...]  # of each column, the expected counts of its categories
@@ -163,7 +163,7 @@ class Estimator:
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: TableBudget, columns: tuple[NoisyTable, ...], known: Known | None = None) -> "Estimator":
+    def of(plan: TableStrategy, columns: tuple[NoisyTable, ...], known: Known | None = None) -> "Estimator":
         """Read the released columns."""
         if known is not None:
             total = known.total

@@ -25,7 +25,7 @@ from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
 from smalldb.marginals.noise_bound import bound, sums_of_columns
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
-from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, table_of, whole_table
+from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss, rounded_up
@@ -107,8 +107,8 @@ def as_fine(name: Scope, other: Scope) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Adaptive(RoundsBudget, TableStrategy):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive(RoundsBudget):
     """Every column first; then rounds, each of which selects a table, measures it, and fits a model."""
 
     name: ClassVar[str] = "adaptive"
@@ -227,12 +227,17 @@ class Adaptive(RoundsBudget, TableStrategy):
         most = max(loss.rho / loss.epsilon for loss in losses if loss.rho and loss.epsilon)
         return Loss(budget, rounded_up(budget * most))
 
+    @property
+    def targeted(self) -> bool:
+        """Whether tables of targets are measured with less noise than others."""
+        return True
+
     # Proof: docs/proofs/certificate.md, "Columns".
-    def uncertified(self) -> Self:
-        """Return the strategy with all of epsilon for columns, where nothing else is measured."""
-        return self.shared(
-            self.universe, self.law, self.epsilon, self.delta, self.rows, self.memory, Fraction(0)
-        )
+    def saved(self, workload: Workload, beta: Fraction) -> Self:
+        """Return it with all of epsilon for columns, where a certificate has nothing left to say."""
+        if not self.certifying or not self.measures_all(workload):
+            return self
+        return self.shared(replace(self, certificate=Fraction(0)))
 
     def bound(
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction

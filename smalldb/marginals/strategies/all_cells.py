@@ -1,8 +1,7 @@
 """The counts of all cells of a small universe, measured with one noise."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
@@ -11,63 +10,35 @@ from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
-from smalldb.marginals.measuring import PrivacyMeasure, released
+from smalldb.marginals.measuring import released
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
 from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
-from smalldb.marginals.strategies.budgets import TableBudget
-from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, whole_table
-from smalldb.marginals.universe import Universe
+from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 
 
-@dataclass(frozen=True, slots=True)
-class AllCells(TableBudget, TableStrategy):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllCells(AtOnce):
     """Geometric noise on every cell; under a delta, too: its tail is lighter than that of Gaussian noise."""
 
     name: ClassVar[str] = "cells"
     method: ClassVar[str] = "marginals of all cells"
     described: ClassVar[str] = "the counts of all cells, with geometric noise"
-
-    measuring: Fraction  # the epsilon of all cells
+    refusal: ClassVar[str] = (
+        "the strategy cells is for up to 2^20 cells: leave out strategy, or use fewer columns"
+    )
 
     @classmethod
-    def planned(
-        cls,
-        universe: Universe,
-        epsilon: Fraction,
-        replaced: bool,
-        rows: int,
-        memory: int,
-        certificate: Fraction,
-    ) -> Self | None:
-        """Return the strategy; None where there are too many cells, or noise too loud to be read."""
-        law, left = PrivacyMeasure(concentrated=False, replaced=replaced), epsilon * (1 - certificate)
+    def planned(cls, setting: Setting) -> Self | None:
+        """Return it for a pure setting; None: there are too many cells, or noise is too loud to be read."""
+        universe, law, left = setting.universe, setting.law, setting.budget - setting.certifying
         if universe.cells > MOST_CELLS or universe.cells > READING * law.rate(left):
             return None
-        return cls(
-            universe=universe,
-            epsilon=epsilon,
-            delta=None,
-            law=law,
-            rows=rows,
-            certifying=epsilon * certificate,
-            memory=memory,
-            expected=all_cells(universe, law, left, rows),
-            measuring=left,
-        )
-
-    @property
-    def costs(self) -> tuple[object, ...]:
-        """Of the cells."""
-        return (self.measuring,)
-
-    @property
-    def cost(self) -> Fraction:
-        """What all steps cost together."""
-        return self.measuring + self.certifying
+        expected = all_cells(universe, law, left, setting.rows)
+        return cls.of(setting, expected=expected, measuring=left)
 
     @property
     def noise(self) -> Geometric:
@@ -79,11 +50,6 @@ class AllCells(TableBudget, TableStrategy):
         """That of all cells."""
         return 1
 
-    @property
-    def most_pairs(self) -> int:
-        """All of them."""
-        return comb(len(self.universe.sizes), 2)
-
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
     def loss(self) -> Loss:
@@ -94,11 +60,9 @@ class AllCells(TableBudget, TableStrategy):
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return self.universe.cells <= MOST_BOUNDED
 
-    # Proof: docs/proofs/certificate.md, "All cells".
-    def uncertified(self, workload: Workload, beta: Fraction) -> tuple[Self, float]:
-        """Return the strategy with all of epsilon for cells, and about the bound of their noise in rows."""
-        saved = replace(self, measuring=self.cost, certifying=Fraction(0))
-        return saved, max(margins(workload, saved.noise, beta))
+    def off(self, workload: Workload, beta: Fraction) -> float:
+        """Return by how much no query's sum of noise is off, nor the number of rows, in units of 1 / D."""
+        return max(margins(workload, self.noise, beta)) * workload.denominator
 
     def bound(
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction

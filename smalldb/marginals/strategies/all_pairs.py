@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import comb
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,8 +19,7 @@ from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
-from smalldb.marginals.strategies.budgets import TableBudget
-from smalldb.marginals.strategies.strategy import Estimate, TableStrategy, whole_table
+from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal
 from smalldb.noise import cone
@@ -33,56 +31,31 @@ MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times th
 REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
 
 
-@dataclass(frozen=True, slots=True)
-class AllPairs(TableBudget, TableStrategy):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPairs(AtOnce):
     """All tables of one and two columns, with one noise of a cone."""
 
     name: ClassVar[str] = "pairs"
     method: ClassVar[str] = "marginals of all pairs of columns"
     described: ClassVar[str] = "all tables of one and two columns at once, with cone noise"
-
-    measuring: Fraction  # the epsilon of all tables
+    refusal: ClassVar[str] = (
+        "the strategy pairs is for tables of two columns, one of 3 categories or more and none of more than "
+        "64: use another strategy"
+    )
 
     @classmethod
-    def planned(
-        cls,
-        universe: Universe,
-        epsilon: Fraction,
-        replaced: bool,
-        rows: int,
-        memory: int,
-        certificate: Fraction,
-    ) -> Self | None:
-        """Return the strategy; None where not all pairs can be measured at once."""
+    def planned(cls, setting: Setting) -> Self | None:
+        """Return the strategy of a pure setting; None where not all pairs can be measured at once."""
+        universe, left = setting.universe, setting.budget - setting.certifying
         if not measurable(universe):
             return None
-        left = epsilon * (1 - certificate)
-        columns, noise = variances(universe, left, replaced)
-        return cls(
-            universe=universe,
-            epsilon=epsilon,
-            delta=None,
-            law=PrivacyMeasure(concentrated=False, replaced=replaced),
-            rows=rows,
-            certifying=epsilon * certificate,
-            memory=memory,
-            expected=all_pairs(universe, columns, noise, rows),
-            measuring=left,
-        )
+        expected = all_pairs(universe, *variances(universe, left, setting.law.replaced), setting.rows)
+        return cls.of(setting, expected=expected, measuring=left)
 
     def after(self, asking: Fraction) -> Self:
         """Return the strategy of what an epsilon for asking first leaves; the certificate stays as it is."""
-        return replace(self, measuring=self.measuring - asking, epsilon=self.epsilon - asking)
-
-    @property
-    def costs(self) -> tuple[object, ...]:
-        """Of all tables."""
-        return (self.measuring,)
-
-    @property
-    def cost(self) -> Fraction:
-        """What all steps cost together."""
-        return self.measuring + self.certifying
+        epsilon, share = self.epsilon - asking, self.certifying / (self.epsilon - asking)
+        return replace(self, measuring=self.measuring - asking, epsilon=epsilon, certificate=share)
 
     @property
     def noise(self) -> ConeDifference:
@@ -94,11 +67,6 @@ class AllPairs(TableBudget, TableStrategy):
         """Those of all columns, and of all pairs of them."""
         return len(self.universe.sizes) + self.most_pairs
 
-    @property
-    def most_pairs(self) -> int:
-        """All of them."""
-        return comb(len(self.universe.sizes), 2)
-
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
     def loss(self) -> Loss:
@@ -109,11 +77,9 @@ class AllPairs(TableBudget, TableStrategy):
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return measured_at_once(workload)
 
-    # Proof: docs/proofs/pairs.md, lemma 8.
-    def uncertified(self, workload: Workload, beta: Fraction) -> tuple[Self, float]:
-        """Return the strategy with all of epsilon for tables, and about the bound of their noise in rows."""
-        saved = replace(self, measuring=self.cost, certifying=Fraction(0))
-        return saved, loudest(workload, saved.noise, beta)
+    def off(self, workload: Workload, beta: Fraction) -> float:
+        """Return about the bound of the noise, in units of 1 / D of a row."""
+        return loudest(workload, self.noise, beta) * workload.denominator
 
     def bound(
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, isqrt, sqrt
-from typing import ClassVar, Self
+from typing import Self
 
-from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.expected_error import (
     columns_alone,
     columns_at_once,
@@ -17,13 +16,12 @@ from smalldb.marginals.expected_error import (
 )
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
+from smalldb.marginals.strategies.strategy import Setting, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
 
 MOST_CATEGORIES = 128  # categories of a column that is measured together with others
 MOST_FREE = 1 << 10  # categories of all such columns, less one of each
 _FINE = 1 << 10  # to which shares are rounded
-MEMORY = 1 << 18  # cells of all tables of the model, beyond those of columns and rules
-CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
 LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
 MOST_ROUNDS = 75  # of up to `MANY_COLUMNS`; more of more
@@ -38,8 +36,6 @@ MOST_NOISE = 0.12  # of such a table, off by noise alone: rounds are dropped bey
 WORTH = {False: 0.6, True: 0.7}
 LEAST_ROUNDS = 2  # of those that first tables leave
 BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cover: under rho
-MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
-_ROWS = 10**6  # that are made whatever the public guess was
 
 
 def column_groups(
@@ -109,50 +105,8 @@ def _error(sizes: Sequence[int], group: Sequence[int]) -> float:
     return (dimensions + 1) * sum(1 - 1 / sizes[c] for c in group) or 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class TableBudget:
-    """What every strategy has that measures tables, from public numbers."""
-
-    name: ClassVar[str]
-
-    universe: Universe  # the columns, the rules and the workload
-    # the guarantee; delta is None for a pure one, and also where a delta would not be of use
-    epsilon: Fraction
-    delta: Fraction | None
-    law: PrivacyMeasure  # how costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
-    rows: int  # the public n under replace-one; under add-remove a public guess, which steers choices only
-    certifying: Fraction  # what the certificate costs: half for its selection, half for its size; 0 for none
-    memory: int  # how many cells the tables of the model may have beyond those of columns and rules
-    expected: float  # about what the total variation distance of the workload's tables will be in the mean
-
-    @property
-    def public(self) -> tuple[object, ...]:
-        """What decides what is done: numbers, texts and arrays."""
-        where = self.universe
-        rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
-        fields = (where.sizes, where.ordered, where.tables, where.weights, where.targets, where.named, *rules)
-        costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
-        return (*fields, *costs, self.rows, self.memory)
-
-    @property
-    def costs(self) -> tuple[object, ...]:
-        """What its own steps cost."""
-        raise NotImplementedError
-
-    # Proof: docs/proofs/rounds.md, lemma 6.
-    @property
-    def budget(self) -> Fraction:
-        """What all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
-        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows are made at most where their number is read from what was released."""
-        return max(1, min(MAX_ENTRIES // len(self.universe.sizes), max(_ROWS, 100 * self.rows)))
-
-
-@dataclass(frozen=True, slots=True)
-class RoundsBudget(TableBudget):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsBudget(TableStrategy):
     """What each column and each round of selecting and measuring a table costs."""
 
     first: tuple[FirstTable, ...]  # the tables that are measured before others are selected
@@ -182,7 +136,8 @@ class RoundsBudget(TableBudget):
         kept = 1 - asking / (self.budget - self.certifying)
         first = tuple(replace(table, cost=kept * table.cost) for table in self.first)
         columns = tuple(kept * cost for cost in self.columns)
-        return replace(self.raised(kept), first=first, columns=columns, epsilon=self.epsilon - asking)
+        epsilon, share = self.epsilon - asking, self.certifying / (self.epsilon - asking)
+        return replace(self.raised(kept), first=first, columns=columns, epsilon=epsilon, certificate=share)
 
     @property
     def costs(self) -> tuple[object, ...]:
@@ -227,17 +182,7 @@ class RoundsBudget(TableBudget):
         return sum(self.columns, self.certifying) + self.for_first + self.for_rounds
 
     @classmethod
-    def shared(
-        cls,
-        universe: Universe,
-        law: PrivacyMeasure,
-        epsilon: Fraction,
-        delta: Fraction | None,
-        rows: int,
-        memory: int,
-        certificate: Fraction,
-        known: int = 0,
-    ) -> Self:
+    def shared(cls, setting: Setting, known: int = 0) -> Self:
         """
         Share the budget among columns and rounds; the first `known` columns cost nothing: they were released.
 
@@ -248,8 +193,8 @@ class RoundsBudget(TableBudget):
         dropped one by one as noise gets louder than `MOST_NOISE`, and the columns get what they would have
         cost.
         """
-        budget = epsilon if delta is None else rho_of(epsilon, delta)
-        left = budget * (1 - certificate)
+        universe, law, rows = setting.universe, setting.law, setting.rows
+        left = setting.budget - setting.certifying
         parts = _in_parts(universe, law, left, known)
         columns_error = columns_alone(universe, law, parts, rows)
         among = pairs_of(universe)
@@ -281,14 +226,8 @@ class RoundsBudget(TableBudget):
         each = for_rounds / rounds if rounds else Fraction(0)
         groups = column_groups(universe.sizes, [c for c, part in enumerate(own) if part], law.concentrated)
         shares = shares_of_columns(universe.sizes, groups, law.concentrated)
-        plan = cls(
-            universe=universe,
-            epsilon=epsilon,
-            delta=delta,
-            law=law,
-            rows=rows,
-            certifying=budget * certificate,
-            memory=memory,
+        plan = cls.of(
+            setting,
             expected=columns_error,
             first=first,
             columns=tuple(for_columns * part for part in shares),
@@ -306,7 +245,7 @@ class RoundsBudget(TableBudget):
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
         if law.concentrated:  # tables are expected by what pure noise does to columns
             pure = replace(law, concentrated=False)
-            parts = _in_parts(universe, pure, epsilon * (1 - certificate), known)
+            parts = _in_parts(universe, pure, setting.epsilon * (1 - setting.certificate), known)
             columns_error = columns_alone(universe, pure, parts, rows)
         expected = in_rounds(universe, columns_error, max(rounds, 1), law.concentrated, told / pairs, noise)
         return replace(plan, expected=expected)

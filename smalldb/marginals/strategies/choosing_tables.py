@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
 
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
-from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.first_tables import wanted_first
+from smalldb.marginals.strategies.strategy import CERTIFICATE, MEMORY, Setting, TableStrategy
 from smalldb.marginals.universe import Universe
 
 # of the error of rounds, below which all pairs at once are taken
@@ -25,7 +24,7 @@ FIRST = (
     "take the strategy adaptive, or leave them out"
 )
 
-OfTables: TypeAlias = AllCells | AllPairs | Adaptive | DependenceTested
+AT_ONCE = (AllCells, AllPairs)
 
 
 # Proof: docs/proofs/rounds.md, lemma 8.
@@ -39,7 +38,7 @@ def plan_tables(
     memory: int = MEMORY,
     certificate: Fraction = CERTIFICATE,
     strategy: str | None = None,
-) -> OfTables:
+) -> TableStrategy:
     """
     Return the strategy of least expected error, or the one of a name; ValueError: none can do it.
 
@@ -49,27 +48,26 @@ def plan_tables(
         raise ValueError("certificate must be a share of at least 0 and below 1")
     if rows < 1:
         raise ValueError("rows must be at least 1")
-    if PrivacyMeasure(concentrated=False, replaced=replaced).drowns(epsilon * (1 - certificate)):
+    setting = Setting(
+        universe=universe,
+        law=PrivacyMeasure(concentrated=False, replaced=replaced),
+        epsilon=epsilon,
+        rows=rows,
+        memory=memory,
+        certificate=certificate,
+    )
+    if setting.law.drowns(epsilon * (1 - certificate)):
         raise ValueError(DROWNED)
     aimed = bool(wanted_first(universe))
     if aimed and strategy not in (None, Adaptive.name):
         raise ValueError(FIRST.format(strategy))
-    cells = AllCells.planned(universe, epsilon, replaced, rows, memory, certificate)
-    at_once = AllPairs.planned(universe, epsilon, replaced, rows, memory, certificate)
-    if strategy == AllCells.name:
-        if cells is None:
-            raise ValueError(
-                "the strategy cells is for up to 2^20 cells: leave out strategy, or use fewer columns"
-            )
-        return cells
-    if strategy == AllPairs.name:
-        if at_once is None:
-            raise ValueError(
-                "the strategy pairs is for tables of two columns, one of 3 categories or more and none of "
-                "more than 64: use another strategy"
-            )
-        return at_once
-    pure, adaptive = _rounds(universe, epsilon, delta, replaced, rows, memory, certificate)
+    for kind in AT_ONCE:
+        if strategy == kind.name:
+            if (made := kind.planned(setting)) is None:
+                raise ValueError(kind.refusal)
+            return made
+    cells, at_once = AllCells.planned(setting), AllPairs.planned(setting)
+    pure, adaptive = _rounds(setting, delta)
     if strategy == Adaptive.name or universe.named:
         return _audible(adaptive)
     if aimed:
@@ -81,7 +79,7 @@ def plan_tables(
     return adaptive if adaptive.delta and _beats(adaptive, best) else best
 
 
-def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> OfTables:
+def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> TableStrategy:
     """Return the pure strategy of least expected error."""
     # both are 0 where epsilon is huge: cells are then exact, a model is not
     if cells is not None and cells.expected <= adaptive.expected:
@@ -91,34 +89,23 @@ def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive)
     taken = at_once.expected < PAIRS_BELOW * adaptive.expected
     if taken and at_once.expected < ASK_ABOVE:
         return at_once
-    asking = at_once.measuring * ASKING
-    tested = DependenceTested(asking, adaptive.after(asking), at_once.after(asking))
+    tested = DependenceTested.before(adaptive, at_once)
     if tested.answerable:
         return tested
     return at_once if taken else adaptive
 
 
-def _rounds(
-    universe: Universe,
-    epsilon: Fraction,
-    delta: Fraction | None,
-    replaced: bool,
-    rows: int,
-    memory: int,
-    certificate: Fraction,
-) -> tuple[Adaptive, Adaptive]:
+def _rounds(setting: Setting, delta: Fraction | None) -> tuple[Adaptive, Adaptive]:
     """Return pure rounds; and those with the allowed delta where they pay, else the pure ones again."""
-    law = PrivacyMeasure(concentrated=False, replaced=replaced)
-    pure = Adaptive.shared(universe, law, epsilon, None, rows, memory, certificate)
+    pure = Adaptive.shared(setting)
     if delta is None:
         return pure, pure
-    rho = replace(law, concentrated=True)
-    rounds = Adaptive.shared(universe, rho, epsilon, delta, rows, memory, certificate)
+    rounds = Adaptive.shared(replace(setting, law=replace(setting.law, concentrated=True), delta=delta))
     pays = not _drowned(rounds) and (_drowned(pure) or _beats(rounds, pure))
     return pure, rounds if pays else pure
 
 
-def _beats(rounds: Adaptive, pure: OfTables) -> bool:
+def _beats(rounds: Adaptive, pure: TableStrategy) -> bool:
     """Whether rounds with a delta expect a smaller error, or tell of pairs where a pure plan does not."""
     columns_alone = isinstance(pure, Adaptive) and not pure.rounds
     return rounds.expected < pure.expected or (columns_alone and rounds.rounds > 0)

@@ -31,8 +31,7 @@ from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import Sums, bound
-from smalldb.marginals.strategies.budgets import MAX_ENTRIES
-from smalldb.marginals.strategies.strategy import whole_table
+from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Strategy, whole_table
 from smalldb.mechanisms import Parity
 from smalldb.noise.distributions import Geometric, KNorm, Noise, WishartDifference
 from smalldb.noise.privacy_loss import Loss
@@ -44,11 +43,12 @@ _UNIT = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contrasts:
+class Contrasts(Strategy):
     """Parities that are measured once, and perhaps one more; a function of public numbers alone."""
 
     name: ClassVar[str] = "contrasts"
     method: ClassVar[str] = "marginals of contrasts"
+    within: ClassVar[float | None] = None
 
     workload: Workload
     spectrum: Spectrum
@@ -136,8 +136,6 @@ class Contrasts:
         sets = [*self.sets, *(self.triples if self.guarded else ())]
         return len({pair for some in sets for pair in combinations([columns[a] for a in some], 2)})
 
-    expected_pairs = most_pairs
-
     @property
     def triples(self) -> tuple[Positions, ...]:
         """The parities of three attributes, one of which a guard chooses."""
@@ -154,6 +152,10 @@ class Contrasts:
         orders = np.arange(1, self.spectrum.orders[-1] + 1)
         worst = self.spectrum.kinds.worst(np.concatenate([[0.0], self._left(prior(orders), orders)]))
         return min(1.0, sqrt(2 * log(2 * self.workload.size) * worst))
+
+    def expected_error(self, rows: int) -> float:
+        """Return that of the worst query, and half a row for rounding; without a table `expected`."""
+        return min(1.0, self.worst_expected + 0.5 / rows if self.tabled else self.expected)
 
     @property
     def expected(self) -> float:

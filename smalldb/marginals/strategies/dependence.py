@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import pi, sqrt
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
+from queries import Workload
 from queries.domain import Integers
 from smalldb.marginals.asks import Number
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import AllPairs, tables_measured, variances
-from smalldb.marginals.strategies.strategy import TableStrategy
+from smalldb.marginals.strategies.strategy import Strategy, TableStrategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Dependence
 from smalldb.noise.privacy_loss import Loss
@@ -74,7 +75,7 @@ def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
     return released >= DEPENDENT_SHARE * sum(tops(universe, noise).values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DependenceTested(TableStrategy):
     """Ask first whether most pairs of columns depend; where they do, all are measured at once. It is pure."""
 
@@ -85,15 +86,12 @@ class DependenceTested(TableStrategy):
     adaptive: Adaptive
     at_once: AllPairs
 
-    @property
-    def universe(self) -> Universe:
-        """The columns, the rules and the workload."""
-        return self.adaptive.universe
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Of the guarantee, all together."""
-        return self.asking + self.adaptive.epsilon
+    @classmethod
+    def before(cls, adaptive: Adaptive, at_once: AllPairs) -> Self:
+        """Return the question before two ways; the better one is expected, if the answer is right."""
+        asking, expected = at_once.measuring * ASKING, min(at_once.expected, adaptive.expected)
+        after = adaptive.after(asking), at_once.after(asking)
+        return cls.of(adaptive, expected=expected, asking=asking, adaptive=after[0], at_once=after[1])
 
     @property
     def cost(self) -> Fraction:
@@ -101,24 +99,14 @@ class DependenceTested(TableStrategy):
         return self.asking + max(self.adaptive.cost, self.at_once.cost)
 
     @property
-    def delta(self) -> Fraction | None:
-        """None: it is pure."""
-        return None
+    def ways(self) -> tuple[Strategy, ...]:
+        """Both."""
+        return self.adaptive, self.at_once
 
-    @property
-    def law(self) -> PrivacyMeasure:
-        """How the costs of rounds are counted."""
-        return self.adaptive.law
-
-    @property
-    def certifying(self) -> Fraction:
-        """What the certificate costs after rounds."""
-        return self.adaptive.certifying
-
-    @property
-    def expected(self) -> float:
-        """About the mean distance of the workload's tables: of the better way, if the answer is right."""
-        return min(self.at_once.expected, self.adaptive.expected)
+    def saved(self, workload: Workload, beta: Fraction) -> Self:
+        """Return it with all pairs without a certificate, if there is an answer then."""
+        tested = replace(self, at_once=self.at_once.saved(workload, beta))
+        return tested if tested.answerable else self
 
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
@@ -140,11 +128,6 @@ class DependenceTested(TableStrategy):
     def expected_pairs(self) -> int:
         """Those of rounds: whether most depend is not public."""
         return self.adaptive.expected_pairs
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows are made at most where their number is read from what was released."""
-        return self.adaptive.most_rows
 
     @property
     def method(self) -> str:

@@ -1,9 +1,10 @@
-"""What a strategy is that measures tables: what it states in public, what it asks for, and its estimate."""
+"""What a strategy is: what it states in public, what it asks for, and its estimate."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Protocol
+from math import comb
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -11,16 +12,23 @@ from queries import Rows, Workload
 from queries.arrays import Codes
 from queries.domain import Integers
 from queries.packing import codes_dtype
+from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.asks import Coins, Order
+from smalldb.marginals.certificate import beyond
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
+from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss
 
+MEMORY = 1 << 18  # cells of all tables of the model, beyond those of columns and rules
+CERTIFICATE = Fraction(1, 20)
+MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
+_ROWS = 10**6  # that are made whatever the public guess was
 NO_CODES = np.zeros((0, 0), dtype=np.int64)
 
 
@@ -46,12 +54,24 @@ class Estimate:
         return self.strategy.bound(self, workload, n, finished, beta)
 
 
-class TableStrategy(Protocol):
-    """A strategy that measures tables of columns; a function of public numbers alone."""
+class Strategy(Protocol):
+    """What is measured, with which noise and at which cost; a function of public numbers alone."""
+
+    name: ClassVar[str]
+    # times, within which errors of about nine data sets of ten are expected; None: that was not looked at
+    within: ClassVar[float | None] = WITHIN
 
     @property
-    def universe(self) -> Universe:
-        """The columns, the rules and the workload."""
+    def method(self) -> str:
+        """What it is called."""
+
+    @property
+    def described(self) -> str:
+        """What is measured, in some words."""
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done: numbers, texts and arrays."""
 
     @property
     def law(self) -> PrivacyMeasure:
@@ -63,15 +83,11 @@ class TableStrategy(Protocol):
 
     @property
     def certifying(self) -> Fraction:
-        """What the certificate costs; 0: there is none."""
+        """What the certificate costs, half for its selection and half for its size; 0: there is none."""
 
     @property
     def loss(self) -> Loss:
         """What all steps lose together, on the worst of the ways that a release may go."""
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows are made at most where their number is read from what was released."""
 
     @property
     def most_tables(self) -> int:
@@ -86,9 +102,95 @@ class TableStrategy(Protocol):
         """How many pairs of columns are expected to be measured together."""
         return self.most_pairs
 
+    @property
+    def expected(self) -> float:
+        """About what the mean total variation distance of the workload's tables will be."""
+
+    @property
+    def to_beat(self) -> float:
+        """The error below which another strategy is better."""
+        return self.expected
+
+    @property
+    def targeted(self) -> bool:
+        """Whether tables of targets are measured with less noise than others."""
+        return False
+
+    @property
+    def ways(self) -> "tuple[Strategy, ...]":
+        """What may be done, as a released number decides: itself alone."""
+        return (self,)
+
+    def expected_error(self, rows: int) -> float:
+        """Return about the mean of the largest error of a query, which mechanisms are compared by."""
+        return min(1.0, self.expected)
+
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return False
+
+    def saved(self, workload: Workload, beta: Fraction) -> Self:
+        """Return it without a certificate, where noise alone leaves less open than one would add."""
+        return self
+
+    def release(self, count: int | None) -> Steps:
+        """Ask for measurements, and return an estimate with so many rows; None: as many as there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What tables are measured for; public."""
+
+    universe: Universe  # the columns, the rules and the workload
+    law: PrivacyMeasure  # how costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
+    # the guarantee; delta is None for a pure one, and also where a delta would not be of use
+    epsilon: Fraction
+    delta: Fraction | None = None
+    rows: int  # the public n under replace-one; under add-remove a public guess, which steers choices only
+    memory: int = MEMORY  # how many cells the tables of the model may have beyond those of columns and rules
+    certificate: Fraction = CERTIFICATE  # the share of the budget for it; 0 for none
+
+    # Proof: docs/proofs/rounds.md, lemma 6.
+    @property
+    def budget(self) -> Fraction:
+        """What all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
+        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
+
+    @property
+    def certifying(self) -> Fraction:
+        """What the certificate costs."""
+        return self.budget * self.certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStrategy(Setting, Strategy):
+    """What every strategy has that measures tables, from public numbers."""
+
+    expected: float
+
+    @classmethod
+    def of(cls, setting: Setting, **own: Any) -> Self:
+        """Return the strategy for a setting."""
+        return cls(**{field.name: getattr(setting, field.name) for field in fields(Setting)}, **own)
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done: numbers, texts and arrays."""
+        where = self.universe
+        rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
+        tables = (where.sizes, where.ordered, where.tables, where.weights, where.targets, where.named, *rules)
+        costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
+        return (*tables, *costs, self.rows, self.memory)
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """What its own steps cost."""
+        raise NotImplementedError
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows are made at most where their number is read from what was released."""
+        return max(1, min(MAX_ENTRIES // len(self.universe.sizes), max(_ROWS, 100 * self.rows)))
 
     def bound(
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
@@ -98,6 +200,7 @@ class TableStrategy(Protocol):
 
     def steps(self) -> Steps:
         """Ask for measurements; return the `Estimate` that they make."""
+        raise NotImplementedError
 
     def release(self, count: int | None) -> Steps:
         """Estimate, and make so many rows; None: as many as there are, or are read from what was released."""
@@ -107,6 +210,42 @@ class TableStrategy(Protocol):
         order = yield Order(wanted)
         codes = made.astype(codes_dtype(self.universe.sizes))
         return replace(found, codes=codes[:, order].T)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtOnce(TableStrategy):
+    """All that queries need, measured purely with one noise."""
+
+    measuring: Fraction  # its epsilon
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """Of what is measured."""
+        return (self.measuring,)
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together."""
+        return self.measuring + self.certifying
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them."""
+        return comb(len(self.universe.sizes), 2)
+
+    def off(self, workload: Workload, beta: Fraction) -> float:
+        """Return about how far the noise puts the worst query off, in rows, but for a probability of beta."""
+        raise NotImplementedError
+
+    # Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/pairs.md, lemma 8.
+    def saved(self, workload: Workload, beta: Fraction) -> Self:
+        """Return it with all of epsilon for measuring, where that leaves less open than a certificate."""
+        if not self.certifying or not self.measures_all(workload):
+            return self
+        saved, half = replace(self, measuring=self.cost, certificate=Fraction(0)), self.certifying / 2
+        if self.law.drowns(half):
+            return saved
+        return saved if saved.off(workload, beta) <= beyond(workload, self.law, half, beta) else self
 
 
 def whole_table(columns: Sequence[int], sizes: Sequence[int]) -> Marginal:
