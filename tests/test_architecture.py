@@ -163,7 +163,7 @@ EVALUATION = {
 EVALUATION |= {"releasing.related_evaluation", "releasing.released", "commands.output_files"}
 EVALUATION |= {"reporting.plots", "reporting.page.comparison", "reporting.page.shares"}
 # these have rows of a released table alone, under other names than `finished`
-RELEASED = {"inference.answering", "inference.table_bounds", "releasing.record"}
+RELEASED = {"inference.answering", "releasing.record"}
 HELD = {"Rows", "CountedRows", "Counts", "Families", "Linked", "Texts", "Histograms", "Confidential"}
 HOLDERS = {"Counts", "InMemory", "Families", "Curator", "Journal", "BitSource", "SystemBits", "SeededBits"}
 SEEING = {"marginals", "counting", "rejection", "planning", "inference", "releasing", "reporting", "commands"}
