@@ -522,8 +522,9 @@ def check(reader, number, folder):
 @pytest.fixture
 def pieces(monkeypatch):
     """Pieces of few rows, so that tables of some rows come in several."""
-    for module in (mapping, sources, csv_files, json_reader, parquet_files):
+    for module in (mapping, sources, csv_files, parquet_files):
         monkeypatch.setattr(module, "CHUNK", 3)
+    monkeypatch.setattr(json_reader, "RECORDS", 3)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from smalldb.files import unfinished as open_files
 from smalldb.files.outputs import POSIX, beside, fill, lock, named, placing, sweep, sync_folder, take_room
 from smalldb.files.unfinished import unfinished
 
-_numbers = count()  # of the folders that are begun
 
 
 class OutputFolder:

@@ -12,7 +12,7 @@ from smalldb.marginals.asks import Noisy
 from smalldb.marginals.counts import FinerBins
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
-from smalldb.schema import Schema
+from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece, occurrences
 
 Histograms: TypeAlias = dict[str, Integers]

@@ -28,7 +28,7 @@ from smalldb.schema.readers.compressed import open_bytes
 
 LONGEST = 1 << 26  # characters of a field, so that a quote that is never closed does not take all memory
 LONGEST_HEADER = 1 << 22
-CHUNK = 1 << 13  # records that are read at a time
+RECORDS = 1 << 13  # records that are read at a time
 
 FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
 
@@ -108,7 +108,7 @@ def records(lines: Iterable[str], separator: str = COMMA, quote: str = '"') -> I
     return filter(None, csv.reader(lines, strict=True, **signs_of(separator, quote)))
 
 
-def next_records(found: Iterator[list[str]], count: int = CHUNK) -> list[list[str]] | None:
+def next_records(found: Iterator[list[str]], count: int = RECORDS) -> list[list[str]] | None:
     """Return the next records, with fields of up to 2^26 characters; None: `csv` can read no further."""
     with _LIMIT:
         usual = csv.field_size_limit(LONGEST)

@@ -61,10 +61,10 @@ def not_learned(release: Release) -> str:
             f" Of these, rules tie {len(tied):,}: {_some(tied)}. What follows from a rule holds in the "
             "rows; nothing else is known of how these depend."
         )
-    lists = [_listed(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
+    lists = [_listed_pairs(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
     points = element("ul", *(element("li", text(point)) for point in said.values()))
     lists.append(
-        _listed(
+        _listed_pairs(
             "What each column was learned with",
             [f"{name}: {', '.join(own) or 'none'}" for name, own in partners.items()],
         )
@@ -107,7 +107,7 @@ def _some(names: list[str], most: int = 6) -> str:
     return "; ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
-def _listed(title: str, names: list[str]) -> str:
+def _listed_pairs(title: str, names: list[str]) -> str:
     more = len(names) - SHOWN_PAIRS
     shown = [*names[:SHOWN_PAIRS], *([f"and {more:,} more"] if more > 0 else [])]
     return folded(f"{title}: {len(names):,}", element("p", text("; ".join(shown))))

@@ -11,7 +11,7 @@ from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.parquet_files import declared, pieces_of
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
-WHAT = "Arrow files"
+_ARROW = "Arrow files"
 _MAGIC = b"ARROW1"
 
 
@@ -44,7 +44,7 @@ class ArrowFiles(WithoutCodeBook):
 
 def _opened(path: str, stack: ExitStack) -> Any:
     """Open a file of Arrow, for as long as `stack` is."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+    with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW):
         from pyarrow import ArrowException, ipc, memory_map
     with open(path, "rb") as begun:
         in_file = begun.read(len(_MAGIC)) == _MAGIC

@@ -18,7 +18,7 @@ from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Fields, Piece
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
-WHAT = "Parquet files"
+_PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -105,7 +105,7 @@ def _parts(path: str) -> list[_Part]:
 @contextmanager
 def _readable(path: str) -> Iterator[Any]:
     """Read by pyarrow's module of Parquet; ValueError: it is not installed, or cannot."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+    with of_extra("pyarrow", "smalldb-dp[parquet]", _PARQUET):
         from pyarrow import ArrowException, parquet
     try:
         yield parquet

@@ -17,7 +17,7 @@ from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.labels import Labelled, described
 from smalldb.schema.readers.reader import Reader, Wanted, of_extra
 
-CHUNK = 1 << 18  # rows that are read at a time: those before them are passed over each time
+ROWS = 1 << 18  # rows that are read at a time: those before them are passed over each time
 _MOST_GAPS = 64  # whole numbers of a range that means a gap which are listed
 _DATES = re.compile("[AEJS]?DATE|MMDDYY|DDMMYY|YYMMDD|E8601D")
 _TIMES = re.compile("D?TIME|MTIME|HHMM|E8601TM")
@@ -67,7 +67,7 @@ class _Statistical(Reader):
         chosen = [names[i] for i in wanted.choose(names)]
         read, rows, broken = self.reading(path), 0, False
         try:
-            while len(frame := read(path, usecols=chosen, row_offset=rows, row_limit=CHUNK)[0]):
+            while len(frame := read(path, usecols=chosen, row_offset=rows, row_limit=ROWS)[0]):
                 yield [frame[name] for name in chosen], None
                 rows += len(frame)
         except GeneratorExit:

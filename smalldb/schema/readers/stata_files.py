@@ -17,7 +17,7 @@ from smalldb.schema.readers.labels import Labelled, described
 from smalldb.schema.readers.reader import Reader, Wanted
 
 _LAST = 2147483620  # of the codes that are values: the missing values of Stata come behind it
-_DATES = ("%tc", "%tC", "%td", "%d", "%tw", "%tm", "%tq", "%th", "%ty")
+_STATA_DATES = ("%tc", "%tC", "%td", "%d", "%tw", "%tm", "%tq", "%th", "%ty")
 
 
 @final
@@ -35,7 +35,7 @@ class StataFiles(Reader):
         """Return the columns with the types that the file declares."""
         with _opened(path) as reader:
             return {
-                name: _dtype(dtype, form)
+                name: _dtype_of_stata(dtype, form)
                 for name, dtype, form in zip(reader._varlist, reader._dtyplist, reader._fmtlist, strict=True)
             }
 
@@ -86,8 +86,8 @@ def _read(reader: Any, names: list[str]) -> pd.DataFrame:
         return pd.DataFrame()
 
 
-def _dtype(dtype: object, form: str) -> object:
-    if form.startswith(_DATES):
+def _dtype_of_stata(dtype: object, form: str) -> object:
+    if form.startswith(_STATA_DATES):
         return np.dtype("datetime64[s]")
     return dtype if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else "string"
 
