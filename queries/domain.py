@@ -275,7 +275,7 @@ class Domain:
         return inside
 
     def broken(self, codes: Codes) -> dict[int, Booleans]:
-        """Tell which of some rows that cannot exist break which rule, by its number; see `queries.broken`."""
+        """Tell which of some rows that cannot exist break which rule, by its number."""
         return broken(self.valid, self.find, self.sizes, codes, self.relations)
 
     def encode(self, frame: pd.DataFrame) -> Codes:

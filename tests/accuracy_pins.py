@@ -226,7 +226,7 @@ def simply(domain, codes, epsilon, replaced=True):
     rate = epsilon / len(pairs) / (2 if replaced else 1)
 
     def by_name(name, seed):
-        with mock.patch.object(baselines, "SeededBits", lambda _: SeededBits(seed)):
+        with mock.patch.object(distances, "SeededBits", lambda _: SeededBits(seed)):
             made = baselines.baselines(rows, epsilon, relation)[name]
         return Burt.of(made.codes(), domain.sizes, made.counts)
 

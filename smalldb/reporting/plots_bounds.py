@@ -73,21 +73,21 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
     shown = [float(position) for position in positions]
     floor = CEILING / LEAST_SPAN
     colours = iter(COLOURS * 2)
-    for number_of, bound in enumerate(tables[0]):
+    for number_of, each in enumerate(tables[0]):
         errors = [table[number_of].error for table in tables]
-        style, width = STYLES[bound.kind]
-        colour = "black" if bound.kind == "lower" else next(colours)
+        style, width = STYLES[each.kind]
+        colour = "black" if each.kind == "lower" else next(colours)
         line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": style}
         if min(errors) >= CEILING:
-            axes.plot([], [], label=f"{bound.name}: above {rounded_down(min(errors))} everywhere", **line)
+            axes.plot([], [], label=f"{each.name}: above {rounded_down(min(errors))} everywhere", **line)
             continue
         floor = min(floor, *(error for error in errors if error > 0), CEILING)
-        if axis == "rows" and bound.name == OWN_ROWS:
-            label = f"{bound.name}: {above(bound.error)} at its own {bound.rows:,} rows"
-            axes.plot([bound.rows], [bound.error], "o", color=colour, label=label)
+        if axis == "rows" and each.name == OWN_ROWS:
+            label = f"{each.name}: {above(each.error)} at its own {each.rows:,} rows"
+            axes.plot([each.rows], [each.error], "o", color=colour, label=label)
             continue
-        axes.plot(shown, errors, label=bound.name, **line)
-        if bound.kind == "lower":
+        axes.plot(shown, errors, label=each.name, **line)
+        if each.kind == "lower":
             axes.fill_between(shown, errors, 0, color="black", alpha=0.08, linewidth=0)
     _mark(axes, shown, tables, axis, float(centre))
     axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
