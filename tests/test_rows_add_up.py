@@ -19,8 +19,9 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb.schema import mapping, parse_schema, sources
+from smalldb.schema import mapping, parse_schema
 from smalldb.schema.readers import csv_files, parquet_files
+from smalldb.schema.readers import database_files as sources
 from smalldb.schema.readers import json_lines as json_reader
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
 

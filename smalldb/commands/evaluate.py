@@ -14,7 +14,7 @@ from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.classifying import check_classifying
+from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source

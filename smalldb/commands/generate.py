@@ -21,7 +21,7 @@ from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
-from smalldb.releasing.classifying import check_classifying
+from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.pipeline import carry_out
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import SEEDED, as_json, tell

@@ -11,8 +11,7 @@ from smalldb.commands.parsers import Parser
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import Schema, read_schema
-from smalldb.schema.learned import OpenSchema
-from smalldb.schema.reading import read_open
+from smalldb.schema.reading import OpenSchema, read_open
 
 NO_DATA = "name the table: DATA, or file.url of a schema, which is the URL of a database"
 

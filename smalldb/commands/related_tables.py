@@ -13,7 +13,7 @@ from smalldb.commands.input_files import ledger_of
 from smalldb.commands.options import keep_inputs
 from smalldb.commands.output_files import Spoken
 from smalldb.files.inputs import rereadable
-from smalldb.files.output_folder import OutputFolder
+from smalldb.files.outputs import OutputFolder
 from smalldb.planning import Settings
 from smalldb.releasing.related_evaluation import evaluate_related
 from smalldb.releasing.related_record import written_related

@@ -8,7 +8,7 @@ import numpy as np
 
 from queries import Column, Domain
 from queries.expressions import parse
-from queries.names import find
+from queries.rule_tables import find
 from smalldb.schema import Schema
 
 Range: TypeAlias = tuple[float | None, float | None] | None

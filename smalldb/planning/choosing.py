@@ -8,7 +8,7 @@ from typing import Required, TypedDict
 
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
-from queries.named_tables import named_tables
+from queries.spec import named_tables
 from smalldb import bounds
 from smalldb.accounting.checked_arguments import checked_flag
 from smalldb.accounting.concentrated import group_factor
@@ -21,8 +21,8 @@ from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, re
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan, finer_measure
-from smalldb.schema.finer_bins import FinerCost
-from smalldb.schema.finer_columns import finer_costs
+from smalldb.schema.bin_shapes import FinerCost
+from smalldb.schema.mapping import finer_costs
 from smalldb.schema.reading import SchemaLike, schema_or_none
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float

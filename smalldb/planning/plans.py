@@ -15,8 +15,8 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
-from smalldb.schema.finer_bins import FinerCost
-from smalldb.schema.learned import Learned
+from smalldb.schema.bin_shapes import FinerCost
+from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
 
 USELESS = 1 / 2  # noise on the share of a category above which a table is empty of information

@@ -14,12 +14,12 @@ from typing import Any, assert_never
 import numpy as np
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
+from queries.encoding import merge, pack_codes
 from queries.frames import as_given
-from queries.packing import merge, pack_codes
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
-from smalldb.files.progress_bar import progress_bar
+from smalldb.files.inputs import progress_bar
 from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import SHOWN, Curator, Progress
 from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relation_of
@@ -27,19 +27,27 @@ from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.finer_histograms import Histograms, finer_asks, finer_variances, gather_finer
-from smalldb.releasing.learned_categories import asked_for, digests, gather, learn, shared
+from smalldb.releasing.learned_categories import (
+    Histograms,
+    asked_for,
+    digests,
+    finer_asks,
+    finer_variances,
+    gather,
+    gather_finer,
+    learn,
+    shared,
+)
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import make_record, with_measurements
-from smalldb.releasing.record_keys import Record
+from smalldb.releasing.record import Record, make_record, with_measurements
 from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import Transaction, begun_beside, request_of
 from smalldb.schema import Schema
-from smalldb.schema.learned import Learned
-from smalldb.schema.pieces import Piece
+from smalldb.schema.fields import Piece
+from smalldb.schema.reading import Learned
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 

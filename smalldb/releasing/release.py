@@ -23,9 +23,8 @@ from smalldb.releasing.related_release import (
 )
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import table_source
-from smalldb.schema.finer_columns import finer_costs
-from smalldb.schema.learned import OpenSchema
-from smalldb.schema.reading import SchemaLike, check_alone, read_open
+from smalldb.schema.mapping import finer_costs
+from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_open
 from smalldb.schema.related_schema import RelatedSchema
 
 RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]

@@ -15,7 +15,7 @@ from smalldb.exact.numbers import rounded_up as rounded_up
 from smalldb.exact.numbers import sized as sized
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
-from smalldb.releasing.record_keys import Record
+from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
 USEFUL = 1 / 2  # a provable error above which a table is of little use

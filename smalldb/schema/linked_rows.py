@@ -13,16 +13,15 @@ import numpy.typing as npt
 
 from queries import DataError
 from queries.arrays import Integers
-from queries.broken import told
 from queries.expressions import joined, suggestion
 from queries.frames import as_frame
 from queries.late import pd
+from queries.rule_tables import told
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
-from smalldb.schema.fields import spelled
-from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.fields import Fields, Piece, spelled
+from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.tables import table_pieces

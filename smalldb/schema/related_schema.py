@@ -7,10 +7,9 @@ from typing import Any, final
 
 from queries.expressions import suggestion
 from queries.faults import Faults
-from smalldb.schema.keys import TOP, Type, faults_of
-from smalldb.schema.lines import Path, key_lines
+from smalldb.schema.column_parsing import TOP, Type, faults_of
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import table_of
+from smalldb.schema.parsing import Path, key_lines, table_of
 
 MOST = 8  # children that are told apart where the schema does not say how many
 NAME = re.compile(r"\w[\w -]*")  # of a table, and of its file in a release

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.arrays import Codes
-from queries.packing import codes_dtype
+from queries.encoding import codes_dtype
 from smalldb.accounting.concentrated import rho_of
 from smalldb.inference.noise_bounds import Whole, sums_of_tables
 from smalldb.marginals.asks import Coins, Order

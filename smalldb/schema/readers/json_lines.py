@@ -8,11 +8,10 @@ from typing import ClassVar, final
 import numpy as np
 
 from queries import DataError
-from smalldb.schema.fields import is_text
+from smalldb.schema.fields import Piece, is_text
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import Piece
+from smalldb.schema.readers.csv_files import RECORDS, check_names, lines_of, open_text
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
-from smalldb.schema.records import RECORDS, check_names, lines_of, open_text
 
 
 @final
