@@ -1,4 +1,4 @@
-"""Rules: which categories of a few columns can stand together, what several rules leave, and texts that mean rules."""
+"""Rules: which categories of a few columns can stand together, and what several rules leave."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

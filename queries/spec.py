@@ -1,4 +1,4 @@
-"""Query classes as text, ``conjunctions:2:negations + parities:2``, and tables by their columns, ``age x death``."""
+"""Query classes as text, ``conjunctions:2:negations + parities:2``, and tables named by columns."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Inputs: what their names say, how far reading is, and those that can be read only once, so that they can be again."""
+"""Inputs: what their names say, how far reading is, and how what is read once is read again."""
 
 import glob
 import os

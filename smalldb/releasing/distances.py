@@ -1,4 +1,4 @@
-"""How far a synthetic table is off, by tables of few columns and by correlations, and how far rivals are; for the curator."""
+"""How far a synthetic table and its rivals are off, by tables of few columns; for the curator."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where values lie inside bins: as the released shares of all bins suggest, or finer bins that were released."""
+"""Where values lie inside bins: by the released shares of all bins, or of finer ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

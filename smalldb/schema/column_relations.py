@@ -1,7 +1,7 @@
-"""What columns say of each other: comparisons within predicates, gaps that go together, and code books.
+"""What columns say of each other: comparisons in predicates, gaps that go together, code books.
 
-Comparisons speak of whole numbers, each of which is a category of its own, and of what is computed from these: so the
-codes of a row tell all values, and each rule is a table over categories.
+Comparisons speak of whole numbers, each of which is a category of its own, and of what is computed from
+these: so the codes of a row tell all values, and each rule is a table over categories.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a row is: a text for each column, whatever else the column holds; pieces of rows, and dtypes of released ones."""
+"""What a row is, a text for each column; pieces of rows, and the dtypes of released ones."""
 
 from __future__ import annotations
 

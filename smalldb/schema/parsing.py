@@ -1,4 +1,4 @@
-"""Schemas from the text of a TOML file: what its keys hold, on which lines they stand, and what is wrong with them."""
+"""Schemas from the text of a TOML file: what its keys hold, their lines, and what is wrong."""
 
 from __future__ import annotations
 

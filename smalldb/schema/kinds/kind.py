@@ -1,4 +1,4 @@
-"""What a kind of column is: the protocol that the house knows it by, its table in a file, and how numbers are written."""
+"""What a kind of column is: its protocol, its table in a file, and how numbers are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases in a file, of SQLite and of DuckDB: a table of it, or a query; and what DuckDB groups in other files."""
+"""Databases in a file, of SQLite and of DuckDB; and what DuckDB groups in other files."""
 
 from __future__ import annotations
 
