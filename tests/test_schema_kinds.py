@@ -10,7 +10,6 @@ import pytest
 
 import smalldb
 from queries import DataError
-from smalldb.commands.schema import ask_schema
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
@@ -18,9 +17,10 @@ from smalldb.schema.bin_shapes import BinShape, drawn_steps
 from smalldb.schema.codebook import Described
 from smalldb.schema.drafting import draft_schema
 from smalldb.schema.kinds import SPECS, Kind, Spec
-from smalldb.schema.kinds.binned import equal_steps
 from smalldb.schema.kinds.dates import read_date
-from smalldb.schema.kinds.kind import NumberFormat
+from smalldb.schema.kinds.edges import equal_steps
+from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.wizard import ask_schema
 
 COMMA = NumberFormat(",", ".")
 KINDS = {
