@@ -1,13 +1,12 @@
 """Classes of linear counting queries over tables of columns."""
 
 from queries.columns import Column
-from queries.conjunctions import Conjunctions, Disjunctions, Marginals
+from queries.conjunctions import Conjunctions, Disjunctions, Marginals, Parities
 from queries.decision_lists import DecisionLists
 from queries.domain import DataError, Domain
 from queries.halfspaces import Halfspaces
 from queries.intervals import Intervals, Thresholds
 from queries.linear import Linear
-from queries.parities import Parities
 from queries.predicates import Predicates
 from queries.query import Query
 from queries.query_class import QueryClass, Union

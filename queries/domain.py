@@ -10,16 +10,23 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Booleans, Codes, Integers
-from queries.broken import broken, rule_texts, told
 from queries.columns import Bits, Column
-from queries.encoding import DataError, check_columns, read_column, write_column
+from queries.encoding import DataError, check_columns, codes_dtype, read_column, write_column
 from queries.expressions import count_told, joined
 from queries.late import pd
-from queries.names import find, nearest, owners, repeated, unknown
-from queries.packing import codes_dtype
-from queries.relations import Relation
-from queries.rule_tables import Truth, compiled
-from queries.rules import Parts, Rule, closure, count, listed, projected, read_cells
+from queries.rule_tables import (
+    Truth,
+    broken,
+    compiled,
+    find,
+    nearest,
+    owners,
+    repeated,
+    rule_texts,
+    told,
+    unknown,
+)
+from queries.rules import Parts, Relation, Rule, closure, count, listed, projected, read_cells
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -275,7 +282,7 @@ class Domain:
         return inside
 
     def broken(self, codes: Codes) -> dict[int, Booleans]:
-        """Tell which of some rows that cannot exist break which rule, by its number; see `queries.broken`."""
+        """Tell which of some rows that cannot exist break which rule, by its number."""
         return broken(self.valid, self.find, self.sizes, codes, self.relations)
 
     def encode(self, frame: pd.DataFrame) -> Codes:

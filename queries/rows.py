@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Codes, Integers, Words
-from queries.broken import RuledOut, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
+from queries.encoding import merge, pack, pack_codes, unpack, unpack_codes, width
 from queries.late import pd
-from queries.packing import merge, pack, pack_codes, unpack, unpack_codes, width
+from queries.rule_tables import RuledOut, told
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
 MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB

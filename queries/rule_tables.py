@@ -1,14 +1,19 @@
-"""Predicates as rules: tables that say on which settings of a few columns they hold."""
+"""Predicates as rules: what their names speak of, tables of where they hold, and which of them rows break."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.arrays import Booleans
-from queries.expressions import MAX_RULES, TOO_MANY, Expression, parse, shorten
-from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Rule
+from queries.columns import Column
+from queries.encoding import DataError
+from queries.expressions import MAX_RULES, TOO_MANY, Expression, parse, shorten, suggestion, too_many
+from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Relation, Rule
 
 TOO_LARGE = "valid: the tables of the rules pass 2^24 cells: use rules of fewer columns"
 
@@ -57,3 +62,146 @@ def truth_of(expression: Expression, names: dict[str, Truth], columns: tuple[int
         return truth.reshape([-1 if i == axis else 1 for i in range(len(columns))])
 
     return np.ascontiguousarray(expression.evaluate(along))
+
+
+Columns = tuple[Column, ...]
+
+
+@lru_cache(maxsize=64)
+def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
+    """Return the column of each attribute of all columns, and the attribute's position in it."""
+    return tuple((c, i) for c, column in enumerate(columns) for i in range(len(column.attributes)))
+
+
+@lru_cache(maxsize=1024)
+def find(columns: Columns, name: str) -> Truth | None:
+    """Return the column that a name speaks of, and in which of its categories it holds; None: unknown."""
+    attribute = _positions(columns).get(name)
+    if attribute is not None:
+        c, within = owners(columns)[attribute]
+        return c, columns[c].table[:, within].astype(bool)
+    for c, column in enumerate(columns):
+        if name in column.category_names:
+            return c, np.arange(column.size) == column.category_names.index(name)
+        if not name.startswith(column.name):
+            continue
+        rest = name[len(column.name) :].strip()
+        for sign in (">=", "<=", "=", ">", "<"):
+            if rest.startswith(sign):
+                truth = column.holds(sign, rest.removeprefix(sign).strip())
+                if truth is not None:
+                    return c, truth
+                break
+    return None
+
+
+def nearest(columns: Columns, name: str) -> str:
+    """Return ``"; did you mean ...?"`` where an attribute or a category has a name like this.
+
+    A comparison of two columns is told to be a rule of its own.
+    """
+    ends = re.split("<=|>=|<|>", name)
+    if len(ends) > 1 and {*ends} <= {column.name for column in columns}:
+        return ": an order between columns is a rule of valid by itself, and no part of a predicate"
+    attributes = [a for column in columns for a in column.attributes]
+    categories = [p for column in columns if not column.yes_no for p in column.category_names]
+    return suggestion(name, dict.fromkeys([*attributes, *categories]))
+
+
+def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+    """Tell what rules name that is not there, or why they are not read."""
+    word = "attribute" if all(column.yes_no for column in columns) else "attribute or category"
+    if many := too_many(texts):
+        return many
+    faults = [
+        f"valid names an unknown {word} {shorten(name)!r}{nearest(columns, name)}"
+        for name in dict.fromkeys(name for text in texts if text not in known for name in parse(text).names)
+        if find(columns, name) is None
+    ]
+    lost = [f"valid lacks the relation {shorten(text)!r}" for text in known if text not in texts]
+    return faults + lost
+
+
+def repeated(columns: Columns) -> list[str]:
+    """Tell which names of columns or attributes stand more than once."""
+    others = Counter(column.name for column in columns if not column.yes_no)
+    taken = [c.name for c in columns if c.yes_no and c.name in others]
+    attributes = Counter(a for column in columns for a in column.attributes)
+    wrong = [f"column name {name!r} stands more than once" for name in _often(others) + taken]
+    return wrong + [f"attribute name {name!r} stands more than once" for name in _often(attributes)]
+
+
+def _often(names: Counter[str]) -> list[str]:
+    return [name for name, times in names.items() if times > 1]
+
+
+@lru_cache(maxsize=64)
+def _positions(columns: Columns) -> dict[str, int]:
+    return {a: i for i, a in enumerate(a for column in columns for a in column.attributes)}
+
+
+MOST = 3  # rules that are told
+
+Valid = str | Sequence[str] | Sequence[int] | None
+
+
+class RuledOut(DataError):
+    """Rows that cannot exist."""
+
+    def __init__(self, message: str, numbers: Collection[int] = ()) -> None:
+        super().__init__(message)
+        self.numbers = frozenset(numbers)  # of the rules that they break, from 1
+
+
+def rule_texts(valid: Valid) -> list[str]:
+    """Return the rules as they are stated; none where cells are listed."""
+    stated = [valid] if isinstance(valid, str) else valid or []
+    return [rule for rule in stated if isinstance(rule, str)]
+
+
+def broken(
+    valid: Valid,
+    find: Callable[[str], Truth | None],
+    sizes: Sequence[int],
+    codes: npt.NDArray[np.integer],
+    relations: Sequence[Relation] = (),
+) -> dict[int, Booleans]:
+    """
+    Tell which rows break each rule that some row breaks.
+
+    Rules are read one by one, not from tables: give the rows that cannot exist, and no others.
+    """
+    inside = np.less(codes, np.array(sizes)).all(axis=1)
+    within = np.where(inside[:, None], codes, 0)
+
+    def truth(name: str) -> Booleans:
+        found = find(name)
+        if found is None:  # a domain knows the names of its rules
+            raise ValueError(f"unknown attribute {shorten(name)!r}")
+        column, table = found
+        held: Booleans = table[within[:, column]]
+        return held
+
+    stated = {relation.text: relation for relation in relations}
+    rows = {
+        number: np.logical_and(
+            inside, ~(stated[text].holds(within) if text in stated else parse(text).evaluate(truth))
+        )
+        for number, text in enumerate(rule_texts(valid), start=1)
+    }
+    return {number: found for number, found in rows.items() if found.any()}
+
+
+def told(valid: Valid, numbers: Collection[int]) -> str:
+    """Tell that rows cannot exist, and which rules they break, the first few with their texts.
+
+    >>> told(["a | b", "~a", "b"], [1, 3])
+    "rows break rule 1 ('a | b') and rule 3 ('b') of valid"
+    """
+    texts, shown = rule_texts(valid), sorted(numbers)
+    if not shown:
+        return "a row is in a cell that valid rules out"
+    first = [f"rule {number} ({shorten(texts[number - 1])!r})" for number in shown[:MOST]]
+    if len(shown) > MOST:
+        first.append(f"{len(shown) - MOST} more")
+    return f"rows break {' and '.join(first)} of valid"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -316,3 +316,46 @@ def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> t
         last = f"2^{len(sizes)} - 1" if binary else f"{prod(sizes) - 1}"
         raise ValueError(f"valid: cell numbers must lie in 0 .. {last}")
     return cells
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Relation:
+    """A rule of `Domain.valid` whose meaning is given: which settings of a few columns can exist.
+
+    Parameters
+    ----------
+    text
+        As it stands in `valid`.
+    rules
+        Of which all must hold.
+
+    Examples
+    --------
+    >>> same = Relation("a is b", [Rule((0, 1), np.eye(2, dtype=bool))])
+    >>> same.holds(np.array([[0, 0], [0, 1]])).tolist()
+    [True, False]
+    """
+
+    text: str
+    tables: tuple[tuple[tuple[int, ...], tuple[int, ...], bytes], ...]  # columns, sizes, truth: compared
+
+    def __init__(self, text: str, rules: Iterable[Rule]) -> None:
+        object.__setattr__(self, "text", text)
+        tables = tuple((rule.columns, rule.allowed.shape, rule.allowed.tobytes()) for rule in rules)
+        object.__setattr__(self, "tables", tables)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of which all must hold."""
+        return tuple(
+            Rule(columns, np.frombuffer(truth, dtype=bool).reshape(shape))
+            for columns, shape, truth in self.tables
+        )
+
+    def holds(self, codes: npt.NDArray[np.integer]) -> Booleans:
+        """Tell which rows of codes, shape (r, C), keep it."""
+        held = np.ones(len(codes), dtype=bool)
+        for rule in self.rules:
+            held &= rule.holds(codes)
+        return held

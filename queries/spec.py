@@ -1,17 +1,16 @@
-"""Query classes as text: ``conjunctions:2:negations + parities:2``, ``marginals:=2``."""
+"""Query classes as text, ``conjunctions:2:negations + parities:2``, and tables named by columns."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
 
-from queries.conjunctions import Conjunctions, Disjunctions, Marginals
+from queries.conjunctions import Conjunctions, Disjunctions, Marginals, Parities
 from queries.decision_lists import DecisionLists
 from queries.domain import Domain
 from queries.expressions import shorten, suggestion
 from queries.halfspaces import Halfspaces
 from queries.intervals import Intervals, Thresholds
-from queries.parities import Parities
 from queries.predicates import Predicates
 from queries.query_class import QueryClass
 
@@ -95,3 +94,55 @@ def _part(part: str) -> QueryClass:
         if option not in allowed:
             raise ValueError(f"queries {shorten(part)!r}: {name} takes no option {shorten(option)!r}")
     return build(int(match[2]), exactly=bool(match[1]), **dict.fromkeys(options, True))
+
+
+_WORDS = re.compile(r"`[^`]*`|\S+")
+
+
+def named_tables(texts: str | Sequence[str], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """
+    Return the columns of each named table, by their numbers: ascending, no table twice.
+
+    Columns stand between " x "; a name that holds one, or is "x", stands in backticks.
+
+    Parameters
+    ----------
+    texts
+        One table or several.
+    names
+        Of all columns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        No texts, fewer than two columns, one that is not there, or one that stands twice.
+
+    Examples
+    --------
+    >>> named_tables(["age x death", "sex x age x `a x b`"], ["sex", "age", "death", "a x b"])
+    ((1, 2), (0, 1, 3))
+    """
+    several: Sequence[str] = (texts,) if isinstance(texts, str) else texts
+    if not isinstance(several, Sequence) or not all(isinstance(text, str) for text in several):
+        raise TypeError('tables to measure first must be texts such as "age x sex"')
+    positions = {name: position for position, name in enumerate(names)}
+    return tuple(dict.fromkeys(_columns(text, positions) for text in several))
+
+
+def _columns(text: str, positions: dict[str, int]) -> tuple[int, ...]:
+    """Return the numbers of the columns of one table, ascending."""
+    named: list[list[str]] = [[]]
+    for word in _WORDS.findall(text):
+        if word == "x":
+            named.append([])
+        else:
+            named[-1].append(word[1:-1] if word[0] == word[-1] == "`" and len(word) > 1 else word)
+    found, said = [" ".join(words) for words in named], f"the table {shorten(text)!r}"
+    if len(found) < 2 or not all(found):
+        raise ValueError(f'{said} must name two columns or more, such as "age x sex"')
+    for name in found:
+        if name not in positions:
+            raise ValueError(f"{said}: no column {name!r}{suggestion(name, positions)}")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{said} names a column twice")
+    return tuple(sorted(positions[name] for name in found))

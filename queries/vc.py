@@ -8,7 +8,7 @@ import numpy as np
 
 from queries.arrays import Booleans, Codes
 from queries.domain import Domain
-from queries.packing import codes_dtype
+from queries.encoding import codes_dtype
 from queries.query import Query
 
 MAX_SEARCH = 1 << 11  # queries, and

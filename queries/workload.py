@@ -11,8 +11,7 @@ from itertools import accumulate
 import numpy as np
 
 from queries.arrays import Integers
-from queries.cells import Cells
-from queries.counted_tables import sums_of_cells
+from queries.cells import Cells, sums_of_cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
 from queries.query import Query, odd, settings

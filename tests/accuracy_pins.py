@@ -44,7 +44,7 @@ from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.strategy import Setting
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
-from smalldb.releasing import baselines
+from smalldb.releasing import distances
 
 HOME = Path(__file__).with_suffix(".json")
 DELTA = Fraction(1, 10**9)
@@ -54,7 +54,7 @@ MANY, FEWEST = 200, 30  # releases of a case, as CPU seconds allow
 SIMPLE = 20  # releases of a simple way
 FIRST = 1_000_000  # seed of the releases in the file: tests have others
 EVERY_PAIR = "noise on every pair"
-BASELINES = (baselines.INDEPENDENT, EVERY_PAIR, baselines.CELLS)
+BASELINES = (distances.INDEPENDENT, EVERY_PAIR, distances.CELLS)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def simply(domain, codes, epsilon, replaced=True):
     """
     Yield the name of a simple way, and a function from a seed to its tables of one and two columns.
 
-    Those of `smalldb.releasing.baselines`, and geometric noise at an equal share of epsilon on every table of
+    Those of `smalldb.releasing.distances`, and geometric noise at an equal share of epsilon on every table of
     two columns: each becomes the nearest table whose cells are at least 0 and add up to n, and a column is
     the mean of what its tables say.
     """
@@ -226,8 +226,8 @@ def simply(domain, codes, epsilon, replaced=True):
     rate = epsilon / len(pairs) / (2 if replaced else 1)
 
     def by_name(name, seed):
-        with mock.patch.object(baselines, "SeededBits", lambda _: SeededBits(seed)):
-            made = baselines.baselines(rows, epsilon, relation)[name]
+        with mock.patch.object(distances, "SeededBits", lambda _: SeededBits(seed)):
+            made = distances.baselines(rows, epsilon, relation)[name]
         return Burt.of(made.codes(), domain.sizes, made.counts)
 
     def every_pair(seed):
@@ -241,10 +241,10 @@ def simply(domain, codes, epsilon, replaced=True):
             columns[b] += tables[a, b].sum(axis=0) / (width - 1)
         return exact.replaced(tables, columns)
 
-    yield baselines.INDEPENDENT, partial(by_name, baselines.INDEPENDENT)
+    yield distances.INDEPENDENT, partial(by_name, distances.INDEPENDENT)
     yield EVERY_PAIR, every_pair
     if domain.listable:
-        yield baselines.CELLS, partial(by_name, baselines.CELLS)
+        yield distances.CELLS, partial(by_name, distances.CELLS)
 
 
 def cases():

@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 from queries import Column, DataError, Domain, Predicates, spec
-from queries.broken import RuledOut
+from queries.rule_tables import RuledOut
 from smalldb.accounting import compose_records
 from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of

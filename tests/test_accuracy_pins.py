@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from accuracy_pins import BASELINES, FIRST, HOME, cases, measured
 
-from smalldb.releasing.baselines import CELLS
+from smalldb.releasing.distances import CELLS
 
 FEW = 5  # releases
 AGAIN = 10  # more, where these are too far off

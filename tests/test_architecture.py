@@ -154,16 +154,13 @@ DOOR = {
 }
 # and what hands the rows over to it, or the texts and finer bins that were counted as they were read
 READING = {"releasing.pipeline", "releasing.related_release"}
-READING |= {"releasing.learned_categories", "releasing.finer_histograms"}
+READING |= {"releasing.learned_categories"}
 SCORES = {"counting.level_counts", "counting.mechanism", "rejection.mechanism"}  # of all small databases
-EVALUATION = {
-    f"releasing.{name}"
-    for name in ("baselines", "classifying", "correlations", "distances", "evaluation", "overview")
-}
+EVALUATION = {f"releasing.{name}" for name in ("distances", "evaluation", "overview")}
 EVALUATION |= {"releasing.related_evaluation", "releasing.released", "commands.output_files"}
-EVALUATION |= {"reporting.plots", "reporting.page.comparison", "reporting.page.shares"}
+EVALUATION |= {"reporting.plots", "reporting.page.comparison", "reporting.page.pictures"}
 # these have rows of a released table alone, under other names than `finished`
-RELEASED = {"inference.answering", "inference.table_bounds", "releasing.record"}
+RELEASED = {"inference.answering", "releasing.record"}
 HELD = {"Rows", "CountedRows", "Counts", "Families", "Linked", "Texts", "Histograms", "Confidential"}
 HOLDERS = {"Counts", "InMemory", "Families", "Curator", "Journal", "BitSource", "SystemBits", "SeededBits"}
 SEEING = {"marginals", "counting", "rejection", "planning", "inference", "releasing", "reporting", "commands"}

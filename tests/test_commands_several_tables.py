@@ -16,7 +16,7 @@ from calling import called
 import smalldb
 from smalldb.commands import several_tables
 from smalldb.files import unfinished
-from smalldb.files.output_folder import OutputFolder
+from smalldb.files.outputs import OutputFolder
 from smalldb.inference import combine
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.imputed_tables import Refitted, Stream, streamed
@@ -209,7 +209,7 @@ def test_an_error_leaves_no_folder(workdir, capfd, monkeypatch, when):
     if when == "drawing":
         monkeypatch.setattr(several_tables, "streamed", failing)
     else:
-        monkeypatch.setattr("smalldb.files.output_folder.fill", failing)
+        monkeypatch.setattr("smalldb.files.outputs.fill", failing)
     code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1, "--record", "r.json")
     assert code == 3 and "no space left" in told
     assert os.listdir(workdir) == ["data.csv"] and not unfinished.unfinished

@@ -33,8 +33,9 @@ from smalldb.marginals.asks import Noisy
 from smalldb.marginals.contrasts.spectrum import spectrum
 from smalldb.marginals.counted_rows import odd_counts
 from smalldb.marginals.curator import Unpaid
-from smalldb.marginals.strategies.contrasts import GUARD, weights_of
+from smalldb.marginals.strategies.contrasts import GUARD
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, WishartDifference
+from smalldb.noise.k_norm import weights_of
 from smalldb.noise.privacy_loss import Loss
 
 pytestmark = pytest.mark.usefixtures("remembered")

@@ -19,7 +19,7 @@ import smalldb
 from queries import Conjunctions, Domain
 from smalldb.files.checkpoints import Checkpoint, finished
 from smalldb.schema import Column, Flag, Schema
-from smalldb.schema.pieces import tally
+from smalldb.schema.fields import tally
 from smalldb.schema.tables import read_table
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from queries import DataError, Domain
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import SEPARATORS, USUAL, FileFormat
 from smalldb.schema.readers import csv_files
+from smalldb.schema.readers.csv_files import NO_CSV
 from smalldb.schema.readers.reader import Wanted
-from smalldb.schema.records import NO_CSV
 from smalldb.schema.tables import read_csv, read_table
 
 pytest.importorskip("pyarrow")

@@ -15,9 +15,8 @@ import smalldb
 from queries import DataError
 from smalldb.files.inputs import shown
 from smalldb.schema import parse_schema
-from smalldb.schema.fields import as_field, spelled
+from smalldb.schema.fields import as_field, objects, spelled
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.pieces import objects
 from smalldb.schema.readers.registry import reader_of
 from smalldb.schema.tables import read_columns, read_table
 

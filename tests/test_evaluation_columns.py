@@ -13,8 +13,7 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
-from smalldb.releasing.baselines import CELLS, INDEPENDENT, apart, baselines, whole
-from smalldb.releasing.correlations import rank_correlations
+from smalldb.releasing.distances import CELLS, INDEPENDENT, apart, baselines, rank_correlations, whole
 from smalldb.releasing.evaluation import evaluate
 
 DOMAIN = Domain([Column("town", ["a", "b", "c"]), Column("age", cuts=[18, 40, 65]), "smoker", Column("c", 3)])

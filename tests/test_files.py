@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from smalldb.files.output_folder import OutputFolder
-from smalldb.files.outputs import Outputs, beside
+from smalldb.files.outputs import OutputFolder, Outputs, beside
 from smalldb.files.unfinished import abandon
 
 

@@ -14,7 +14,7 @@ from calling import called
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
-from queries.named_tables import named_tables
+from queries.spec import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.estimate import column_estimates, estimation

@@ -23,7 +23,7 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learned_categories import frequent, quantiles, threshold
 from smalldb.schema import Cuts, Schema, parse_schema, read_schema
-from smalldb.schema.learned import OpenSchema
+from smalldb.schema.reading import OpenSchema
 
 TOWN = 'columns.town = { kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'
 PAY = (

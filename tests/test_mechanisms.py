@@ -16,7 +16,7 @@ from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.planning import Settings, mechanisms
-from smalldb.releasing import record_keys
+from smalldb.releasing import record as record_keys
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
 from smalldb.reporting.words import tell

@@ -9,17 +9,9 @@ from asking import certify
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
+from smalldb.inference.noise_bounds import cells_of_tables, margins, sums_of_cells, sums_of_tables
 from smalldb.marginals.certificate import beyond
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.noise_bound import (
-    bound,
-    loudest,
-    margins,
-    margins_at_once,
-    measured_at_once,
-    sums_at_once,
-    sums_of_cells,
-)
 from smalldb.noise.cone import ConeDifference, quantile
 from smalldb.noise.cone import _even_moments as even_moments
 from smalldb.noise.distributions import Geometric
@@ -56,7 +48,8 @@ def test_the_bound_holds_as_often_as_it_says(public):
     for seed in range(100):
         noisy = exact + Geometric(rate).draw(exact.size, SeededBits(seed)).reshape(exact.shape)
         n = real.n if public else None
-        bounds.append(bound(workload, finished, sums_of_cells(workload, noisy, Geometric(rate), n, beta)))
+        sums = sums_of_cells(workload, noisy, Geometric(rate), n, beta)
+        bounds.append(sums.bound(workload, finished))
     assert (np.array(bounds) >= apart).mean() >= 0.8
     assert apart < np.mean(bounds) < apart + 3 * margin
 
@@ -109,7 +102,7 @@ def test_a_certificate_at_the_same_epsilon_is_wider_on_a_small_universe():
     certified = certify(workload, real, finished, real.n, law, Fraction(1, 20), SeededBits(1)).share(beta)
     noisy = histogram(real) + Geometric(Fraction(1, 2)).draw(30, SeededBits(1)).reshape(DOMAIN.sizes)
     sums = sums_of_cells(workload, noisy, Geometric(Fraction(1, 2)), real.n, beta)
-    direct = bound(workload, finished, sums)
+    direct = sums.bound(workload, finished)
     assert worst(workload, real, finished) <= direct < certified / 2
 
 
@@ -117,10 +110,10 @@ def test_numbers_that_say_nothing_are_bounded_by_1():
     workload, finished = Marginals(1).workload(DOMAIN), rows_of(2)
     huge = np.full(DOMAIN.sizes, 1 << 60)
     given = Geometric(Fraction(1, 2)), 100, Fraction(1, 20)
-    assert bound(workload, finished, sums_of_cells(workload, huge, *given)) == 1
+    assert sums_of_cells(workload, huge, *given).bound(workload, finished) == 1
     none = np.zeros(DOMAIN.sizes, dtype=np.int64)
     given = Geometric(Fraction(1, 2)), None, Fraction(1, 20)
-    assert bound(workload, finished, sums_of_cells(workload, none, *given)) == 1
+    assert sums_of_cells(workload, none, *given).bound(workload, finished) == 1
 
 
 # all tables of one and two columns at once
@@ -182,11 +175,23 @@ def test_the_bound_at_once_holds_as_often_as_it_says(public):
         )
         noisy = {s: t + part.reshape(t.shape) for (s, t), part in zip(exact.items(), parts, strict=True)}
         n = real.n if public else None
-        bounds.append(bound(workload, finished, sums_at_once(workload, noisy, noise, n, beta)))
+        sums = sums_of_tables(workload, {s: (t, noise) for s, t in noisy.items()}, n, beta)
+        bounds.append(sums.bound(workload, finished))
     of_queries, of_rows = margins_at_once(workload, noise, beta)
     assert (np.array(bounds) >= apart).mean() >= 0.8
     assert apart < np.mean(bounds) < apart + 3 * max(of_queries.max(), of_rows) / real.n
-    assert loudest(workload, noise, beta) == max(of_queries.max(), of_rows)
+    chosen = smalldb.plan(ODD, "marginals:2", n=1_000, epsilon="1/2", strategy="pairs", certificate=0).chosen
+    assert chosen.strategy.noise == noise
+    assert chosen.strategy.off(workload, beta) == max(of_queries.max(), of_rows) * workload.denominator
+
+
+def margins_at_once(workload, noise, beta):
+    """By how much no query is off, and the number of rows, where all that was released is 0."""
+    zeros = {
+        s: (np.zeros([ODD.sizes[c] for c in s], dtype=np.int64), noise) for s in [(0,), (1,), (2,), *PAIRS]
+    }
+    sums = sums_of_tables(workload, zeros, None, beta)
+    return sums.high, sums.rows[1]
 
 
 def test_margins_at_once_share_the_failure():
@@ -199,7 +204,7 @@ def test_margins_at_once_share_the_failure():
         codes = tuple(sorted(ODD.sizes[c] for c in block.columns))
         wanted += [quantile(ODD.sizes, noise.rate, codes, each)] * block.size
     assert of_queries.tolist() == wanted
-    assert of_rows == quantile(ODD.sizes, noise.rate, (), each) + 1.5  # three categories, each rounded
+    assert of_rows == quantile(ODD.sizes, noise.rate, (), each) + 1  # two categories, each rounded
 
 
 def real_table(codes, scope):
@@ -210,9 +215,9 @@ def real_table(codes, scope):
 
 
 def test_only_cells_of_narrow_tables_are_measured_at_once():
-    assert measured_at_once(Marginals(2).workload(ODD))
-    assert not measured_at_once(Marginals(3).workload(ODD))
-    assert not measured_at_once((Marginals(2) + Predicates(["smoker | `job=full`"])).workload(ODD))
+    assert cells_of_tables(Marginals(2).workload(ODD), 2)
+    assert not cells_of_tables(Marginals(3).workload(ODD), 2)
+    assert not cells_of_tables((Marginals(2) + Predicates(["smoker | `job=full`"])).workload(ODD), 2)
 
 
 @pytest.mark.slow

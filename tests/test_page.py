@@ -29,10 +29,9 @@ from smalldb.noise.distributions import Geometric
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import make_record
 from smalldb.reporting.page import About, Comparison, page
-from smalldb.reporting.page.beliefs import right_guess
-from smalldb.reporting.page.learned_pairs import not_learned
-from smalldb.reporting.page.pictures import bars, pairs
-from smalldb.reporting.page.shares import association, marginals
+from smalldb.reporting.page.guarantee import right_guess
+from smalldb.reporting.page.pictures import association, bars, marginals, pairs
+from smalldb.reporting.page.uses import not_learned
 from smalldb.reporting.words import promised
 from smalldb.schema import parse_schema
 

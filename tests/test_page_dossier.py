@@ -22,7 +22,7 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import make_record
 from smalldb.reporting.page import About, page
-from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
+from smalldb.reporting.page.guarantee import beliefs_picture, guesses_picture
 
 CHROMIUM = shutil.which("chromium")
 FRAME = pd.DataFrame(np.random.default_rng(4).integers(0, 2, (300, 3)), columns=[*"abc"])

@@ -11,7 +11,7 @@ from dying import Killed, stop_after
 
 import smalldb
 from queries import Domain, Rows
-from queries.broken import RuledOut
+from queries.rule_tables import RuledOut
 from smalldb.cli import main
 from smalldb.exact.bits import SystemBits
 from smalldb.marginals.curator import Curator
@@ -20,9 +20,9 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import Destination, carry_out
 from smalldb.releasing.table_source import Source, file_source, table_source
 from smalldb.releasing.transaction import begun_beside
-from smalldb.schema import pieces
-from smalldb.schema.learned import OpenSchema
+from smalldb.schema import fields
 from smalldb.schema.readers import csv_files
+from smalldb.schema.reading import OpenSchema
 
 FRAME = pd.DataFrame(
     {"flag": np.arange(60) % 2, "pay": np.arange(60) * 7 % 50, "left": "out"}, columns=["pay", "left", "flag"]
@@ -212,7 +212,7 @@ def test_broken_rules_are_found_once_and_told_together(monkeypatch):
     monkeypatch.setattr(Domain, "contains", counting := Counting(Domain.contains))
     bad = [np.array([row], dtype=np.uint8) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0])]
     with pytest.raises(RuledOut, match=r"rows break rule 1 \('~\(a & b\)'\) and rule 2") as raised:
-        pieces.tally(domain, ((codes, [1]) for codes in bad))
+        fields.tally(domain, ((codes, [1]) for codes in bad))
     assert raised.value.numbers == {1, 2} and counting.times == len(bad) + 1  # an empty table comes first
 
 

@@ -352,7 +352,7 @@ def test_an_unnamed_first_column_is_an_index_in_files_and_frames(tmp_path):
     one, other = (smalldb.release(table, epsilon=1, rows=3, rng=1) for table in (frame, again))
     assert one.data.equals(other.data) and [*one.data.columns] == ["a", "b"]
     assert main(["schema", "init", str(path), "-o", str(tmp_path / "s.toml")]) == 0
-    assert [*smalldb.schema.lines.tomllib.loads((tmp_path / "s.toml").read_text())["columns"]] == ["a", "b"]
+    assert [*smalldb.schema.parsing.tomllib.loads((tmp_path / "s.toml").read_text())["columns"]] == ["a", "b"]
     with pytest.raises(ValueError, match="no column 'Unnamed: 0'"):
         schema.encode(again[["a", "Unnamed: 0", "b"]])
 

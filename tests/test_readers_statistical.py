@@ -223,7 +223,7 @@ def test_odd_labels_mark_their_column_and_the_others_are_drafted(tmp_path, suffi
 def test_a_formula_without_a_stored_value_is_called_what_it_is(tmp_path, monkeypatch):
     """An empty text that a formula came to is a gap; formulas in columns that are not read do not matter."""
     openpyxl = pytest.importorskip("openpyxl")
-    monkeypatch.setattr("smalldb.schema.readers.excel_files.CHUNK", 2)
+    monkeypatch.setattr("smalldb.schema.readers.excel_files.RECORDS", 2)
     path, schema = (
         str(tmp_path / "t.xlsx"),
         parse_schema("ignore = ['b']\ncolumns.a = { kind = 'bool', missing = true }"),

@@ -19,8 +19,9 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb.schema import mapping, parse_schema, sources
+from smalldb.schema import mapping, parse_schema
 from smalldb.schema.readers import csv_files, parquet_files
+from smalldb.schema.readers import database_files as sources
 from smalldb.schema.readers import json_lines as json_reader
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
 
@@ -522,8 +523,9 @@ def check(reader, number, folder):
 @pytest.fixture
 def pieces(monkeypatch):
     """Pieces of few rows, so that tables of some rows come in several."""
-    for module in (mapping, sources, csv_files, json_reader, parquet_files):
+    for module in (mapping, sources, csv_files, parquet_files):
         monkeypatch.setattr(module, "CHUNK", 3)
+    monkeypatch.setattr(json_reader, "RECORDS", 3)
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, parse_schema
-from smalldb.schema.codings import binary, one_hot, thermometer
-from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.kinds.kind import NumberFormat
+from smalldb.schema.schema_columns import binary, one_hot, thermometer
 from smalldb.schema.tables import read_table, written
 
 PEOPLE = """

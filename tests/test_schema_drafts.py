@@ -11,7 +11,8 @@ import pytest
 from calling import called
 
 from queries import DataError, Domain, Rows
-from queries.broken import broken
+from queries.rule_tables import broken
+from smalldb.commands.schema import ask_schema
 from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import Described, read_codebook
@@ -19,7 +20,6 @@ from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.reading import read_open
 from smalldb.schema.tables import table_pieces
-from smalldb.schema.wizard import ask_schema
 
 SCHEMA = """
 ignore = "*"

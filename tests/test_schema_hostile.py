@@ -10,8 +10,8 @@ from queries import Domain, Marginals
 from smalldb.exact.numbers import sized
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema.kinds import Categories, Cuts
-from smalldb.schema.learned import OpenSchema
-from smalldb.schema.lines import key_lines
+from smalldb.schema.parsing import key_lines
+from smalldb.schema.reading import OpenSchema
 
 FAULT = '[columns.x]\nkind = "cutz"\n'
 MANY = 1 << 17

@@ -10,6 +10,7 @@ import pytest
 
 import smalldb
 from queries import DataError
+from smalldb.commands.schema import ask_schema
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
@@ -17,10 +18,9 @@ from smalldb.schema.bin_shapes import BinShape, drawn_steps
 from smalldb.schema.codebook import Described
 from smalldb.schema.drafting import draft_schema
 from smalldb.schema.kinds import SPECS, Kind, Spec
+from smalldb.schema.kinds.binned import equal_steps
 from smalldb.schema.kinds.dates import read_date
-from smalldb.schema.kinds.edges import equal_steps
-from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.wizard import ask_schema
+from smalldb.schema.kinds.kind import NumberFormat
 
 COMMA = NumberFormat(",", ".")
 KINDS = {

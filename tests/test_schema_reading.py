@@ -16,9 +16,8 @@ from yardstick import within
 from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
-from smalldb.schema.fields import spelled
+from smalldb.schema.fields import CHUNK, distinct, spelled, tally
 from smalldb.schema.kinds import Kind
-from smalldb.schema.pieces import CHUNK, distinct, tally
 from smalldb.schema.readers import csv_files
 from smalldb.schema.tables import read_by_duckdb, read_table, written
 

@@ -16,7 +16,7 @@ from smalldb.files import inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.schema import records
+from smalldb.schema.readers import csv_files as readers
 from smalldb.schema.readers.registry import has_lines
 
 GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]
@@ -181,8 +181,8 @@ def test_a_library_that_cannot_be_loaded_is_named(workdir, name):
     ids=" ".join,
 )
 def test_input_without_an_end_is_refused(workdir, monkeypatch, capsys, command):
-    monkeypatch.setattr(records, "LONGEST", 1 << 16)
-    monkeypatch.setattr(records, "LONGEST_HEADER", 1 << 16)
+    monkeypatch.setattr(readers, "LONGEST", 1 << 16)
+    monkeypatch.setattr(readers, "LONGEST_HEADER", 1 << 16)
     (workdir / "zero.jsonl").symlink_to("/dev/zero")
     (workdir / "schema.toml").write_text('columns.a.kind = "bool"\n')
     (workdir / "many.csv").write_text('"' + '","\n' * (1 << 15))  # one record of many lines, each short

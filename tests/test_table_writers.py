@@ -20,9 +20,9 @@ from smalldb.releasing import memory
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, Times, parse_schema
-from smalldb.schema.dtypes import dtype_of
+from smalldb.schema.fields import dtype_of
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.kinds.kind import NumberFormat
 from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.table_writers import FORMATS, written
 from smalldb.schema.tables import read_table, table_pieces

@@ -19,7 +19,7 @@ from queries import DataError
 from smalldb.cli import main
 from smalldb.files import outputs
 from smalldb.files.checkpoints import GONE, Checkpoint
-from smalldb.files.output_folder import OutputFolder
+from smalldb.files.outputs import OutputFolder
 from smalldb.marginals.curator import Curator
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget

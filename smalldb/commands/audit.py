@@ -13,8 +13,8 @@ from smalldb.exact.numbers import float_above, positive
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours
-from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.plots_bounds import plot_audit
 from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 

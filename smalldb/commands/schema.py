@@ -3,17 +3,17 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from queries.broken import rule_texts
 from queries.expressions import shorten
 from queries.frames import is_index
+from queries.rule_tables import rule_texts
 from smalldb.commands import HELP
-from smalldb.commands.input_files import schema_of, table_of
+from smalldb.commands.input_files import table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import check_related, draft_of_files, related_account
+from smalldb.commands.related_tables import check_related, draft_of_files, related_account, related_of
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -24,12 +24,62 @@ from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
-from smalldb.schema.file_format import agreed
+from smalldb.schema.drafting import column_text, file_line, toml
+from smalldb.schema.file_format import USUAL, FileFormat, agreed
+from smalldb.schema.kinds import SPECS
 from smalldb.schema.readers.registry import has_lines
-from smalldb.schema.reading import read_any
-from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.reading import parse_schema
 from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
-from smalldb.schema.wizard import ask_schema
+
+
+def ask_schema(
+    columns: Iterable[str],
+    ask: Callable[[str], str],
+    tell: Callable[[str], object],
+    file: FileFormat = USUAL,
+) -> str:
+    """Ask what each column can hold, and return the schema as TOML text."""
+    ignored, described, kinds = [], "", f"kind ({', '.join(SPECS)}; empty: ignore the column)"
+    for name in columns:
+        while True:
+            tell(f"\n{name}")
+            kind = ask(f"  {kinds}: ").strip()
+            if not kind:
+                ignored.append(name)
+                break
+            text = column_text(name, "\n".join(_answers(kind, ask)))
+            try:
+                parse_schema(text)
+            except ValueError as error:
+                tell(f"  {error}")
+                continue
+            described += text
+            break
+    if not described:
+        raise ValueError("a schema needs at least one column")
+    return f"ignore = [{', '.join(map(toml, ignored))}]\n{file_line(file)}{described}"
+
+
+def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
+    yield f"kind = {toml(kind)}"
+    for key, question in SPECS[kind].questions if kind in SPECS else ():
+        answer = ask(f"  {question}: ").strip()
+        if key in ("format", "unknown"):
+            if answer:
+                yield f"{key} = {toml(answer)}"
+        elif key == "decimals":
+            yield f"decimals = {answer or 0}"
+        elif answer.startswith("bins "):
+            yield f"bins = {answer.removeprefix('bins ').strip()}"
+        else:
+            parts = [part.strip() for part in answer.split(",") if part.strip()]
+            whole = kind != "times" and all(part.lstrip("-").isdecimal() for part in parts)
+            numbers = kind in ("cuts", "integers") or whole
+            yield f"{key} = [{', '.join(part if numbers else toml(part) for part in parts)}]"
+    if kind in SPECS and (gaps := ask("  gaps (empty: none; yes; or texts that mean one): ").strip()):
+        texts = ", ".join(toml(part.strip()) for part in gaps.split(","))
+        yield "missing = true" if gaps.lower() in ("y", "yes") else f"missing = [{texts}]"
+
 
 SHOWN = 24  # categories of a column that are listed
 
@@ -161,10 +211,10 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table its schema does not cover, or what of two related tables."""
-    read = schema_of(arguments, [arguments.data, *arguments.more])
-    if isinstance(read, RelatedSchema):
-        return check_related(arguments, read)
-    schema = read_schema(read or arguments.schema)
+    related = related_of(arguments.schema, [arguments.data, *arguments.more])
+    if related is not None:
+        return check_related(arguments, related)
+    schema = read_schema(Path(arguments.schema))
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
@@ -258,11 +308,11 @@ def run_sql(arguments: argparse.Namespace) -> None:
 
 def run_show(arguments: argparse.Namespace) -> None:
     """Show the attributes of a schema."""
-    read = read_any(Path(arguments.schema))
-    if isinstance(read, RelatedSchema):
-        print(related_account(read, schema_account))
+    related = related_of(arguments.schema, [])
+    if related is not None:
+        print(related_account(related, schema_account))
         return
-    print(schema_account(read_schema(read)))
+    print(schema_account(read_schema(Path(arguments.schema))))
 
 
 def schema_account(schema: Schema) -> str:

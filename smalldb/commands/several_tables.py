@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
-from smalldb.files.output_folder import OutputFolder
+from smalldb.files.outputs import OutputFolder
 from smalldb.planning import Plan
 from smalldb.releasing.imputed_tables import Spelling, check_drawable, released_total, streamed, told_how
 from smalldb.releasing.record import with_measurements, written_record

@@ -1,4 +1,4 @@
-"""Inputs: what their names say; and those that can be read only once, such that they can be read again."""
+"""Inputs: what their names say, how far reading is, and how what is read once is read again."""
 
 import glob
 import os
@@ -8,6 +8,39 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Self
+
+
+class NoBar:
+    """A bar that nobody sees: `tqdm` makes locks even for such, which takes longer than a small table."""
+
+    total: float | None = None
+    n = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def update(self, done: float = 1) -> None:
+        """Show nothing."""
+
+    def refresh(self) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Show nothing."""
+
+
+def progress_bar(shown: bool, **options: Any) -> Any:
+    """Return a bar of `tqdm`, made with its options; `tqdm` is imported only for one that is shown."""
+    if not shown:
+        return NoBar()
+    from tqdm import tqdm
+
+    return tqdm(**options)
+
 
 LONGEST = 1 << 24  # bytes of a first line
 TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line for each row"

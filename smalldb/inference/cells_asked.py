@@ -11,11 +11,9 @@ from queries.arrays import Booleans, Floats
 from queries.domain import Integers
 from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
 from smalldb.mechanisms.measurement_list import Measurements
-from smalldb.noise.distributions import ConeDifference, KNorm
 from smalldb.noise.noise_protocol import Noise
 
 MAX_ASKED = 1024  # cells that are told apart
-REPEATING = ConeDifference, KNorm  # noise with the same sums in tables that were measured at once
 MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, where this is not public
 
 
@@ -74,10 +72,7 @@ class Told:
     def covariance(self) -> Floats:
         """The covariance of the noise of the sums, positive definite."""
         count = len(self.sums)
-        if (
-            isinstance(self.noise, REPEATING)
-            or (np.bincount(self.membership[self.membership >= 0]) == 1).all()
-        ):
+        if self.noise.repeating or (np.bincount(self.membership[self.membership >= 0]) == 1).all():
             rows = np.vstack([np.eye(count), np.zeros(count)])[self.membership]
             found = self.noise.covariance(rows)
         else:  # of independent values
@@ -113,7 +108,7 @@ def told_of(measurements: Measurements, asked: AskedCells) -> list[Told]:
 def _told(measurements: Measurements, number: int, each: Measurement, asked: AskedCells) -> Told | None:
     """Return what a measurement says of the cells; None: nothing."""
     pieces = list(_pieces(measurements, each, asked))
-    if isinstance(each.noise, REPEATING):
+    if each.noise.repeating:
         pieces = _without_repetition(pieces)
     if not pieces:
         return None

@@ -10,7 +10,7 @@ Each has one proof: docs/proofs/curator.md. `Coins` and `Order` ask for random b
 
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -96,7 +96,8 @@ class Noisy(Ask):
         """Return, for each noise, the parts that have it; nothing of the sums of queries."""
         if not isinstance(self.of, Sequence):
             return []
-        found, parts, cost = list[Measurement](), iter(self.of), self.cost
+        parts: Iterator[Marginal | Parity] = iter(self.of)
+        found, cost = list[Measurement](), self.cost
         ends = np.cumsum([many for _, many in self.noises])[:-1]
         for (noise, many), values in zip(self.noises, np.split(answer, ends), strict=True):
             some, left = list[Marginal | Parity](), many

@@ -39,6 +39,7 @@ class ConeDifference(Noise):
     """
 
     name: ClassVar[str] = "cone"
+    repeating: ClassVar[bool] = True
 
     # the categories of each column. Values are first the counts of all columns, one after another.
     sizes: tuple[int, ...]
@@ -168,6 +169,15 @@ class ConeDifference(Noise):
             lambda kind, each: quantile(self.sizes, self.rate, kind, each),
             failure,
         )
+
+    def cell_quantile(self, shape: tuple[int, ...], failure: Fraction) -> float:
+        """Return that of a cell of a column or pair of such categories."""
+        return float(quantile(self.sizes, self.rate, tuple(sorted(shape)), failure))
+
+    # Proof: docs/proofs/pairs.md, lemma 8.
+    def sum_quantile(self, count: int, failure: Fraction) -> float:
+        """Return that of the sum of a table's rounded counts: one total, and all that rounding adds."""
+        return quantile(self.sizes, self.rate, (), failure) + count / 2
 
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows."""

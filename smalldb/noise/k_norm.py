@@ -43,6 +43,7 @@ class KNorm(Noise):
     """
 
     name: ClassVar[str] = "K-norm"
+    repeating: ClassVar[bool] = True
 
     sizes: tuple[int, ...]  # the number of categories of each column, at least 2
     rate: Fraction  # what a row may lose
@@ -158,9 +159,14 @@ class KNorm(Noise):
         apart = sum(float(np.abs(own).sum()) * _quantile(self, size, each) for size, own in columns)
         return min(ball * self._level_quantile(failure), apart) * SLACK
 
-    def summed(self, size: int) -> Floats:
-        """Return the weights of a sum over a whole column: all columns have the same sum."""
-        return (np.arange(sum(self.sizes)) < self.sizes[0]).astype(np.float64)
+    # Proof: docs/proofs/k-norm.md, lemma 5.
+    def sum_quantile(self, count: int, failure: Fraction) -> float:
+        """Return that of the sum over a whole column: all columns have the same sum."""
+        return _quantile(self, 0, failure) * SLACK
+
+    def entry_quantile(self, order: int, failure: Fraction) -> float:
+        """Return that of a number of a parity, as it is read from counts."""
+        return max(self.quantile(weights, failure) for weights in weights_of(self)[order])
 
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows that are added or removed, or replaced."""
@@ -211,6 +217,19 @@ class KNorm(Noise):
         for size, many in Counter(self.sizes).items():
             found += many * log_points(size, up, down)
         return found
+
+
+def weights_of(noise: KNorm) -> dict[int, list[Floats]]:
+    """Return how numbers of parities are read from counts of columns at once: by order, one a size."""
+    rows: dict[int, list[Floats]] = {1: []} if noise.replaced else {0: [], 1: []}
+    for size in sorted({*noise.sizes}):
+        start, weights = sum(noise.sizes[: noise.sizes.index(size)]), np.zeros(sum(noise.sizes))
+        if not noise.replaced:
+            weights[start : start + size] = 1
+            rows[0].append(weights.copy())
+        weights[start] = 1 if noise.replaced else -1  # a sum of signs: all rows, less twice the odd ones
+        rows[1].append(weights)
+    return rows
 
 
 @lru_cache(maxsize=16)  # a family is enclosed once, for all draws

@@ -28,6 +28,7 @@ class Noise(ABC):
     """A distribution of whole numbers that are added to counts."""
 
     name: ClassVar[str]  # what records call it
+    repeating: ClassVar[bool] = False  # whether all tables that were measured at once have one sum
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -62,9 +63,17 @@ class Noise(ABC):
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
 
-    def summed(self, size: int) -> Floats:
-        """Return the weights of a sum over a table of that size; here of as many independent values."""
-        return np.ones(size)
+    def cell_quantile(self, shape: tuple[int, ...], failure: Fraction) -> float:
+        """Return that of a cell of a table of this shape."""
+        return self.quantile(None, failure)
+
+    def sum_quantile(self, count: int, failure: Fraction) -> float:
+        """Return that of a sum of so many cells: where noise repeats, of all cells of a table."""
+        return self.quantile(np.ones(count), failure)
+
+    def entry_quantile(self, order: int, failure: Fraction) -> float:
+        """Return that of a parity of an order."""
+        return self.quantile(None, failure)
 
     @abstractmethod
     def loss(self, moved: Fraction | int) -> Loss:

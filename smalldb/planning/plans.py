@@ -15,8 +15,8 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
-from smalldb.schema.finer_bins import FinerCost
-from smalldb.schema.learned import Learned
+from smalldb.schema.bin_shapes import FinerCost
+from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
 
 USELESS = 1 / 2  # noise on the share of a category above which a table is empty of information
@@ -107,9 +107,7 @@ class Plan:
 
     @property
     def strategy(self) -> str | None:
-        """What marginals measure: "cells", "contrasts", "pairs", "adaptive" or "related"; None of others."""
-        if self.request.links is not None:
-            return "related"
+        """What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; None of other mechanisms."""
         return self.chosen.strategy.name if isinstance(self.chosen, ByMarginals) else None
 
     @property

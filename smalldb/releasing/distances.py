@@ -1,17 +1,24 @@
-"""How far the tables of one, two, three, ... columns of a synthetic table are off; for the curator."""
+"""How far a synthetic table and its rivals are off, by tables of few columns; for the curator."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from itertools import combinations
 from math import comb, prod
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Floats, Integers
-from queries.rows import tabulated
+from queries.arrays import Codes, Floats, Integers
+from queries.rows import bincounted, tabulated
+from smalldb.exact.bits import BitSource, SeededBits
+from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.mechanisms import Neighbours
+from smalldb.noise.distributions import Geometric
 
 Columns = tuple[int, ...]
 
@@ -124,3 +131,149 @@ def _tables(rows: Rows, sets: list[Columns]) -> Iterator[Integers]:
     codes = np.asfortranarray(rows.codes())
     for columns in sets:
         yield tabulated(rows.domain, codes, rows.counts, columns)
+
+
+def ordered_columns(domain: Domain) -> list[int]:
+    """Return the columns whose categories are in an order; those of two categories are."""
+    return [c for c, column in enumerate(domain.columns) if column.ordered or column.size == 2]
+
+
+def rank_correlations(rows: Rows) -> Floats:
+    """Return Spearman's rank correlation of each two ordered columns, shape (ordered, ordered).
+
+    A category's rank is the mean rank of its rows. Not a number for a column with one category in use.
+
+    Parameters
+    ----------
+    rows
+        At least one.
+
+    Examples
+    --------
+    >>> rows = Rows.from_bits(Domain(["a", "b"]), np.array([[0, 0], [1, 1], [1, 1]]))
+    >>> rank_correlations(rows).round(9).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    codes, counts, n = rows.codes(), rows.counts, rows.n
+    chosen = ordered_columns(rows.domain)
+    ranks = np.empty((len(chosen), len(counts)))
+    for i, c in enumerate(chosen):
+        column = codes[:, c].astype(np.int64)
+        share = bincounted(column, counts, rows.domain.sizes[c]) / n
+        middle = np.cumsum(share) - share / 2 - 0.5  # less the mean rank, which is one half
+        spread = np.sqrt((share * middle**2).sum())
+        ranks[i] = (middle / spread if spread > 1e-12 else np.full_like(middle, np.nan))[column]
+    found: Floats = (ranks * (counts / n)) @ ranks.T
+    return found
+
+
+MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
+INDEPENDENT, CELLS = "independent columns", "noise on all cells"
+
+
+def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str, Rows]:
+    """Return tables that simple ways release at an epsilon, by name. Confidential: they are not private.
+
+    "independent columns": each column's counts with geometric noise at its share of epsilon, and rows whose
+    columns are drawn independently; rows that cannot exist are left out. "noise on all cells": geometric
+    noise on the count of every cell, where there are at most 2^20. The first has at most 2^18 rows. Noisy
+    counts become the nearest ones that are at least 0 and add up to n.
+
+    The noise comes from a fixed seed: the same data give the same tables, which are for comparison alone.
+    """
+    domain, n, source = real.domain, real.n, SeededBits(0)
+    rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)
+    rows = min(n, MOST_ROWS)
+    made = np.empty((rows, len(domain.sizes)), dtype=np.int64)
+    for c, size in enumerate(domain.sizes):
+        noisy = real.table((c,)) + Geometric(rate / len(domain.sizes)).draw(size, source)
+        counts = on_simplex(noisy.astype(np.float64), n) * (rows / n)
+        column = np.repeat(np.arange(size), whole(counts, rows))
+        made[:, c] = column[uniform_permutation(rows, source)]
+    kept = made[domain.contains(made)]
+    found = {INDEPENDENT: Rows.from_codes(domain, kept)} if len(kept) else {}
+    if domain.listable:
+        cells = domain.table()
+        noisy = real.histogram() + Geometric(rate).draw(len(cells), source)
+        each = whole(on_simplex(noisy.astype(np.float64), n), n)
+        found[CELLS] = Rows.from_codes(domain, cells[each > 0], each[each > 0])
+    return found
+
+
+def apart(rows: Rows, source: BitSource) -> Codes:
+    """Return the rows one by one in a random order, shape (m, C); of more than 2^18 about so many."""
+    counts = rows.counts
+    if rows.n > MOST_ROWS:
+        counts = whole(counts * (MOST_ROWS / rows.n), MOST_ROWS)
+    codes = np.repeat(rows.codes(), counts, axis=0)
+    return codes[uniform_permutation(len(codes), source)]
+
+
+def whole(values: npt.NDArray[np.floating], total: int) -> Integers:
+    """Round values that sum to `total` to whole numbers that do: what stands before each is rounded.
+
+    >>> whole(np.array([0.4, 0.4, 0.4, 1.8]), 3).tolist()
+    [0, 1, 0, 2]
+    """
+    ends = np.minimum(np.floor(np.cumsum(values) + 0.5).astype(np.int64), total)
+    ends[-1] = total
+    return np.diff(ends, prepend=0)
+
+
+REAL = "real"
+_MOST_CATEGORIES = 255  # of a column that trees split by sets of categories
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """How well a classifier of the target does on real rows that it has not seen. Confidential."""
+
+    accuracy: float  # the share of rows whose category it tells
+    balanced: float  # the mean of that over the categories of the target
+
+
+def check_classifying(instead: str = "") -> None:
+    """Refuse where scikit-learn is missing, and say what else could be done: ValueError."""
+    try:
+        import sklearn.ensemble  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        needed = "classifiers need scikit-learn: pip install 'smalldb-dp[learn]'"
+        raise ValueError(needed + instead) from error
+
+
+def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:
+    """Train a classifier of a column's categories on each table, and on half the real rows; test on the rest.
+
+    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the
+    categories of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows
+    are taken.
+    """
+    rows = apart(real, SeededBits(0))
+    half = len(rows) // 2
+    if not half:
+        return {}
+    training = {REAL: rows[half:]} | {name: apart(table, SeededBits(0)) for name, table in tables.items()}
+    truth = rows[:half, target]
+    found = {}
+    for name, given in training.items():
+        right = _told(real.domain, given, rows[:half], target) == truth
+        by_category = [float(right[truth == code].mean()) for code in np.unique(truth)]
+        found[name] = Classified(float(right.mean()), float(np.mean(by_category)))
+    return found
+
+
+def _told(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes:
+    """Return the codes that a model of the training rows tells of the testing rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    codes = training[:, target]
+    if (codes == codes[0]).all():
+        return np.full(len(testing), codes[0])
+    others = [c for c in range(len(domain.sizes)) if c != target]
+    named = [not domain.columns[c].ordered and 2 < domain.sizes[c] <= _MOST_CATEGORIES for c in others]
+    model = HistGradientBoostingClassifier(
+        random_state=0, early_stopping=False, categorical_features=np.array(named)
+    )
+    model.fit(training[:, others], codes)
+    told: Codes = model.predict(testing[:, others])
+    return told

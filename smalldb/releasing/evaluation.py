@@ -14,9 +14,7 @@ from queries.late import pd
 from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.baselines import baselines
-from smalldb.releasing.classifying import check_classifying
-from smalldb.releasing.distances import Distances, distances
+from smalldb.releasing.distances import Distances, baselines, check_classifying, distances
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.reading import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook

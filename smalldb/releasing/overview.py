@@ -11,9 +11,16 @@ import numpy as np
 from queries import Domain, Rows, Workload
 from queries.arrays import Floats, Integers
 from queries.late import pd
-from smalldb.releasing.classifying import Classified, classified
-from smalldb.releasing.correlations import ordered_columns, rank_correlations
-from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
+from smalldb.releasing.distances import (
+    MAX_VISITS,
+    Classified,
+    Distances,
+    classified,
+    distances,
+    ordered_columns,
+    rank_correlations,
+    visits,
+)
 
 WIDTHS = (1, 2, 3)  # columns of the tables that are compared
 MOST_TABLES = 5_000  # of a width, for each of the tables beside one another: all triples of 30 columns

@@ -7,20 +7,142 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
-from smalldb.marginals.walks import UNIT, Related, Walks
 from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED
-from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, schema_ranges, standing_ranges
+from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure, tables_reached
-from smalldb.releasing.record_keys import Privacy, Record, RecordedFiner, RecordedPairs, RecordedTable
-from smalldb.schema.finer_bins import FinerCost
-from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.bin_shapes import FinerCost
 from smalldb.version import __version__
+
+
+class Privacy(TypedDict):
+    """What is guaranteed to a person, exactly; without a delta, it is pure."""
+
+    # of all that one person's rows change; no delta: it is 0
+    epsilon: str
+    delta: NotRequired[str]
+    # of a release that is one step of bounded range, its parameter: the width of the interval in which the
+    # loss lies. None: it is no such step.
+    bounded_range: str | None
+    # of zero-concentrated privacy, for the worst of the ways that the release may have gone
+    rho: NotRequired[str]
+    # those of the losses of its steps, where these were fixed in advance
+    laws: NotRequired[list[dict[str, Any]]]
+    # of each row, where SmallDB was calibrated: what the exponential mechanism was run with
+    internal_epsilon: NotRequired[str]
+    rows_per_person: NotRequired[int]  # where a person can have more than one row: how many at most
+
+
+class Queries(TypedDict):
+    """What was to be answered."""
+
+    text: str  # as `queries.spec` reads it
+    stated: int  # how many queries that text states
+    # how many are left of them: of those that always have one answer, or that of another one, none is
+    reduced: int
+
+
+class RecordedColumn(TypedDict):
+    """A column and what its categories are called; of one with an order, what orders them."""
+
+    name: str  # of the column
+    places: list[str]  # what each category is called
+    # whether it is a yes/no column, or another one whose categories have an order; left out: it is not
+    yes_no: NotRequired[bool]
+    ordered: NotRequired[bool]
+    cuts: NotRequired[list[str]]  # where bins begin, but for the first
+    # the least and the largest number of each category; None: a gap, or no end
+    ranges: NotRequired[list[list[float | None] | None]]
+
+
+class RecordedPairs(TypedDict):
+    """Which pairs of columns were measured, by whether dependence stands out of the noise."""
+
+    learned: list[list[str]]
+    quiet: list[list[str]]
+
+
+class Universe(TypedDict):
+    """Which rows can exist."""
+
+    attributes: list[str]  # the names of all yes/no attributes by which columns are coded
+    columns: NotRequired[list[RecordedColumn]]  # where they are not all yes/no
+    valid: str | list[str | int] | None  # rules, or the numbers of the cells that can exist; None: all can
+
+
+class RecordedLearning(TypedDict):
+    """A column whose categories were learned from the data, and what that cost of the whole."""
+
+    column: str  # its name
+    what: str  # "values" or "cuts"
+    # what was paid for them, of the guarantee of all
+    epsilon: str
+    delta: str | None
+
+
+class RecordedFiner(TypedDict):
+    """The finer bins of a column: what their counts cost, and these, with noise, once they are released."""
+
+    column: str  # its name
+    cuts: list[str]  # where the finer bins begin, but for the first
+    epsilon: str  # what was paid for their counts, of the guarantee of all
+    noise: NotRequired[dict[str, Any]]  # of a count: its name and its parameters
+    values: NotRequired[list[int]]  # the counts with noise
+
+
+class RecordedLine(TypedDict):
+    """Which line of a ledger paid for a release: by it an old copy of the ledger is known."""
+
+    checksum: str  # of that line and all before it
+    release_id: NotRequired[str]  # what the caller named the release
+
+
+class Versions(TypedDict):
+    """The version of the program that made the release."""
+
+    smalldb: str
+
+
+class Record(TypedDict):
+    """The public record of a release."""
+
+    schema: int  # the version of this form
+    # what made the release; a strategy is of marginals, candidates are of SmallDB
+    mechanism: str
+    strategy: NotRequired[str]
+    candidates: str | None
+    # what was asked for, of each row; delta None: it must be pure
+    epsilon: str
+    delta: str | None
+    neighbours: str  # "replace-one" or "add-remove"
+    privacy: Privacy  # what is guaranteed
+    rows: int | None  # of the synthetic table; None in a plan where only the release will tell
+    n: NotRequired[int | None]  # rows of the data, where they are public; left out where they are not
+    # what was to be answered, and which rows can exist
+    queries: Queries
+    universe: Universe
+    # the columns and tables that were measured before others, where some were asked for
+    target: NotRequired[str | list[str]]
+    measure_first: NotRequired[list[list[str]]]
+    # the columns whose categories were learned, or that have finer bins
+    learned: NotRequired[list[RecordedLearning]]
+    finer: NotRequired[list[RecordedFiner]]
+    # what is proved or estimated of the error, and beta, with which it may fail
+    bounds: NotRequired[dict[str, Any] | None]
+    # all numbers with noise, in the order of their release, and which pairs of columns they tell of; left out
+    # where there are none, or too many
+    measurements: NotRequired[list[dict[str, Any]]]
+    pairs: NotRequired[RecordedPairs]
+    ledger: NotRequired[RecordedLine]  # where one paid
+    private: bool  # false where the randomness came from a seed or a script
+    warning: NotRequired[str]  # where epsilon is large
+    versions: Versions  # of the program
+
 
 SCHEMA = 2  # of a record; records of schema 1 state no rho, and no laws
 LARGE = 10  # an epsilon
@@ -81,10 +203,7 @@ def make_record(
     }
     if plan.strategy is not None:
         record["strategy"] = plan.strategy
-    links = plan.request.links
-    if links is not None:
-        privacy["unit"] = links.unit
-    elif not domain.binary:
+    if not domain.binary:
         own = standing_ranges(domain) if ranges is None else ranges
         record["universe"]["columns"] = recorded_columns(domain, own)
     if plan.request.targets:
@@ -137,7 +256,7 @@ def with_measurements(
     bounds = record.get("bounds")
     measured = sum(isinstance(part, Marginal) for each in measurements for part in each.of)
     if bounds is not None and measured:
-        from smalldb.inference.table_bounds import table_bounds
+        from smalldb.inference.noise_bounds import table_bounds
 
         # what is paid for is not refused, even if more tables were measured than can be
         most_tables = max(tables_reached(plan), measured)
@@ -151,39 +270,10 @@ def with_measurements(
     return whole
 
 
-def with_tables(record: Record, plan: Walks, schema: RelatedSchema, made: Related) -> Record:
-    """Return the record of related tables with what was measured of each."""
-    n, ranges = record.get("n"), schema_ranges(schema)
-    parents: RecordedTable = {
-        "rows": len(made.parents.codes),
-        "key": schema.key,
-        "epsilon": as_text(plan.parents.epsilon),
-        "strategy": plan.parents.name,
-    }
-    children: RecordedTable = {
-        "rows": len(made.children),
-        "parent": schema.unit,
-        "link": schema.link,
-        "most": schema.most,
-        "epsilon": as_text(plan.children.epsilon),
-        "strategy": plan.children.name,
-        "weights": {"unit": UNIT, "cap": made.cap},
-    }
-    tables = zip((parents, children), (made.of_parents, made.measurements), strict=True)
-    for (table, items), domain in zip(tables, schema.domains.values(), strict=True):
-        own = {name: ranges[name] for name in domain.names if name in ranges}
-        table["columns"] = recorded_columns(domain, own)
-        table["measurements"] = Measurements(domain, items, n, own).as_json()
-    return {**record, "tables": {schema.unit: parents, schema.child: children}}
-
-
 def written_record(record: Record) -> str:
     """Write a record as JSON; each measurement stands in a line of its own."""
-    tables = record.get("tables", {})
-    measured = [told["measurements"] for told in (*tables.values(), record) if told.get("measurements")]
-    bare = {name: {**told, "measurements": []} for name, told in tables.items()}
-    empty: dict[str, Any] = {"measurements": []} if record.get("measurements") else {}
-    return in_lines({**record, **empty, **({"tables": bare} if bare else {})}, measured)
+    measured = record.get("measurements")
+    return in_lines({**record, "measurements": []}, [measured]) if measured else in_lines(record, [])
 
 
 def in_lines(record: Mapping[str, Any], measured: Iterable[Sequence[object]]) -> str:
@@ -214,7 +304,7 @@ def read_record(path: str) -> dict[str, Any]:
         raise ValueError(f"{path!r} is not a record: expected JSON") from error
     if not isinstance(record, dict):
         raise ValueError(f"{path!r} is not a record: expected an object")
-    if "tables" in record and "unit" in record.get("privacy", {}):  # of schema 1
+    if "tables" in record and "unit" in record.get("privacy", {}):
         return record
     lacking = [key for key in record_schema()["required"] if key not in record]
     if lacking:

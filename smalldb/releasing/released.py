@@ -15,8 +15,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
 from smalldb.planning import Plan
-from smalldb.releasing.record import stated_bound
-from smalldb.releasing.record_keys import Record
+from smalldb.releasing.record import Record, stated_bound
 from smalldb.schema import Schema
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported

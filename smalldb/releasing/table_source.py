@@ -13,11 +13,11 @@ from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
 from smalldb.schema.counting_sql import counting_inside
+from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
-from smalldb.schema.finer_columns import with_finer
-from smalldb.schema.learned import OpenSchema
-from smalldb.schema.pieces import Piece
+from smalldb.schema.mapping import with_finer
 from smalldb.schema.readers.registry import has_lines, reader_of
+from smalldb.schema.reading import OpenSchema
 from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
 
 

@@ -23,7 +23,7 @@ from smalldb.mechanisms import LOST, Journal
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.record_keys import RecordedLine
+from smalldb.releasing.record import RecordedLine
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's

@@ -15,13 +15,12 @@ from smalldb.exact.numbers import Number, positive, sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
-from smalldb.releasing.record import make_record
-from smalldb.releasing.record_keys import Record
+from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
 from smalldb.reporting.page.contents import bound_of
-from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import brief, promised, rounded_up

@@ -14,7 +14,7 @@ from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.reporting.page.shares import Marginal, marginals
+from smalldb.reporting.page.pictures import Marginal, marginals
 from smalldb.reporting.plots_base import COLOURS, canvas, rendered, short
 
 LEAST = 1e-6  # probability at the foot of the picture

@@ -1,14 +1,66 @@
-"""The picture of the bounds on an error along an axis; public numbers only."""
+"""The pictures of bounds along a parameter, and of an audit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import exp, expm1
 from typing import Any
 
+import numpy as np
+
+from smalldb.auditing import Accuracy, Profile
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.exact.numbers import as_text, rounded_down
-from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
+from smalldb.reporting.plots_base import COLOURS, bound, canvas, number, readable, rendered
 from smalldb.reporting.plots_base import bound as above
+
+POINTS = 60
+
+
+def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, form: str) -> bytes:
+    """Draw delta of every epsilon, the trade-off curve, and the worst error's probability over all tables."""
+    figure = canvas(13, 4.4)
+    privacy, tests, errors = figure.subplots(1, 3)
+    (epsilon,) = {float(profile.epsilon) for profile in profiles.values()}
+    spent = np.linspace(0, epsilon * 1.02, POINTS)
+    alphas = np.linspace(0, 1, POINTS)
+    for colour, (name, profile) in zip(COLOURS, profiles.items(), strict=False):
+        deltas = [profile.delta(float(e)) for e in spent]
+        privacy.plot(spent, deltas, color=colour, linewidth=2, label=f"{name}, exactly")
+        tests.plot(alphas, [profile.tradeoff(float(a)) for a in alphas], color=colour, linewidth=2)
+    # what epsilon alone guarantees is randomised response
+    promised = [max(0.0, -expm1(e - epsilon) / (1 + exp(-epsilon))) for e in spent]
+    privacy.plot(spent, promised, color="0.3", linestyle="--", label="guaranteed by epsilon alone")
+    guaranteed = [max(0.0, 1 - exp(epsilon) * a, exp(-epsilon) * (1 - a)) for a in alphas]
+    tests.plot(alphas, guaranteed, color="0.3", linestyle="--")
+    tests.plot([0, 1], [1, 0], color="0.7", linewidth=1, linestyle=":", label="nothing can be told")
+    privacy.set(xlabel="epsilon'", ylabel="delta(epsilon')", xlim=(0, spent[-1]))
+    privacy.set_ylim(bottom=0)
+    tests.set(
+        xlabel="error of the first kind", ylabel="least error of the second kind", xlim=(0, 1), ylim=(0, 1)
+    )
+
+    positions = [0.0, *map(float, error.errors)]
+    above = [1.0, *(float(high) for _, high in error.exceedances)]
+    errors.step(positions, above, where="post", color=COLOURS[2], linewidth=2, label="worst table, exactly")
+    said = error.promised()
+    for name, line in (("sharp", "--"), ("theorem 4.5", ":")):
+        errors.axvline(
+            said[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {bound(said[name])}"
+        )
+    errors.axhline(0.05, color="0.8", linewidth=1)
+    errors.set_yscale("log")
+    errors.set_ylim(1e-4, 1.3)
+    errors.set_xlim(0, min(1.02, max(said["theorem 4.5"], positions[-1]) * 1.05))
+    readable(errors.yaxis)
+    errors.set(xlabel="a: largest error over the queries", ylabel="P(error > a)")
+    for axes in (privacy, tests, errors):
+        axes.grid(True, which="major", alpha=0.25)
+        if axes is not tests:
+            axes.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return rendered(figure, form)
+
 
 CEILING = 3.0  # errors from 1 on say nothing
 LEAST_SPAN = 30.0  # of the axis of the error
@@ -73,21 +125,21 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
     shown = [float(position) for position in positions]
     floor = CEILING / LEAST_SPAN
     colours = iter(COLOURS * 2)
-    for number_of, bound in enumerate(tables[0]):
+    for number_of, each in enumerate(tables[0]):
         errors = [table[number_of].error for table in tables]
-        style, width = STYLES[bound.kind]
-        colour = "black" if bound.kind == "lower" else next(colours)
+        style, width = STYLES[each.kind]
+        colour = "black" if each.kind == "lower" else next(colours)
         line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": style}
         if min(errors) >= CEILING:
-            axes.plot([], [], label=f"{bound.name}: above {rounded_down(min(errors))} everywhere", **line)
+            axes.plot([], [], label=f"{each.name}: above {rounded_down(min(errors))} everywhere", **line)
             continue
         floor = min(floor, *(error for error in errors if error > 0), CEILING)
-        if axis == "rows" and bound.name == OWN_ROWS:
-            label = f"{bound.name}: {above(bound.error)} at its own {bound.rows:,} rows"
-            axes.plot([bound.rows], [bound.error], "o", color=colour, label=label)
+        if axis == "rows" and each.name == OWN_ROWS:
+            label = f"{each.name}: {above(each.error)} at its own {each.rows:,} rows"
+            axes.plot([each.rows], [each.error], "o", color=colour, label=label)
             continue
-        axes.plot(shown, errors, label=bound.name, **line)
-        if bound.kind == "lower":
+        axes.plot(shown, errors, label=each.name, **line)
+        if each.kind == "lower":
             axes.fill_between(shown, errors, 0, color="black", alpha=0.08, linewidth=0)
     _mark(axes, shown, tables, axis, float(centre))
     axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")

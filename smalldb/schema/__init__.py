@@ -1,7 +1,6 @@
 """Real columns to codes and back, by public choices alone."""
 
-from smalldb.schema.clusters import count_on_cluster
-from smalldb.schema.counting_sql import counting_query
+from smalldb.schema.counting_sql import count_on_cluster, counting_query
 from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times, Weekdays
 from smalldb.schema.mapping import Schema

@@ -9,11 +9,11 @@ from typing import final
 import numpy as np
 
 from queries.arrays import Integers
-from queries.broken import rule_texts
+from queries.rule_tables import rule_texts
 from smalldb.schema.derived import Derived
+from smalldb.schema.fields import Fields, Piece
 from smalldb.schema.kinds import Binned, Cuts, Ranged
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.schema_columns import UNKNOWN
 
 SHOWN = 5  # rows that are named

@@ -1,11 +1,17 @@
-"""Code books and table descriptors: public files that say what columns can hold."""
+"""Code books, table descriptors and data classes: what is public of what columns can hold."""
+
+from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
-from typing import Any, final
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, final, get_args, get_origin, get_type_hints
 
 _COLUMN = ("column", "variable", "field", "name")
 _VALUE = ("value", "values", "code")
@@ -111,3 +117,38 @@ def _typed(values: list[str]) -> tuple[str | int, ...]:
     distinct = list(dict.fromkeys(value for value in values if value))
     numbers = [int(value) for value in distinct if value.lstrip("-").isdecimal() and str(int(value)) == value]
     return tuple(numbers) if len(numbers) == len(distinct) else tuple(distinct)
+
+
+_KINDS: Mapping[object, str] = {
+    **{bool: "bool", int: "cuts", float: "cuts", Decimal: "cuts", str: "categories"},
+    **{date: "dates", datetime: "dates", time: "times", timedelta: "times"},
+}
+
+
+def declared_fields(given: type) -> dict[str, Described]:
+    """Return what the fields of a data class can hold, by their names.
+
+    A ``Literal`` and an ``Enum`` list their values, and ``None`` beside a type says that there are gaps. Of
+    other types the kind is known, at most.
+    """
+    hints = get_type_hints(given)
+    return {each.name: _described(hints[each.name]) for each in fields(given)}
+
+
+def _described(hint: object) -> Described:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    gaps = () if NoneType in parts else None
+    left = [part for part in parts if part is not NoneType]
+    if len(left) != 1:
+        return Described(gaps=gaps)
+    listed: tuple[object, ...] = ()
+    if get_origin(left[0]) is Literal:
+        listed = get_args(left[0])
+        gaps, listed = (() if None in listed else gaps), tuple(each for each in listed if each is not None)
+    elif isinstance(left[0], type) and issubclass(left[0], Enum):
+        listed = tuple(each.value for each in left[0])
+    values = tuple(each for each in listed if isinstance(each, str | int) and not isinstance(each, bool))
+    if listed:
+        fits = len(values) == len(listed) and len({*map(type, values)}) == 1
+        return Described("categories", values if fits else (), gaps=gaps)
+    return Described(_KINDS.get(left[0]), gaps=gaps)

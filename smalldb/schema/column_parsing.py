@@ -1,16 +1,122 @@
-"""The columns of a schema, each read from its table in TOML."""
+"""The columns of a schema, each read from its table in TOML: its keys, and what it is to learn."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, final
 
 from queries.expressions import suggestion
 from queries.faults import Fault, Faults
-from smalldb.schema.asked import ColumnToLearn
-from smalldb.schema.determined import read_book
-from smalldb.schema.finer_bins import SHARE, FinerBins, as_share
-from smalldb.schema.keys import IDS, LEARN, MAX_LEARNED, SHARED, faults_of, lacking, texts_of
+from smalldb.schema.bin_shapes import SHARE, FinerBins, as_share
+from smalldb.schema.column_relations import read_book
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import SPECS, Cuts
+from smalldb.schema.kinds.kind import SIGNS
+from smalldb.schema.kinds.kind import Type as Type
 from smalldb.schema.schema_columns import Column
+
+TOP: dict[str, Type] = {
+    **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
+    **{"file": dict, "rows_per_person": int, "measure_first": (str, list)},
+}
+FILE: dict[str, Type] = {each.name: str for each in fields(FileFormat)}
+SHARED: dict[str, Type] = {
+    **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
+    **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
+    **{"description": str, "unit": str},
+}
+IDS: dict[str, Type] = {"kind": str, "dtype": str}
+DERIVED: dict[str, Type] = {
+    **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},
+    **{"description": str, "unit": str},
+    **SIGNS,
+}
+EXAMPLES = {
+    "columns": "[columns.age]",
+    "values": 'values = ["north", "south"]',
+    "cuts": "cuts = [18, 65]",
+    "range": "range = [0, 110]",
+}
+NAMED: dict[Type, str] = {
+    dict: "a table",
+    str: "a text",
+    int: "a whole number",
+    list: "a list, in square brackets",
+    (bool, list): "true, false or a list of texts",
+    (str, dict): 'a file, or such as { country = { Leeds = "UK" } }',
+    (str, list): "a text or a list of texts",
+    (int, str): 'a whole number, or such as "quarter"',
+    (str, int, Decimal): 'a share of epsilon, such as "1/20"',
+}
+LEARN, MAX_LEARNED = "learn", 64  # bins
+MOST_FAULTS = 200  # that are looked for before the rest is left unread
+MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
+
+
+def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """Return a list of texts (or one), stripped; None: it holds others."""
+    found = given.get(key, [])
+    texts = [found] if isinstance(found, str) else found
+    if isinstance(texts, list) and not all(isinstance(text, str) for text in texts):
+        return None
+    return tuple(text.strip() for text in texts) if isinstance(texts, list) else ()
+
+
+def faults_of(given: Mapping[str, Any], keys: Mapping[str, Type]) -> Iterator[Fault]:
+    """Tell of an unknown key, or a value of another type."""
+    unknown = 0
+    for key, value in given.items():
+        if key not in keys:
+            unknown += 1
+            near = suggestion(key, keys) if unknown <= MOST_NEAR else ""
+            yield Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
+        elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
+            yield Fault(f"{key} must be {NAMED[keys[key]]}", key)
+
+
+def lacking(given: Mapping[str, Any], needed: Sequence[Sequence[str]]) -> Iterator[Fault]:
+    """Tell of a key that is missing."""
+    for choice in needed:
+        if not any(key in given for key in choice):
+            others = "".join(f" (or {key})" for key in choice[1:])
+            yield Fault(f"{choice[0]} is missing: write, for example, {EXAMPLES[choice[0]]}{others}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ColumnToLearn:
+    """A column that is to learn its categories."""
+
+    column: str  # its name
+    what: str  # "values" or "cuts"
+    share: Fraction  # of epsilon, and for values of delta
+    bins: int = 0  # how many, of cuts
+
+
+def filled(given: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:
+    """Return the table of a column with its categories in place of the wish to learn them."""
+    filled = {key: value for key, value in given.items() if key not in ("share", what)}
+    if what == "values":
+        listed = ["?", "??"] if categories is None else [*categories]
+        if len(listed) == 1 and given["unknown"] != "other":
+            listed += ["??" if listed == ["?"] else "?"]  # a column has two categories
+        return {**filled, "values": listed}
+    if categories is not None:
+        filled.pop("bins", None)
+        return {**filled, "cuts": [*categories]}
+    return filled
+
+
+def closest(column: Column) -> list[Decimal]:
+    """Return cuts that are as near to each other, and as large, as any that can be learned."""
+    kind = column.kind
+    if not isinstance(kind, Cuts):
+        return []
+    first, last = kind.steps(0)[0], kind.steps(kind.size - 1)[1]
+    steps = sorted({first + 1, min(first + 2, last), max(last - 1, first + 1), last})
+    return [Decimal(step).scaleb(-kind.decimals) for step in steps]
+
 
 ID, MAX_ID = "id", 10**12  # of rows
 

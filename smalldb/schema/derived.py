@@ -14,12 +14,11 @@ from queries.arrays import Booleans, Integers
 from queries.expressions import MAX_LENGTH, Step, evaluate, formula, suggestion
 from queries.faults import Fault
 from queries.late import pd
-from smalldb.schema.fields import spelled
+from smalldb.schema.fields import Fields, spelled
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.kinds import Integers as WholeNumbers
-from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.kinds.kind import NumberFormat
 from smalldb.schema.orders import inexact
-from smalldb.schema.pieces import Fields
 from smalldb.schema.schema_columns import Column
 
 MAX_DECIMALS = 12

@@ -11,8 +11,7 @@ from typing import Any
 
 from queries.frames import as_frame, without_index
 from queries.late import pd
-from smalldb.schema.codebook import Described, read_table_schema
-from smalldb.schema.declarations import declared_fields
+from smalldb.schema.codebook import Described, declared_fields, read_table_schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS, Spec
 from smalldb.schema.kinds.bins import WHOLE

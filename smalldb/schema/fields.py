@@ -1,19 +1,22 @@
-"""What a row is: a text for each column. Each value is spelled by itself, whatever else its column holds."""
+"""What a row is, a text for each column; pieces of rows, and the dtypes of released ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import MAXYEAR, date, timedelta
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from queries.encoding import spell
+from queries import DataError, Domain, Rows
+from queries.arrays import Codes, Integers
+from queries.encoding import merge, pack_codes, spell, unpack_codes
 from queries.late import pd
-from smalldb.schema.pieces import Fields
+from queries.rows import MAX_TOTAL
+from queries.rule_tables import RuledOut, told
 
 _ALIKE = (int, bool, float, date)  # equal values of one of these types have one text
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
@@ -134,3 +137,152 @@ def _texts(values: npt.NDArray[Any], decimal: str) -> npt.NDArray[Any]:
 
 def _is_list(kind: type) -> bool:
     return issubclass(kind, Iterable) and not issubclass(kind, str | bytes)
+
+
+Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
+Piece: TypeAlias = tuple[Sequence[Fields], Sequence[int] | None]
+"""Columns of equal length, and how often each of their rows occurs (None: once)."""
+
+CHUNK = 1 << 16  # rows of a piece
+
+_COUNT = re.compile("[0-9]{1,19}")
+
+
+class Memo(dict[str, int]):
+    """The numbers of texts, each computed once; by itself, the order in which they come."""
+
+    def __init__(self, number: Callable[[str], int] | None = None) -> None:
+        self._number = number
+
+    def __missing__(self, text: str) -> int:
+        found = self[text] = len(self) if self._number is None else self._number(text)
+        return found
+
+    def of(self, texts: Collection[str]) -> npt.NDArray[np.int32]:
+        """Return the number of each text."""
+        return np.fromiter(map(self.__getitem__, texts), dtype=np.int32, count=len(texts))
+
+
+def tally(
+    domain: Domain,
+    pieces: Iterable[tuple[Codes, Sequence[int] | Integers]],
+    step: str = "",
+    outside: set[int] | None = None,
+) -> Rows:
+    """Add up rows of codes; memory grows with the distinct rows."""
+    outside, refused = set() if outside is None else outside, False  # those of all pieces are told
+    runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
+    n = 0
+    for codes, counts in pieces:
+        n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
+        if n >= MAX_TOTAL:
+            raise DataError("counts add up to 2^62 or more")
+        try:
+            runs.append(Rows.from_codes(domain, codes, np.asarray(counts, dtype=np.int64)))
+        except RuledOut as error:
+            outside |= error.numbers
+            refused = True
+            continue
+        # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
+        while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
+            runs.append(runs.pop().plus(runs.pop()))
+    if refused or outside:
+        raise RuledOut(told(domain.valid, outside) + step, outside)
+    while len(runs) > 1:
+        runs.append(runs.pop().plus(runs.pop()))
+    return runs[0]
+
+
+def distinct(codes: Codes, sizes: Sequence[int]) -> tuple[Codes, Integers]:
+    """Return the distinct rows of rows of codes, shape (r, C), ascending, and how often each occurs."""
+    words, times = merge(pack_codes(codes, sizes))
+    return unpack_codes(words, sizes), times
+
+
+def objects(values: Sequence[object]) -> npt.NDArray[Any]:
+    """Return values of any types as a column, shape (r,): each by itself, also a list."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def occurrences(
+    fields: Sequence[Fields], times: Sequence[int] | None, counts: str | None
+) -> Sequence[int] | None:
+    """Return how often each row of a piece occurs; None: once."""
+    if counts is None:
+        return times
+    stated = read_counts(fields[-1], counts)
+    return stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
+
+
+def read_counts(fields: Fields, name: str) -> list[int]:
+    """Read a column that says how often each row occurs."""
+    spelled = [str(value).strip() for value in np.asarray(fields)]
+    if not all(map(_COUNT.fullmatch, spelled)):
+        raise DataError(f"column {name!r} must hold counts: whole numbers, none negative")
+    return [int(text) for text in spelled]
+
+
+_PLAIN = (
+    "bool",
+    "object",
+    "float32",
+    "float64",
+    *(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")),
+)
+
+
+def dtype_of(name: str) -> Any | None:
+    """Return the dtype of a name; None: `docs/schema.md` does not list it.
+
+    >>> dtype_of("int8"), dtype_of("period[D]"), dtype_of("no such dtype")
+    (dtype('int8'), None, None)
+    """
+    types = pd.api.types  # before the try: that pandas cannot be loaded is told as such
+    try:
+        dtype: Any = types.pandas_dtype(name)
+    except Exception:  # which ones pandas raises for any text is not documented
+        return None
+    if isinstance(dtype, np.dtype):
+        fits = dtype.kind in "iu" or dtype.name in _PLAIN or name == "str"
+    elif isinstance(dtype, pd.ArrowDtype):
+        fits = _is_allowed_arrow(dtype.pyarrow_dtype)
+    else:
+        whole = types.is_integer_dtype(dtype) and not isinstance(dtype, pd.SparseDtype)
+        floats, others = pd.Float32Dtype | pd.Float64Dtype, pd.StringDtype | pd.CategoricalDtype
+        fits = whole or isinstance(dtype, pd.BooleanDtype | floats | others | pd.DatetimeTZDtype)
+    return dtype if fits else None
+
+
+def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
+    """Return values, None for a gap, in a dtype of `dtype_of`.
+
+    Moments are of the clock of the dtype's zone. An hour that the zone skips is read as the next
+    one; an hour that it has twice, as the first of the two.
+    """
+    zone = _zone(dtype)
+    if zone is None:
+        return pd.Series(list(values), dtype=dtype)
+    clock: pd.Series[Any] = pd.Series(list(values), dtype=f"datetime64[{_unit(dtype)}]")
+    first = np.ones(len(clock), dtype=bool)
+    moments = clock.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    made: pd.Series[Any] = moments.astype(dtype)
+    return made
+
+
+def _is_allowed_arrow(arrow: Any) -> bool:
+    from pyarrow import types
+
+    number = types.is_integer(arrow) or types.is_float32(arrow) or types.is_float64(arrow)
+    text = types.is_string(arrow) or types.is_large_string(arrow)
+    moment = types.is_date32(arrow) or types.is_timestamp(arrow)
+    return bool(types.is_boolean(arrow) or number or text or moment)
+
+
+def _zone(dtype: Any) -> Any | None:
+    if isinstance(dtype, pd.ArrowDtype):
+        return getattr(dtype.pyarrow_dtype, "tz", None)
+    return dtype.tz if isinstance(dtype, pd.DatetimeTZDtype) else None
+
+
+def _unit(dtype: Any) -> str:
+    return str(dtype.pyarrow_dtype.unit if isinstance(dtype, pd.ArrowDtype) else dtype.unit)

@@ -3,35 +3,90 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import final
 
 import numpy as np
 
-from queries import DataError, Domain, Rows
+from queries import DataError, Domain, Marginals, Rows, Union, spec
 from queries.arrays import Booleans, Codes, Integers
-from queries.broken import rule_texts
-from queries.expressions import chain, suggestion
+from queries.encoding import codes_dtype
+from queries.expressions import chain, parse, suggestion, too_many
 from queries.faults import Fault, Faults
 from queries.frames import as_frame, is_index
 from queries.late import pd
-from queries.named_tables import named_tables
-from queries.names import unknown
-from queries.packing import codes_dtype
+from queries.rule_tables import rule_texts, unknown
+from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
-from smalldb.schema.comparisons import Comparisons, compared_relations
+from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
+from smalldb.schema.column_relations import (
+    Comparisons,
+    compared_relations,
+    determined_relations,
+    gap_relations,
+)
 from smalldb.schema.derived import Derived
-from smalldb.schema.determined import determined_relations
+from smalldb.schema.fields import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.finer_columns import not_finer
-from smalldb.schema.gap_relations import gap_relations
-from smalldb.schema.ordered_values import ordered_steps
-from smalldb.schema.orders import Orders, read_orders
-from smalldb.schema.pieces import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
-from smalldb.schema.queries_and_rules import unreadable
+from smalldb.schema.orders import Orders, ordered_steps, read_orders
 from smalldb.schema.schema_columns import Column
+
+
+def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> Iterator[Fault]:
+    """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide."""
+    if queries is not None:
+        try:
+            read = spec.parse(queries)
+            for part in read.parts if isinstance(read, Union) else (read,):
+                # other classes speak of attributes: how many is not known before a column has learned
+                if columns and isinstance(part, Marginals) and part.width > columns:
+                    said = f"queries {part.text!r}: width {part.width} is more than the {columns} columns"
+                    yield Fault(said, "queries")
+        except (ValueError, TypeError) as error:
+            yield Fault(str(error), "queries")
+    many = too_many(rules)
+    yield from (Fault(said, "valid") for said in many)
+    for number, rule in () if many else enumerate(rules):
+        if chain(rule) is None:
+            try:
+                parse(rule)
+            except (ValueError, TypeError) as error:
+                yield Fault(str(error), "valid", str(number))
+
+
+def not_finer(columns: Sequence[Column], orders: Orders) -> list[Fault]:
+    """Tell which columns cannot have finer bins, and whether all of them spend too much."""
+    named = [columns[c].name for group in orders.groups for c in group if columns[c].finer]
+    said = "finer is not for columns of an order: leave it out"
+    wrong = [Fault(said, "columns", name, "finer") for name in named]
+    if sum(column.finer.share for column in columns if column.finer) > MOST_SHARE:
+        wrong.append(Fault(f"finer: the shares of all columns may add up to {MOST_SHARE}"))
+    return wrong
+
+
+def finer_costs(columns: Sequence[Column], epsilon: Fraction) -> tuple[FinerCost, ...]:
+    """Return what the finer bins cost of each column that has some, of an epsilon in all."""
+    return tuple(
+        FinerCost(column.name, tuple(column.finer.kind.cuts_told), column.finer.share * epsilon)
+        for column in columns
+        if column.finer
+    )
+
+
+def with_finer(
+    columns: Sequence[Column], released: Mapping[str, Sequence[int]], variances: Mapping[str, float]
+) -> tuple[Column, ...]:
+    """Return the columns with what was released of their finer bins."""
+    return tuple(
+        replace(column, finer=column.finer.released(released[column.name], variances[column.name]))
+        if column.finer and column.name in released
+        else column
+        for column in columns
+    )
+
 
 MAX_COLUMNS = 1 << 12
 MAX_CODED = 1 << 28  # categories by attributes, of all columns: a byte each
@@ -77,7 +132,7 @@ class Schema:
         Columns that are computed from the released ones, each behind those that it is computed from. They are
         not measured; a table that is read may have them, and they are passed over.
     measure_first
-        Tables that a release shall measure before others if nobody says otherwise, as `queries.named_tables`
+        Tables that a release shall measure before others if nobody says otherwise, as `queries.spec`
         reads them.
     ids
         Columns of fresh numbers, 1, 2, and so on: a release numbers its rows by them. A table that is read

@@ -5,10 +5,9 @@ from typing import Any
 
 from queries.expressions import suggestion
 from queries.faults import Faults
-from smalldb.schema.keys import TOP, Type, faults_of, texts_of
-from smalldb.schema.lines import key_lines
+from smalldb.schema.column_parsing import TOP, Type, faults_of, texts_of
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import table_of
+from smalldb.schema.parsing import key_lines, table_of
 from smalldb.schema.related_schema import MOST, NAME, NOT_HERE, RelatedSchema, numbers_of
 
 ROWS = "rows"  # what the table of children is called

@@ -18,17 +18,16 @@ from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.codebook import Described
+from smalldb.schema.fields import Fields, Piece, distinct, tally
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
-from smalldb.schema.kinds.number_format import without_zeros
-from smalldb.schema.pieces import Fields, Piece, distinct, tally
+from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.readers.compressed import parted
-from smalldb.schema.readers.csv_files import heading, sniffed
+from smalldb.schema.readers.csv_files import FIELDS, Heading, heading, sniffed
+from smalldb.schema.readers.database_files import duckdb_dtypes, duckdb_pieces
 from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.readers.registry import CSV, READERS, reader_of
-from smalldb.schema.records import FIELDS, Heading
-from smalldb.schema.sources import duckdb_dtypes, duckdb_pieces
 from smalldb.schema.table_writers import written as written
 
 

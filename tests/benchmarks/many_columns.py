@@ -25,7 +25,7 @@ from measures import Burt
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.mechanisms import Neighbours
-from smalldb.releasing.baselines import INDEPENDENT, baselines
+from smalldb.releasing.distances import INDEPENDENT, baselines
 
 ROWS, SIZE = 100_000, 4
 

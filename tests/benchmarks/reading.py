@@ -39,7 +39,7 @@ READERS = {  # what is imported, and what is measured
     ),
     "smalldb, 4 files, 2 workers of Dask": (
         "from functools import partial\nfrom distributed import Client, LocalCluster\n"
-        "from smalldb.schema import read_schema\nfrom smalldb.schema.pieces import tally\n"
+        "from smalldb.schema import read_schema\nfrom smalldb.schema.fields import tally\n"
         "from smalldb.schema.tables import *",
         "parts = [f'{data}.{k}' for k in range(4)]\n"
         "domain = read_schema(schema).domain if schema else read_domain(data)\n"

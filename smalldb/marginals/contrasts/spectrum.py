@@ -15,7 +15,7 @@ import numpy.typing as npt
 from queries import Query, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
-from queries.packing import pack_codes
+from queries.encoding import pack_codes
 from queries.rows import MAX_TOTAL
 
 Positions: TypeAlias = tuple[int, ...]

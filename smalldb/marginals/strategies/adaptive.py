@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from queries import Rows, Workload
+from queries import Workload
 from queries.arrays import Booleans, Floats
+from smalldb.inference.noise_bounds import Whole, cells_of_tables
 from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
@@ -22,7 +23,6 @@ from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
-from smalldb.marginals.noise_bound import bound, sums_of_columns
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table
@@ -157,8 +157,7 @@ class Adaptive(RoundsBudget):
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a cell of a column, and all columns are measured by themselves."""
-        single = not workload.listed and all(len(block.columns) == 1 for block in workload.cells)
-        return single and all(self.columns)
+        return cells_of_tables(workload, 1) and all(self.columns)
 
     @property
     def most_tables(self) -> int:
@@ -239,12 +238,6 @@ class Adaptive(RoundsBudget):
             return self
         return self.shared(replace(self, certificate=Fraction(0)))
 
-    def bound(
-        self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
-    ) -> float:
-        """Return the bound that follows from the noise alone, where every query is a cell of a column."""
-        return bound(workload, finished, sums_of_columns(workload, estimate.columns, n, beta))
-
     # Proof: docs/proofs/rounds.md, lemmas 5 and 6.
     def steps(self, known: Known | None = None) -> Steps:
         """Ask for columns and first tables; then, round by round, for the worst table."""
@@ -307,7 +300,8 @@ class Adaptive(RoundsBudget):
         model = learned.last(estimator)
         making = partial(estimator.rows, model, beside)
         tables = tuple(learned.tables), tuple(beside), again
-        return Estimate(self, estimator.total, model, making, columns, *tables)
+        alone: Whole = {(c,): (one.counts, one.noise) for c, one in enumerate(columns)}
+        return Estimate(self, estimator.total, model, making, columns, *tables, whole=alone)
 
     def _columns(
         self, groups: Sequence[tuple[int, ...]], costs: Sequence[Fraction], tables: Sequence[NoisyTable]

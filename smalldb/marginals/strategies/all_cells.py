@@ -5,18 +5,18 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
+from smalldb.inference.noise_bounds import margins, sums_of_cells
 from smalldb.marginals.asks import one_table
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
 from smalldb.marginals.measuring import released
-from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
-from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
 from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
+MOST_BOUNDED = 1 << 16  # cells that are looked at, one by one, in a plan
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 
 
@@ -68,9 +68,8 @@ class AllCells(AtOnce):
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
         """Return the bound that follows from the noise alone."""
-        return bound(
-            workload, finished, sums_of_cells(workload, estimate.tables[0].counts, self.noise, n, beta)
-        )
+        sums = sums_of_cells(workload, estimate.tables[0].counts, self.noise, n, beta)
+        return sums.bound(workload, finished)
 
     # Proof: docs/proofs/rounds.md, lemma 8.
     def steps(self) -> Steps:

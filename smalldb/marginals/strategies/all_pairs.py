@@ -8,9 +8,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from queries import Rows, Workload
+from queries import Workload
 from queries.arrays import Floats
 from queries.domain import Integers
+from smalldb.inference.noise_bounds import cells_of_tables
 from smalldb.marginals.asks import Noisy
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import without_margins
@@ -18,7 +19,6 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
 from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal
@@ -75,17 +75,13 @@ class AllPairs(AtOnce):
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
-        return measured_at_once(workload)
+        return cells_of_tables(workload, 2)
 
     def off(self, workload: Workload, beta: Fraction) -> float:
-        """Return about the bound of the noise, in units of 1 / D of a row."""
-        return loudest(workload, self.noise, beta) * workload.denominator
-
-    def bound(
-        self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
-    ) -> float:
-        """Return the bound that follows from the noise alone."""
-        return bound(workload, finished, sums_at_once(workload, estimate.at_once, self.noise, n, beta))
+        """Return about the largest margin: that of n, or of columns of few categories; in 1 / D of a row."""
+        each, fewest = beta / (workload.size + 1), sorted(self.universe.sizes)[:2]
+        of_cells = (self.noise.cell_quantile(tuple(fewest[:width]), each) for width in (1, 2))
+        return max(self.noise.sum_quantile(fewest[0], each), *of_cells) * workload.denominator
 
     # Proof: docs/proofs/rounds.md, lemma 12.
     def steps(self) -> Steps:
@@ -114,7 +110,7 @@ class AllPairs(AtOnce):
             estimator.columns,
             tuple(tables),
             tuple(beside),
-            at_once=at_once,
+            whole={columns: (table, self.noise) for columns, table in at_once.items()},
         )
 
 

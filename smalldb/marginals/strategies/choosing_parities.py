@@ -14,9 +14,10 @@ from queries.domain import MAX_TABLE_ATTRIBUTES
 from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.contrasts.coding import attributes_of, coded_spectrum, coding, unlike_coded
 from smalldb.marginals.contrasts.spectrum import Spectrum, spectrum
-from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of, weights_of
+from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of
 from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
 from smalldb.noise.gaussian import least_variances
+from smalldb.noise.k_norm import weights_of
 from smalldb.noise.wishart import rates
 
 MAX_ATTRIBUTES = 256

@@ -13,6 +13,7 @@ from queries import Domain, Rows, Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.accounting.concentrated import rho_of
+from smalldb.inference.noise_bounds import Sums
 from smalldb.marginals.asks import Coins, Noisy, Order, Worst, columns_at_once
 from smalldb.marginals.contrasts.coding import Coding, coding
 from smalldb.marginals.contrasts.parity_fit import (
@@ -30,10 +31,9 @@ from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.noise_bound import Sums, bound
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Strategy, whole_table
 from smalldb.mechanisms import Parity
-from smalldb.noise.distributions import Geometric, KNorm, Noise, WishartDifference
+from smalldb.noise.distributions import Geometric, Noise
 from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
@@ -270,25 +270,7 @@ class Measured(NamedTuple):
 
     def margins(self, failure: Fraction) -> dict[int, float]:
         """Return what the noise of a parity of each order exceeds with probability at most `failure`."""
-        orders, noise = {*map(len, self.sets)}, self.noise
-        if isinstance(noise, WishartDifference):
-            return {order: noise.entry_quantile(order, failure) for order in orders}
-        if isinstance(noise, KNorm):
-            return {o: max(noise.quantile(w, failure) for w in ws) for o, ws in weights_of(noise).items()}
-        return dict.fromkeys(orders, noise.quantile(None, failure))
-
-
-def weights_of(noise: KNorm) -> dict[int, list[Floats]]:
-    """Return how numbers of parities are read from counts of columns at once: by order, one a size."""
-    rows: dict[int, list[Floats]] = {1: []} if noise.replaced else {0: [], 1: []}
-    for size in sorted({*noise.sizes}):
-        start, weights = sum(noise.sizes[: noise.sizes.index(size)]), np.zeros(sum(noise.sizes))
-        if not noise.replaced:
-            weights[start : start + size] = 1
-            rows[0].append(weights.copy())
-        weights[start] = 1 if noise.replaced else -1  # a sum of signs: all rows, less twice the odd ones
-        rows[1].append(weights)
-    return rows
+        return {order: self.noise.entry_quantile(order, failure) for order in {*map(len, self.sets)}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -375,7 +357,7 @@ class Estimate:
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
         """Return the bound on every query that follows from the noise alone, where all were measured."""
-        return bound(workload, finished, self.sums_within(beta))
+        return self.sums_within(beta).bound(workload, finished)
 
 
 def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Positions, ...]:

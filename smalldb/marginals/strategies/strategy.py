@@ -1,6 +1,6 @@
 """What a strategy is: what it states in public, what it asks for, and its estimate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import comb
@@ -10,9 +10,9 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.arrays import Codes
-from queries.domain import Integers
-from queries.packing import codes_dtype
+from queries.encoding import codes_dtype
 from smalldb.accounting.concentrated import rho_of
+from smalldb.inference.noise_bounds import Whole, sums_of_tables
 from smalldb.marginals.asks import Coins, Order
 from smalldb.marginals.certificate import beyond
 from smalldb.marginals.curator import Steps
@@ -45,7 +45,7 @@ class Estimate:
     tables: tuple[NoisyTable, ...] = ()
     beside: tuple[NoisyTable, ...] = ()  # that it has no room for: rows are moved to them
     again: tuple[NoisyTable, ...] = ()  # every column once more, where rounds ended early
-    at_once: Mapping[tuple[int, ...], Integers] = field(default_factory=dict)  # by their columns
+    whole: Whole = field(default_factory=dict)  # what a bound follows from
     dependence: int | None = None  # the number that told whether most pairs of columns depend
     codes: Codes = field(default_factory=lambda: NO_CODES)  # the synthetic rows in random order, (rows, C)
 
@@ -195,8 +195,8 @@ class TableStrategy(Setting, Strategy):
     def bound(
         self, estimate: Estimate, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
-        """Return the bound that follows from the noise alone; 1 where none does."""
-        return 1.0
+        """Return the bound that follows from the noise alone, where all queries were measured."""
+        return sums_of_tables(workload, estimate.whole, n, beta).bound(workload, finished)
 
     def steps(self) -> Steps:
         """Ask for measurements; return the `Estimate` that they make."""

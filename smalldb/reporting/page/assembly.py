@@ -4,14 +4,12 @@ from importlib.resources import files
 from re import findall
 
 from smalldb.releasing.released import Release
-from smalldb.reporting.page.about import About
 from smalldb.reporting.page.comparison import BANNER, Comparison, compared
 from smalldb.reporting.page.contents import contents
-from smalldb.reporting.page.describing import errors, machine_readable, what
+from smalldb.reporting.page.describing import About, errors, machine_readable, what
 from smalldb.reporting.page.guarantee import assumed, guarantee
-from smalldb.reporting.page.learned_pairs import not_learned
 from smalldb.reporting.page.markup import element, paragraph, text
-from smalldb.reporting.page.uses import spent, uses
+from smalldb.reporting.page.uses import not_learned, spent, uses
 from smalldb.schema import Schema
 
 HEAD = """\

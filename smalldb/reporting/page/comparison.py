@@ -10,8 +10,7 @@ from smalldb.releasing.evaluation import Evaluation, joint_shares
 from smalldb.reporting.evaluated import summary_rows
 from smalldb.reporting.page.contents import cards
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
-from smalldb.reporting.page.pictures import MAX_COLUMNS, pairs
-from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.page.pictures import MAX_COLUMNS, marginals, pairs
 from smalldb.schema import Schema
 
 

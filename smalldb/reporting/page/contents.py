@@ -15,12 +15,22 @@ from queries.frames import as_frame
 from queries.late import pd
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.releasing.record_keys import Record
+from smalldb.releasing.record import Record
 from smalldb.releasing.released import Release
-from smalldb.reporting.page.learned_pairs import Ends, measured_shares, unknown_pairs
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
-from smalldb.reporting.page.pictures import MAX_COLUMNS, STEP, bars, heights, pairs
-from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered
+from smalldb.reporting.page.pictures import (
+    MAX_COLUMNS,
+    STEP,
+    Marginal,
+    association,
+    bars,
+    heights,
+    marginals,
+    pairs,
+    pairs_covered,
+    uncovered,
+)
+from smalldb.reporting.page.uses import Ends, measured_shares, unknown_pairs
 from smalldb.schema import Column, Schema
 
 SHOWN_ROWS, SHOWN_CATEGORIES, SHOWN_COLUMNS = 20, 60, 200

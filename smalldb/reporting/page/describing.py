@@ -1,18 +1,35 @@
 """What a page says of a release: public numbers only, in plain words."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
-from smalldb.releasing.record import written_record
-from smalldb.releasing.record_keys import Record
-from smalldb.reporting.page.about import About
+from smalldb.releasing.ledger_account import Account
+from smalldb.releasing.record import Record, written_record
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
-from smalldb.reporting.page.shares import labels_of
+from smalldb.reporting.page.pictures import labels_of
 from smalldb.reporting.words import expected, privacy, promised
 from smalldb.schema import Flag, Schema
 from smalldb.schema.kinds import Kind
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the curator says about a release; it stands on the page, so it is public."""
+
+    title: str | None = None  # of the page; None: how many rows there are
+    publisher: str | None = None  # who publishes the table
+    table: str | None = None  # the name of the data
+    account: Account | None = None  # what the ledger of the data says after this release; None: none is kept
+    contact: str | None = None  # whom to ask
+    date: str | None = None  # of the publication, as it shall be shown
+    licence: str | None = None  # under which the table may be used
+    # how to cite the table; None: by publisher, date and title, if there is a publisher
+    citation: str | None = None
+
 
 SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_CATEGORIES, SHOWN_TABLES = 200, 24, 60, 200
 

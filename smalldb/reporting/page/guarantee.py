@@ -1,9 +1,11 @@
 """What a page says of privacy: the guarantee in words, what an attacker can gain, what was assumed."""
 
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, exp
+
 from smalldb.planning import Neighbours, Plan
-from smalldb.releasing.record_keys import Record
-from smalldb.reporting.page.beliefs import belief, factor, right_guess
-from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
+from smalldb.releasing.record import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.words import brief, privacy, rounded_up
 
@@ -155,3 +157,124 @@ def _with_delta(plan: Plan, change: str) -> tuple[str, ...]:
         ),
         guesses_picture(plan.privacy, plan.delta),
     )
+
+
+MOST = 600.0  # epsilon; e^epsilon is a float up to here, and long since no protection
+
+
+def factor(epsilon: Fraction) -> float:
+    """Return e^epsilon, rounded up; of a very large epsilon a number that says as little."""
+    return exp(min(MOST, float(epsilon))) * (1 + 1e-12)
+
+
+def belief(before: str, epsilon: Fraction) -> str:
+    """Return the most that a belief can become: no table multiplies its odds by more than e^epsilon.
+
+    >>> belief("0.5", Fraction(1))
+    '73.2 %'
+    """
+    return _percent(Fraction(after(float(before), epsilon)))
+
+
+def after(before: float, epsilon: Fraction) -> float:
+    """Return what `belief` says as a number, from 0 to 1."""
+    if before >= 1:
+        return 1.0
+    odds = factor(epsilon) * before / (1 - before)
+    return odds / (1 + odds) * (1 + 1e-12)
+
+
+def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
+    """
+    Return the largest probability that a guess from the table is right, of a yes that has `before` >= 1/2.
+
+    A rule that says yes with probability a where no is true, and b where yes is true, has
+    b <= e^epsilon a + delta and 1 - a <= e^epsilon (1 - b) + delta. It is right with probability
+    before b + (1 - before) (1 - a), which is largest in a corner: a = 1 - b = (1 - delta) / (1 + e^epsilon),
+    or a = 1 - delta, b = 1, or a = 0, b = delta, which is worse than the one before it as `before` >= 1/2.
+
+    Parameters
+    ----------
+    before
+        The share of yes among all, as exact text, from 0.5 on.
+    epsilon, delta
+        The guarantee, exact.
+
+    Returns
+    -------
+    str
+        In percent, rounded up.
+
+    Examples
+    --------
+    >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
+    '73.4 %'
+    """
+    yes = Fraction(before)
+    return _percent(max(Fraction(right_share(0.5, epsilon, delta)), yes + (1 - yes) * delta))
+
+
+def right_share(before: float, epsilon: Fraction, delta: Fraction) -> float:
+    """Return what `right_guess` says as a number."""
+    by_rule = (1 - (1 - float(delta)) / (1 + factor(epsilon))) * (1 + 1e-12)
+    return max(by_rule, before + (1 - before) * float(delta))
+
+
+def _percent(share: Fraction) -> str:
+    tenths = ceil(1000 * share)
+    return "100 %" if tenths >= 1000 else f"{tenths / 10} %"
+
+
+SIDE, LEFT, TOP, FOOT, STEPS = 200, 34, 26, 40, 80  # units of the picture; points of the curve
+
+
+def beliefs_picture(epsilon: Fraction) -> str:
+    """Draw how far a belief can rise, for every belief that was held before."""
+    named = "The most that a belief can become, for each that was held before"
+    return _curve(named, "believed before", "believed after, at most", 0.0, lambda x: after(x, epsilon))
+
+
+def guesses_picture(epsilon: Fraction, delta: Fraction) -> str:
+    """Draw how often a guess can be right, for every chance to be right without the table."""
+    named = "How often a guess can be right, for each chance to be right without the table"
+    return _curve(
+        named,
+        "right without the table",
+        "right with it, at most",
+        0.5,
+        lambda x: right_share(x, epsilon, delta),
+    )
+
+
+def _curve(named: str, across: str, upwards: str, begin: float, most: Callable[[float], float]) -> str:
+    """Draw the curve from `begin` to 1 on both axes."""
+
+    def at(x: float, y: float) -> str:
+        scale = SIDE / (1 - begin)
+        return f"{LEFT + scale * (x - begin):.1f},{TOP + scale * (1 - y):.1f}"
+
+    positions = [begin + (1 - begin) * i / STEPS for i in range(STEPS + 1)]
+    curve = [at(x, min(1.0, most(x))) for x in positions]
+    ends = at(begin, begin), at(1, 1)
+    marks = [
+        element("rect", x=LEFT, y=TOP, width=SIDE, height=SIDE, class_="ground"),
+        element("polygon", points=" ".join([*curve, ends[0]]), class_="gained"),
+        element("polyline", points=" ".join(curve), class_="most"),
+        element("polyline", points=" ".join(ends), class_="nothing"),
+    ]
+    for share in (begin, (1 + begin) / 2, 1.0):
+        x, y = at(share, share).split(",")
+        label = text(f"{100 * share:g}")
+        marks.append(element("text", label, x=x, y=TOP + SIDE + 16, class_="middle"))
+        marks.append(element("text", label, x=LEFT - 6, y=f"{float(y) + 4:.1f}", class_="end"))
+    marks.append(element("text", text(f"{across}, %"), x=LEFT + SIDE / 2, y=TOP + SIDE + 34, class_="middle"))
+    marks.append(element("text", text(f"{upwards}, %"), x=0, y=14))
+    told = f"{named}. The straight line: nothing is learnt. The area: what this release may add."
+    picture = element(
+        "svg",
+        *marks,
+        viewBox=f"0 0 {LEFT + SIDE + 14} {TOP + SIDE + FOOT}",
+        role="img",
+        aria_label=told,
+    )
+    return element("figure", picture, element("figcaption", text(told)), class_="gain")

@@ -9,10 +9,18 @@ from typing import ClassVar, final
 
 from queries.faults import Fault
 from smalldb.exact.numbers import as_text
-from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
-from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
-from smalldb.schema.kinds.kind import Given, InSql, Spec, Value
-from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, as_decimal, number_format
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, check_bins, equal_steps, listed, span
+from smalldb.schema.kinds.kind import (
+    PLAIN,
+    SIGNS,
+    Given,
+    InSql,
+    NumberFormat,
+    Spec,
+    Value,
+    as_decimal,
+    number_format,
+)
 
 MAX_DECIMALS = 12
 WHOLE = "decimals = 0  # whole numbers; or as many digits behind the point as the data have"

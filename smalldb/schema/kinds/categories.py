@@ -7,9 +7,8 @@ from typing import ClassVar, final
 from unicodedata import normalize
 
 from queries.faults import Fault, TypeFault
-from smalldb.schema.kinds.edges import listed as as_list
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value
-from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.kinds.binned import listed as as_list
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value, without_zeros
 
 
 @final

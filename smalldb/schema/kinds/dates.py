@@ -12,10 +12,8 @@ from typing import ClassVar, NamedTuple, final
 
 from queries.faults import Fault
 from smalldb.exact.numbers import whole
-from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, span
-from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, InSql, Spec, Value
-from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, check_bins, equal_steps, listed, span
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, InSql, Spec, Value, without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
 _EDGE = re.compile(

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from queries.faults import Fault, TypeFault
-from smalldb.schema.kinds.edges import listed
-from smalldb.schema.kinds.kind import Kind, Spec, Value
-from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.kinds.binned import listed
+from smalldb.schema.kinds.kind import Kind, Spec, Value, without_zeros
 
 USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
 

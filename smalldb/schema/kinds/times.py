@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from queries.faults import Fault
-from smalldb.schema.kinds.binned import KEYS, Binned, span
-from smalldb.schema.kinds.edges import check_bins, equal_steps, listed
+from smalldb.schema.kinds.binned import KEYS, Binned, check_bins, equal_steps, listed, span
 from smalldb.schema.kinds.kind import Given, Spec
 
 _TIME = re.compile(r"([0-9]{1,5}):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")

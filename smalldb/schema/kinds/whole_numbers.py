@@ -8,8 +8,18 @@ from typing import ClassVar, final
 
 from queries.faults import Fault
 from smalldb.schema.kinds.binned import span
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, Kind, Spec, Value
-from smalldb.schema.kinds.number_format import PLAIN, SIGNS, NumberFormat, as_decimal, number_format
+from smalldb.schema.kinds.kind import (
+    MAX_CATEGORIES,
+    PLAIN,
+    SIGNS,
+    Given,
+    Kind,
+    NumberFormat,
+    Spec,
+    Value,
+    as_decimal,
+    number_format,
+)
 
 
 @final

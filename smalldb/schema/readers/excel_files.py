@@ -10,11 +10,10 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
-from smalldb.schema.fields import as_field
+from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import Piece, objects
+from smalldb.schema.readers.csv_files import RECORDS, check_header
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
-from smalldb.schema.records import CHUNK, check_header
 
 Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password
@@ -125,7 +124,7 @@ def _names(rows: Rows, path: str, known: Collection[str]) -> tuple[list[str], in
     return check_header(names, path, known, USUAL), read
 
 
-def _next(rows: Rows, path: str, count: int = CHUNK) -> list[Sequence[Any]]:
+def _next(rows: Rows, path: str, count: int = RECORDS) -> list[Sequence[Any]]:
     """Return the next rows; DataError: they are broken."""
     try:
         with warnings.catch_warnings():

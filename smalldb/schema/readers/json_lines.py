@@ -8,11 +8,10 @@ from typing import ClassVar, final
 import numpy as np
 
 from queries import DataError
-from smalldb.schema.fields import is_text
+from smalldb.schema.fields import Piece, is_text
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import Piece
+from smalldb.schema.readers.csv_files import RECORDS, check_names, lines_of, open_text
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
-from smalldb.schema.records import CHUNK, check_names, lines_of, open_text
 
 
 @final
@@ -63,7 +62,7 @@ def json_pieces(
     allowed = None if others is None else {*wanted, *others}
     with open_text(path) as file:
         records = _records(lines_of(file), _Number if comma else str)
-        while piece := list(islice(records, CHUNK)):
+        while piece := list(islice(records, RECORDS)):
             fields = [record for record in piece if record is not None]
             names = {name for record in fields for name in record}
             if len(fields) < len(piece) or (allowed is not None and not names <= allowed):

@@ -1,10 +1,10 @@
-"""Parquet files, folders and patterns of them, by pyarrow."""
+"""Parquet files, folders and patterns of them, and Arrow files, by pyarrow."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 from urllib.parse import unquote
@@ -14,11 +14,11 @@ import numpy as np
 from queries import DataError
 from queries.frames import from_arrow
 from smalldb.files.inputs import PARQUET, files_of, folders_of
+from smalldb.schema.fields import CHUNK, Fields, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import CHUNK, Fields, Piece
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
-WHAT = "Parquet files"
+_PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -105,7 +105,7 @@ def _parts(path: str) -> list[_Part]:
 @contextmanager
 def _readable(path: str) -> Iterator[Any]:
     """Read by pyarrow's module of Parquet; ValueError: it is not installed, or cannot."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+    with of_extra("pyarrow", "smalldb-dp[parquet]", _PARQUET):
         from pyarrow import ArrowException, parquet
     try:
         yield parquet
@@ -155,3 +155,55 @@ def declared(schema: Any) -> dict[str, object]:
     dtypes = schema.empty_table().to_pandas(ignore_metadata=True).dtypes.items()
     texts = {each.name for each in schema if types.is_string(each.type) or types.is_large_string(each.type)}
     return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
+
+
+_ARROW = "Arrow files"
+_MAGIC = b"ARROW1"
+
+
+@final
+class ArrowFiles(WithoutCodeBook):
+    """A `Reader` of Arrow."""
+
+    name: ClassVar[str] = "arrow"
+    suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc", ".arrows")
+    lines: ClassVar[bool] = False
+    headed: ClassVar[bool] = True
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the columns with the dtypes that the file declares."""
+        with ExitStack() as stack:
+            return declared(_opened(path, stack).schema)
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns batch by batch, of a mapped file."""
+        with ExitStack() as stack:
+            opened = _opened(path, stack)
+            names = opened.schema.names
+            chosen = [names[i] for i in wanted.choose(names)]
+            yield from pieces_of(_batches(opened), chosen, path)
+
+
+def _opened(path: str, stack: ExitStack) -> Any:
+    """Open a file of Arrow, for as long as `stack` is."""
+    with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW):
+        from pyarrow import ArrowException, ipc, memory_map
+    with open(path, "rb") as begun:
+        in_file = begun.read(len(_MAGIC)) == _MAGIC
+    try:
+        mapped = stack.enter_context(memory_map(path))
+        return stack.enter_context(ipc.open_file(mapped) if in_file else ipc.open_stream(mapped))
+    except (ArrowException, EOFError) as error:
+        raise ValueError(f"{path} is not an Arrow file that can be read") from error
+
+
+def _batches(opened: Any) -> Iterator[Any]:
+    """Yield the batches of a file or a stream, in slices."""
+    many = hasattr(opened, "num_record_batches")
+    for batch in map(opened.get_batch, range(opened.num_record_batches)) if many else opened:
+        for begin in range(0, batch.num_rows, CHUNK):
+            yield batch.slice(begin, CHUNK)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, final
 
 from smalldb.schema.codebook import Described
+from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import Piece
 
 Choose = Callable[[Sequence[str]], Sequence[int]]
 """Tells, from the names of a table's columns, which of them are read."""

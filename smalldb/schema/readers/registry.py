@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 
 from smalldb.files.inputs import is_url
-from smalldb.schema.readers.arrow_files import ArrowFiles
 from smalldb.schema.readers.compressed import inner_name, parted
 from smalldb.schema.readers.csv_files import CsvFiles
 from smalldb.schema.readers.database_files import DuckDbFiles, SqliteFiles
 from smalldb.schema.readers.excel_files import ExcelFiles
 from smalldb.schema.readers.json_lines import JsonLines
-from smalldb.schema.readers.parquet_files import ParquetFiles
-from smalldb.schema.readers.pyreadstat_files import SasFiles, SpssFiles
+from smalldb.schema.readers.parquet_files import ArrowFiles, ParquetFiles
 from smalldb.schema.readers.reader import Reader
 from smalldb.schema.readers.sql_databases import SqlDatabases
-from smalldb.schema.readers.stata_files import StataFiles
+from smalldb.schema.readers.statistical_files import SasFiles, SpssFiles, StataFiles
 
 CSV: Reader = CsvFiles()
 PARQUET: Reader = ParquetFiles()

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, final
 
 from queries import DataError
 from smalldb.files.inputs import shown
+from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import CHUNK, Piece
-from smalldb.schema.readers.queried import check_columns, is_query, named_table, pieces_of_rows
+from smalldb.schema.readers.database_files import check_columns, is_query, named_table, pieces_of_rows
 from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
 _DTYPES: dict[type, str] = {

@@ -12,7 +12,7 @@ import pytest
 
 from smalldb.schema import parse_schema
 from smalldb.schema.drafting import draft
-from smalldb.schema.lines import toml_of
+from smalldb.schema.parsing import toml_of
 
 
 class Region(Enum):

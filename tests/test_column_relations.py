@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import smalldb
 from queries import DataError, Domain
 from queries.expressions import chain
-from queries.relations import Relation
-from queries.rules import Rule
+from queries.rules import Relation, Rule
 from smalldb.cli import main
 from smalldb.commands.schema import check_account
 from smalldb.exact.bits import SeededBits

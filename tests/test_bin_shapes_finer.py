@@ -20,11 +20,10 @@ from queries import DataError, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import as_text
 from smalldb.noise.privacy_loss import RandomisedResponse
-from smalldb.releasing.finer_histograms import gather_finer
+from smalldb.releasing.learned_categories import gather_finer
 from smalldb.schema import Column, Cuts, Dates, parse_schema
-from smalldb.schema.bin_shapes import BinShape
+from smalldb.schema.bin_shapes import BinShape, FinerBins
 from smalldb.schema.counting_sql import counting_query
-from smalldb.schema.finer_bins import FinerBins
 from smalldb.schema.related_schema import RelatedSchema
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -1,0 +1,273 @@
+"""Files of statistics programs: of Stata by pandas, of SPSS and SAS by pyreadstat, and the labels in both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from queries import DataError
+from queries.expressions import shorten
+from queries.late import pd
+from smalldb.schema.codebook import Described
+from smalldb.schema.fields import CHUNK, Piece, as_field
+from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.readers.compressed import parted
+from smalldb.schema.readers.reader import Reader, Wanted, of_extra
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What a statistical file says of a column."""
+
+    title: str = ""  # what the column is, for people
+    labels: Mapping[object, str] = field(default_factory=dict)  # by code, what it means
+    # codes and texts that mean a gap; the labels of such codes are among `labels`
+    gaps: Collection[object] = ()
+    # whether the file says that it holds numbers, which a few labels do not make categories
+    measured: bool = False
+
+
+def described(columns: Mapping[str, Labelled]) -> dict[str, Described]:
+    """Return what labels say that columns can hold: each label a category, with its code beside it."""
+    found = {}
+    for name, given in columns.items():
+        fault = ""
+        gaps = {as_field(gap): None for gap in given.gaps}
+        codes: dict[str, str | int] = {}
+        for code, text in given.labels.items():
+            spelled, label = as_field(code), " ".join(text.split()) or as_field(code)
+            if spelled in gaps:
+                gaps[label] = None
+                continue
+            if label in codes:
+                fault = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
+            codes[label] = int(spelled) if spelled.lstrip("-").isdecimal() else spelled
+        others = {str(code): label for label, code in codes.items()}
+        for label in codes:
+            if others.get(label, label) != label:
+                fault = f"the label {shorten(label)!r} of the code {codes[label]} is the code of another"
+        if given.measured or fault:
+            codes = {}
+        groups = {label: (code,) for label, code in codes.items() if label not in gaps}
+        missing = tuple(["", *gaps] if gaps else ())
+        found[name] = Described(label=given.title, groups=groups, gaps=missing, fault=fault)
+    return found
+
+
+_LAST = 2147483620  # of the codes that are values: the missing values of Stata come behind it
+_STATA_DATES = ("%tc", "%tC", "%td", "%d", "%tw", "%tm", "%tq", "%th", "%ty")
+
+
+@final
+class StataFiles(Reader):
+    """Stata: labelled codes are read as codes, and all its missing values as gaps."""
+
+    name: ClassVar[str] = "dta"
+    suffixes: ClassVar[tuple[str, ...]] = (".dta",)
+    lines: ClassVar[bool] = False
+    headed: ClassVar[bool] = True
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the columns with the types that the file declares."""
+        with _opened(path) as reader:
+            return {
+                name: _dtype_of_stata(dtype, form)
+                for name, dtype, form in zip(reader._varlist, reader._dtyplist, reader._fmtlist, strict=True)
+            }
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return the value labels of columns, and their own."""
+        with _opened(path) as reader:
+            try:
+                sets, titles = reader.value_labels(), reader.variable_labels()
+            except (ValueError, KeyError, OSError, UnicodeDecodeError) as error:
+                raise ValueError(f"{path}: its value labels cannot be read") from error
+            # pandas tells which set is a column's in no other way, but with the data
+            named = dict(zip(reader._varlist, reader._lbllist, strict=True))
+        return described({name: _labelled(titles[name], sets.get(of, {})) for name, of in named.items()})
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns in pieces."""
+        with _opened(path) as reader:
+            names = [*reader._varlist]
+            chosen, broken = [names[i] for i in wanted.choose(names)], False
+            try:
+                while len(frame := _read(reader, chosen)):
+                    yield [frame[name] for name in chosen], None
+            except (ValueError, KeyError, OSError, OverflowError, UnicodeDecodeError):
+                broken = True
+            if broken:  # not chained: nothing of the data may travel in an error
+                raise DataError(f"{path} is broken: it cannot be read to its end")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    with ExitStack() as stack:
+        raw = stack.enter_context(open(path, "rb"))
+        try:
+            reader = stack.enter_context(pd.io.stata.StataReader(raw, convert_categoricals=False))
+            reader.variable_labels()  # reads the head of the file
+        except Exception as error:  # which ones pandas raises for any bytes is not documented
+            raise ValueError(f"{path} is not a Stata file that can be read") from error
+        yield reader
+
+
+def _read(reader: Any, names: list[str]) -> pd.DataFrame:
+    try:
+        frame: pd.DataFrame = reader.read(CHUNK, columns=names, convert_categoricals=False)
+        return frame
+    except StopIteration:
+        return pd.DataFrame()
+
+
+def _dtype_of_stata(dtype: object, form: str) -> object:
+    if form.startswith(_STATA_DATES):
+        return np.dtype("datetime64[s]")
+    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else "string"
+
+
+def _labelled(title: str, labels: Mapping[int, str]) -> Labelled:
+    gaps = [text for code, text in labels.items() if code > _LAST]
+    return Labelled(title, {code: text for code, text in labels.items() if code <= _LAST}, gaps)
+
+
+ROWS = 1 << 18  # rows that are read at a time: those before them are passed over each time
+_MOST_GAPS = 64  # whole numbers of a range that means a gap which are listed
+_DATES = re.compile("[AEJS]?DATE|MMDDYY|DDMMYY|YYMMDD|E8601D")
+_TIMES = re.compile("D?TIME|MTIME|HHMM|E8601TM")
+
+
+class _Statistical(Reader):
+    """Files that pyreadstat reads: codes as codes, all missing values as gaps."""
+
+    name: ClassVar[str]
+    what: ClassVar[str]
+    lines: ClassVar[bool] = False
+    headed: ClassVar[bool] = True
+    asking: ClassVar[Mapping[str, bool]] = {}  # options with which the head is read
+
+    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
+        """Return what reads a file."""
+        raise NotImplementedError
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the columns with the types that the file declares."""
+        head = self._head(path)
+        kinds, forms = head.readstat_variable_types, head.original_variable_types
+        return {name: _dtype(kinds[name], forms[name] or "") for name in head.column_names}
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return the value labels of columns, their codes of missing values, and their own labels."""
+        head = self._head(path)
+        return described(
+            {
+                name: Labelled(
+                    head.column_names_to_labels.get(name) or "",
+                    head.variable_value_labels.get(name, {}),
+                    _gaps(head.missing_ranges.get(name, []), head.variable_value_labels.get(name, {})),
+                    head.variable_measure.get(name) == "scale",
+                )
+                for name in head.column_names
+            },
+        )
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns in pieces."""
+        names = self._head(path).column_names
+        chosen = [names[i] for i in wanted.choose(names)]
+        read, rows, broken = self.reading(path), 0, False
+        try:
+            while len(frame := read(path, usecols=chosen, row_offset=rows, row_limit=ROWS)[0]):
+                yield [frame[name] for name in chosen], None
+                rows += len(frame)
+        except GeneratorExit:
+            raise
+        except Exception as error:  # a class of its own for each module
+            if isinstance(error, DataError):
+                raise
+            broken = True
+        if broken:  # not chained: nothing of the data may travel in an error
+            raise DataError(f"{path} is broken: it cannot be read to its end")
+
+    def _head(self, path: str) -> Any:
+        read = self.reading(path)
+        with open(path, "rb"):
+            pass  # the usual error where it cannot be read
+        try:
+            return read(path, metadataonly=True, **self.asking)[1]
+        except Exception as error:  # a class of its own for each module
+            raise ValueError(f"{path} is no file of {self.what} that can be read") from error
+
+
+@final
+class SpssFiles(_Statistical):
+    """SPSS."""
+
+    name: ClassVar[str] = "sav"
+    suffixes: ClassVar[tuple[str, ...]] = (".sav", ".zsav")
+    what: ClassVar[str] = "SPSS"
+    asking: ClassVar[Mapping[str, bool]] = {"user_missing": True}  # else missing codes are not told
+
+    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
+        """Return what reads a file of SPSS."""
+        with of_extra("pyreadstat", "smalldb-dp[stats]", "SPSS files"):
+            import pyreadstat
+        read: Callable[..., tuple[pd.DataFrame, Any]] = pyreadstat.read_sav
+        return read
+
+
+@final
+class SasFiles(_Statistical):
+    """SAS: data sets and transport files, without their catalogs of labels."""
+
+    name: ClassVar[str] = "sas"
+    suffixes: ClassVar[tuple[str, ...]] = (".sas7bdat", ".xpt")
+    what: ClassVar[str] = "SAS"
+
+    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
+        """Return what reads a file of SAS."""
+        with of_extra("pyreadstat", "smalldb-dp[stats]", "SAS files"):
+            import pyreadstat
+        transport = parted(path)[0].lower().endswith(".xpt")
+        read: Callable[..., tuple[pd.DataFrame, Any]]
+        read = pyreadstat.read_xport if transport else pyreadstat.read_sas7bdat
+        return read
+
+
+def _dtype(kind: str, form: str) -> object:
+    """Return the dtype that a column has in pandas; None: it tells none."""
+    if kind == "string":
+        return "string"
+    if _DATES.match(form):
+        return np.dtype("datetime64[s]")
+    if _TIMES.match(form):
+        return None
+    return "Int64" if re.fullmatch(r"F[0-9]+(\.0)?", form) else np.dtype("float64")
+
+
+def _gaps(ranges: list[Mapping[str, Any]], labels: Mapping[object, str]) -> list[object]:
+    """Return the codes of missing values: single ones, and of ranges those that have labels or are few."""
+    found: dict[object, None] = {}
+    for each in ranges:
+        low, high = each["lo"], each["hi"]
+        if low == high:
+            found[low] = None
+            continue
+        found.update((code, None) for code in labels if isinstance(code, float) and low <= code <= high)
+        if isinstance(low, float) and low == low // 1 and high - low < _MOST_GAPS:
+            found.update((low + step, None) for step in range(int(high - low) + 1))
+    return [*found]
