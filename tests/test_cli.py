@@ -1,4 +1,4 @@
-"""The command line, in real processes."""
+"""The command line; where streams, signals and exit codes are looked at, in real processes."""
 
 import fcntl
 import json
@@ -12,9 +12,11 @@ import subprocess
 import sys
 import termios
 import time
+from functools import partial
 
 import pandas as pd
 import pytest
+from calling import called
 from records import check_record
 
 import smalldb
@@ -27,7 +29,8 @@ pytestmark = pytest.mark.slow
 SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50
 
 
-def run(*arguments, cwd, stdin=None):
+def in_a_process(*arguments, cwd, stdin=None):
+    """Run a command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "smalldb", *map(str, arguments)],
         cwd=cwd,
@@ -45,18 +48,25 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def run(folder, monkeypatch, capfd):
+    """Run a command in this process and in the folder; returns its exit code, stdout and stderr."""
+    monkeypatch.chdir(folder)
+    return partial(called, capfd)
+
+
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
-def test_standard_input_is_a_table_like_a_file(folder, name):
+def test_standard_input_is_a_table_like_a_file(folder, run, name):
     arguments = ("--epsilon", 1, "--rows", 2, "--seed", 3, "--quiet")
-    told = run("generate", "data.csv", *arguments, cwd=folder)
-    piped = run("generate", name, *arguments, cwd=folder, stdin=SMALL)
-    assert (piped.returncode, piped.stdout) == (0, told.stdout)
-    compared = run("evaluate", name, "data.csv", "--json", cwd=folder, stdin=SMALL)
+    _, told, _ = run("generate", "data.csv", *arguments)
+    piped = in_a_process("generate", name, *arguments, cwd=folder, stdin=SMALL)
+    assert (piped.returncode, piped.stdout) == (0, told)
+    compared = in_a_process("evaluate", name, "data.csv", "--json", cwd=folder, stdin=SMALL)
     assert json.loads(compared.stdout)["max_error"] == 0
 
 
 def test_the_car_workers(examples, tmp_path):
-    done = run(
+    done = in_a_process(
         *("generate", examples / "autoworkers.csv", "--epsilon", 1, "--queries", "conjunctions:2"),
         *("--rows", 6, "-o", "out.csv", "--record", "out.json"),
         cwd=tmp_path,
@@ -77,89 +87,80 @@ def test_the_car_workers(examples, tmp_path):
 
 
 def test_stdout_carries_the_table_and_stderr_the_words(folder):
-    done = run("generate", "data.csv", "--epsilon", "1/2", "--rows", 3, cwd=folder)
+    done = in_a_process("generate", "data.csv", "--epsilon", "1/2", "--rows", 3, cwd=folder)
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "a,b"
     assert len(done.stdout.splitlines()) == 4
     assert "0.5-differential privacy" in done.stderr
 
 
-def test_quiet_is_quiet_but_never_about_a_seed(folder):
+def test_quiet_is_quiet_but_never_about_a_seed(run):
     arguments = ("generate", "data.csv", "--epsilon", 1, "--rows", 3, "--quiet")
-    assert run(*arguments, cwd=folder).stderr == ""
-    seeded = run(*arguments, "--seed", 7, cwd=folder)
-    assert seeded.stderr == "NOT PRIVATE: the randomness came from a seed; for experiments only\n"
-    assert seeded.stdout == run(*arguments, "--seed", 7, cwd=folder).stdout
+    assert run(*arguments)[2] == ""
+    _, table, told = run(*arguments, "--seed", 7)
+    assert told == "NOT PRIVATE: the randomness came from a seed; for experiments only\n"
+    assert table == run(*arguments, "--seed", 7)[1]
 
 
-def test_nothing_on_stderr_depends_on_the_data(folder):
+def test_nothing_on_stderr_depends_on_the_data(folder, run):
     (folder / "other.csv").write_text("a,b\n" + "1,0\n" * SMALL.count("\n", 4))
-    arguments = ("--epsilon", 1, "--rows", 3)
-    first = run("generate", "data.csv", *arguments, cwd=folder)
-    second = run("generate", "other.csv", *arguments, cwd=folder)
-    assert first.stderr == second.stderr != ""
+    first, second = (run("generate", name, "--epsilon", 1, "--rows", 3) for name in ("data.csv", "other.csv"))
+    assert first[2] == second[2] != ""
 
 
-def test_add_remove_says_nothing_of_n(folder):
+def test_add_remove_says_nothing_of_n(folder, run):
     (folder / "empty.csv").write_text("a,b\n")
     arguments = ("--epsilon", 1, "--rows", 3, "--neighbours", "add-remove", "--record", "out.json")
-    first = run("generate", "data.csv", *arguments, cwd=folder)
+    first = run("generate", "data.csv", *arguments)
     record = (folder / "out.json").read_text()
-    second = run("generate", "empty.csv", *arguments, cwd=folder)
-    assert first.returncode == second.returncode == 0
-    assert first.stderr == second.stderr
-    assert "n is private" in first.stderr
+    second = run("generate", "empty.csv", *arguments)
+    assert first[0] == second[0] == 0
+    assert first[2] == second[2] and "n is private" in first[2]
     assert (folder / "out.json").read_text() == record
 
 
-def test_rows_are_planned_where_none_are_named(folder):
-    done = run("generate", "data.csv", "--epsilon", 1, "--record", "out.json", cwd=folder)
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 1 + json.loads((folder / "out.json").read_text())["rows"]
+def test_rows_are_planned_where_none_are_named(folder, run):
+    code, out, _ = run("generate", "data.csv", "--epsilon", 1, "--record", "out.json")
+    assert code == 0
+    assert len(out.splitlines()) == 1 + json.loads((folder / "out.json").read_text())["rows"]
 
 
-def test_alpha_valid_and_columns(folder):
-    done = run(
+def test_alpha_valid_and_columns(folder, run):
+    code, out, err = run(
         *("generate", "data.csv", "--epsilon", 1, "--alpha", 0.4, "--columns", "b,a", "--valid", "~a | b"),
         *("--queries", "predicates:a & b; a + parities:2", "--record", "out.json"),
-        cwd=folder,
     )
-    assert done.returncode == 0, done.stderr
+    assert code == 0, err
     record = json.loads((folder / "out.json").read_text())
     assert record["universe"] == {"attributes": ["b", "a"], "valid": "~a | b"}
     assert record["queries"] == {"text": "predicates:a & b; a + parities:2", "stated": 6, "reduced": 3}
     assert record["rows"] == math.ceil(math.log(3) / 0.16)
-    assert done.stdout.startswith("b,a\n")
+    assert out.startswith("b,a\n")
 
 
-def test_the_spelling_of_the_output_is_a_public_choice(folder):
+def test_the_spelling_of_the_output_is_a_public_choice(folder, run):
     (folder / "words.csv").write_text("a,b\ntrue,0\nFalse,1\n")
     arguments = ("generate", "words.csv", "--epsilon", 1, "--rows", 2, "--seed", 1)
-    zero_one = run(*arguments, cwd=folder).stdout
-    words = run(*arguments, "--spelling", "true/false", cwd=folder).stdout
+    zero_one, words = (run(*arguments, *more)[1] for more in ((), ("--spelling", "true/false")))
     assert words == zero_one.replace("0", "false").replace("1", "true")
     (folder / "none.csv").write_text("a,b\n")
     (folder / "one.csv").write_text("a,b\ntrue,false\n")
     for name in ("none.csv", "one.csv"):
-        done = run("generate", name, "--epsilon", 1, "--rows", 2, "--neighbours", "add-remove", cwd=folder)
-        assert set("".join(done.stdout.splitlines()[1:])) <= set("01,")
+        _, out, _ = run("generate", name, "--epsilon", 1, "--rows", 2, "--neighbours", "add-remove")
+        assert set("".join(out.splitlines()[1:])) <= set("01,")
 
 
-def test_tuples_are_ordered_rows(folder):
-    done = run(
-        *("generate", "data.csv", "--epsilon", 1, "--rows", 3, "--candidates", "tuples"),
-        *("--record", "out.json"),
-        cwd=folder,
-    )
-    assert "all 64 tuples of 3 rows" in done.stderr
+def test_tuples_are_ordered_rows(folder, run):
+    arguments = ("--epsilon", 1, "--rows", 3, "--candidates", "tuples", "--record", "out.json")
+    assert "all 64 tuples of 3 rows" in run("generate", "data.csv", *arguments)[2]
     assert json.loads((folder / "out.json").read_text())["candidates"] == "tuples"
 
 
-def test_public_refusals_come_before_the_data_are_read(folder):
+def test_public_refusals_come_before_the_data_are_read(folder, run):
     (folder / "bad.csv").write_text("a,b\n7,8\n")
     for name in ("bad.csv", "data.csv"):
-        done = run("generate", name, "--epsilon", -1, "--rows", 2, cwd=folder)
-        assert done.stderr == "smalldb: epsilon must be above 0\n"
+        told = run("generate", name, "--epsilon", -1, "--rows", 2)[2]
+        assert told == "smalldb: epsilon must be above 0\n"
 
 
 BAD = [
@@ -223,7 +224,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("arguments", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
 )
-def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, message):
+def test_bad_input_gets_one_clear_line(folder, run, arguments, message):
     (folder / "text.csv").write_text("a,b\nsecret,1\n")
     (folder / "gaps.csv").write_text("a,b\n0,\n")
     (folder / "twice.csv").write_text("a,a\n0,1\n")
@@ -236,16 +237,10 @@ def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, me
     (folder / "nameless.csv").write_text("a,,b\n0,0,1\n")
     (folder / "folder").mkdir()
     before = sorted(os.listdir(folder))
-    monkeypatch.chdir(folder)
     epsilon = [] if "--epsilon" in arguments else ["--epsilon", "1"]
     output = [] if "-o" in arguments else ["-o", "out.csv", "--record", "out.json"]
-    try:
-        code = main(["generate", *arguments, *epsilon, *output])
-    except SystemExit as stopped:
-        code = stopped.code
-    out, err = capfd.readouterr()
-    assert code == 2
-    assert out == ""
+    code, out, err = run("generate", *arguments, *epsilon, *output)
+    assert (code, out) == (2, "")
     assert message in err.lower() or message in err
     assert len(err.splitlines()) == 1
     assert "secret" not in err
@@ -253,32 +248,33 @@ def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, me
 
 
 def test_a_refusal_in_a_real_process(folder):
-    done = run("generate", "data.csv", "--epsilon", 0, "-o", "out.csv", cwd=folder)
+    done = in_a_process("generate", "data.csv", "--epsilon", 0, "-o", "out.csv", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "smalldb: epsilon must be above 0\n"
-    assert run("generate", "data.csv", cwd=folder).returncode == 2
 
 
-def test_the_scores_guard_is_public(folder):
+def test_an_epsilon_must_be_given(run):
+    assert run("generate", "data.csv")[0] == 2
+
+
+def test_the_scores_guard_is_public(folder, run):
     (folder / "many.csv").write_text("a\n0\n")
-    done = run(
+    code, _, err = run(
         *("generate", "many.csv", "--epsilon", 1, "--rows", 2**23, "--neighbours", "add-remove"),
         *("--queries", "predicates:a"),
-        cwd=folder,
     )
-    assert done.returncode == 2
-    assert "scores would reach 2^62" in done.stderr
+    assert code == 2 and "scores would reach 2^62" in err
 
 
-def test_columns_with_commas_and_an_index_column(folder):
+def test_columns_with_commas_and_an_index_column(folder, run):
     (folder / "odd.csv").write_text(',"x, y", b\n' + "7,0,1\n8,1,1\n" * 50)
-    done = run("generate", "odd.csv", "--epsilon", 1, "--rows", 2, "--columns", '"x, y",b', cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == '"x, y", b'
+    code, out, err = run("generate", "odd.csv", "--epsilon", 1, "--rows", 2, "--columns", '"x, y",b')
+    assert code == 0, err
+    assert out.splitlines()[0] == '"x, y", b'
 
 
 def test_devices_and_pipes_are_written_in_place(folder):
-    done = run(
+    done = in_a_process(
         *("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "/dev/stdout"),
         *("--record", "/dev/null"),
         cwd=folder,
@@ -304,11 +300,11 @@ def test_closed_streams_are_no_traceback(folder):
     assert (folder / "out.csv").exists()
 
 
-def test_an_existing_file_is_replaced_only_on_success(folder):
+def test_an_existing_file_is_replaced_only_on_success(folder, run):
     (folder / "out.csv").write_text("precious")
-    run("generate", "data.csv", "--epsilon", 1, "--rows", 10**9, "-o", "out.csv", cwd=folder)
+    run("generate", "data.csv", "--epsilon", 1, "--rows", 10**9, "-o", "out.csv")
     assert (folder / "out.csv").read_text() == "precious"
-    run("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "out.csv", cwd=folder)
+    run("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "out.csv")
     assert (folder / "out.csv").read_text().startswith("a,b\n")
 
 
@@ -392,7 +388,7 @@ def test_progress_shows_candidates_on_a_terminal_only(folder):
 
 
 def test_alone_it_shows_three_commands_that_work(folder, monkeypatch):
-    done = run(cwd=folder)
+    done = in_a_process(cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", WELCOME)
     (folder / "data.csv").write_text(SMALL)
     monkeypatch.chdir(folder)
@@ -400,16 +396,15 @@ def test_alone_it_shows_three_commands_that_work(folder, monkeypatch):
     assert [main(command.split()) for command in shown] == [0, 0, 0]
 
 
-def test_a_command_that_is_misspelled_is_recognised(folder):
-    done = run("genrate", "data.csv", cwd=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "invalid choice: 'genrate'; did you mean 'generate'?" in done.stderr
-    assert "usage" not in done.stderr
+def test_a_command_that_is_misspelled_is_recognised(run):
+    code, out, err = run("genrate", "data.csv")
+    assert (code, out) == (2, "") and "usage" not in err
+    assert "invalid choice: 'genrate'; did you mean 'generate'?" in err
 
 
-def test_help_and_version(folder):
-    assert "example: smalldb generate" in run("generate", "--help", cwd=folder).stdout
-    assert run("--version", cwd=folder).stdout.startswith("smalldb ")
+def test_help_and_version(folder, run):
+    assert "example: smalldb generate" in run("generate", "--help")[1]
+    assert run("--version")[1].startswith("smalldb ")
     script = os.path.join(os.path.dirname(sys.executable), "smalldb")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, cwd=folder, check=True)
     assert done.stdout.startswith("smalldb ")

@@ -258,7 +258,7 @@ def test_what_is_parsed_as_of_a_warehouse_counts_in_duckdb(tmp_path_factory, dia
     duckdb, sqlglot = pytest.importorskip("duckdb"), pytest.importorskip("sqlglot")
     query = for_duckdb(sqlglot, counting_query(parse_schema(SCHEMA), dialect, "t", "how many"), dialect)
 
-    @settings(deadline=None, max_examples=6)
+    @settings(deadline=None, max_examples=3)
     @given(table=rows_of(TYPES[x], DATED[day]))
     def compare(table):
         path = str(tmp_path_factory.mktemp("base") / "t.duckdb")

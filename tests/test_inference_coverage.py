@@ -18,6 +18,8 @@ from smalldb.mechanisms import Dependence, Marginal, Measurement, Parity
 from smalldb.releasing.record import with_measurements
 from smalldb.schema import parse_schema
 
+pytestmark = pytest.mark.usefixtures("remembered")
+
 MIXED = Domain([Column("age", 5), Column("sex", ["f", "m"]), "death", Column("kids", 3)])
 FEW = Domain(["death", "sex", "old", "ill"])
 YES_NO = Domain(["death", "sex", "old", "ill", *(f"x{i}" for i in range(6))])

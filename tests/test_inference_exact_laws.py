@@ -17,6 +17,8 @@ from smalldb.noise import simulating
 from smalldb.noise.distributions import ConeDifference, DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.simulating import Uniforms
 
+pytestmark = pytest.mark.usefixtures("remembered")
+
 LEVELS = ("0.5", "0.8", "0.9", "0.95", "0.99", "0.999")
 RATES = ("1/20", "1/4", "1/2", "1", "3/2", "2", "3", "4", "11/2", "7", "9")
 SCALES = ("1/20", "3/10", "1", "2", "7", "63", "64", "400")

@@ -145,9 +145,11 @@ def test_a_ticket_pays_once_and_for_one_release(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_folder_of_another_release_is_refused(tmp_path):
+    data = rows_of(WIDE)
+    given = {"data": data, "epsilon": 2, "mechanism": "marginals", "checkpoint": tmp_path / "x"}
+    smalldb.release(**given)
+    for change in (
         {"epsilon": 3},
         {"rows": 10},
         {"certificate": 0},
@@ -156,14 +158,9 @@ def test_a_ticket_pays_once_and_for_one_release(tmp_path):
         {"target": "a"},
         {"data": rows_of(WIDE, n=801)},
         {"data": rows_of(WIDE, seed=2)},
-    ],
-    ids=str,
-)
-def test_a_folder_of_another_release_is_refused(change, tmp_path):
-    given = {"data": rows_of(WIDE), "epsilon": 2, "mechanism": "marginals", "checkpoint": tmp_path / "x"}
-    smalldb.release(**given)
-    with pytest.raises(ValueError, match="is of another run"):
-        smalldb.release(**{**given, **change})
+    ):
+        with pytest.raises(ValueError, match="is of another run"):
+            smalldb.release(**{**given, **change})
 
 
 @pytest.mark.slow

@@ -243,7 +243,7 @@ def shapes(cells, seed):
         (4, Marginals(2), 10, "multisets"),
         (5, Conjunctions(1), 12, "multisets"),
         (5, Conjunctions(2), 8, "multisets"),
-        (6, Conjunctions(2), 7, "multisets"),
+        pytest.param(6, Conjunctions(2), 7, "multisets", marks=pytest.mark.long),
         (4, Parities(3), 8, "multisets"),
         (4, Conjunctions(2), 10, "tuples"),
         (4, Linear([[f"{i % 5}/20" for i in range(16)]]), 20, "multisets"),

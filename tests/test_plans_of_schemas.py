@@ -167,6 +167,11 @@ HARD = [
     ("300 flags, 2^14 signed rules", "marginals:2", SETTINGS[0]),
     ("80 flags, the widest rules", "marginals:2", SETTINGS[0]),
 ]
+ALIKE = (
+    "300 flags, 2^14 rules",
+    "300 flags, 2^14 wide rules",
+    "80 flags, the widest rules",
+)  # to signed ones
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -210,7 +215,10 @@ def check(folder, schema, workload, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("schema", "workload", "settings"), HARD)
+@pytest.mark.parametrize(
+    ("schema", "workload", "settings"),
+    [pytest.param(*case, marks=[pytest.mark.long] * (case[0] in ALIKE)) for case in HARD],
+)
 def test_hard_ones_take_seconds(schema, workload, settings, tmp_path):
     check(tmp_path, schema, workload, settings)
 

@@ -122,8 +122,9 @@ def test_bounds_beyond_the_picture_are_named():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "form"), [*((name, "svg") for name in COMMANDS), ("plan", "png"), ("plan", "pdf")]
+)
 def test_commands_draw(name, form, capfd, tmp_path):
     pictures = []
     for run in range(2):

@@ -327,7 +327,7 @@ def covered_by_contrasts(scale, signed, runs=60, tables=12):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("signed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_intervals_of_contrasts_cover_and_with_half_the_variance_they_do_not(signed):
     assert covered_by_contrasts(1, signed) > 0.91
     assert covered_by_contrasts(Fraction(1, 2), signed) < 0.89

@@ -143,27 +143,24 @@ def weights(scores, rate):
 
 def poisson_heads(scores, rate):
     """P(level) by E[1 / heads] = integral over t of t^(heads - 1), for independent coins."""
-    coins = {u: math.exp(rate * (u - max(scores))) for u in levels(scores)}
+    counts = levels(scores)
+    counted, coins = np.array([*counts.values()]), np.exp([rate * (u - max(scores)) for u in counts])
 
-    def density(t, u):
-        others = math.exp(
-            sum(
-                (c - (v == u)) * math.log1p(coins[v] * (t - 1))
-                for v, c in levels(scores).items()
-                if coins[v] * (1 - t) < 1
-            )
-        )
-        zero = any(coins[v] * (1 - t) >= 1 and c - (v == u) for v, c in levels(scores).items())
-        return 0.0 if zero else levels(scores)[u] * coins[u] * others
+    def density(t, i):
+        left = counted - (np.arange(len(counted)) == i)
+        tails = 1 - coins * (1 - t)
+        if (left[tails <= 0] > 0).any():
+            return 0.0
+        return counted[i] * coins[i] * math.exp(left[tails > 0] @ np.log(tails[tails > 0]))
 
-    return {u: integrate.quad(density, 0, 1, args=(u,), limit=200)[0] for u in levels(scores)}
+    return {u: integrate.quad(density, 0, 1, args=(i,), limit=200)[0] for i, u in enumerate(counts)}
 
 
 def noisy(scores, rate):
     """P(level) by the integral of a density times the other distribution functions."""
     counts = levels(scores)
     depth = {u: rate * (max(scores) - u) for u in counts}
-    x = np.linspace(-30, 40, 140_001)
+    x = np.linspace(-30, 40, 14_001)
     logs = {u: stats.laplace.logcdf(x + r) for u, r in depth.items()}
     total = sum(count * logs[u] for u, count in counts.items())
     mass = {
