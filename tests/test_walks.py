@@ -12,13 +12,12 @@ from replay import Recording, letter
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import junction_tree
-from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.estimate.modelling import fitted
 from smalldb.marginals.expected_error import columns_at_once
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.universe import Universe
-from smalldb.marginals.walks import UNIT, cap_of, plan_walks, weights_of
+from smalldb.marginals.walks import UNIT, cap_of, known_columns, plan_walks, weights_of
 from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.privacy_loss import Loss

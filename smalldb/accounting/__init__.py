@@ -11,8 +11,7 @@ from smalldb.accounting.composing import Composition, compose, compose_losses, m
 from smalldb.accounting.deltas import adaptive_delta, delta, gaussian_limit
 from smalldb.accounting.recorded_losses import compose_records
 from smalldb.accounting.top_k import OneShot, UnknownDomain, one_shot_top_k, unknown_domain_top_k
-from smalldb.noise.kary_response import KaryResponse
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import KaryResponse, Loss
 
 __all__ = [
     "Composition",

@@ -13,10 +13,10 @@ from queries.arrays import Floats
 from smalldb.accounting import binomials, curves
 from smalldb.accounting.curves import LARGE, ULPS
 from smalldb.exact.numbers import float_above
-from smalldb.noise.kary_response import KaryResponse
 from smalldb.noise.privacy_loss import (
     BoundedRange,
     GeometricNoise,
+    KaryResponse,
     LaplaceNoise,
     Loss,
     LossLaw,

@@ -78,13 +78,7 @@ def unmet(
 
 @kernel
 def met(
-    fine: Floats,
-    inside: Integers,
-    total: float,
-    here: Floats,
-    omegas: Floats,
-    ridges: Floats,
-    theta: Floats,
+    fine: Floats, inside: Integers, total: float, here: Floats, omegas: Floats, ridges: Floats, theta: Floats
 ) -> float:
     """Move coefficients to where coarse cells expect their ridges times `omegas`; return the most moved."""
     # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of Wright.

@@ -7,16 +7,7 @@ import numpy as np
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels.bitwise import ONE, hashed, unpack
 from smalldb.kernels.compiling import inlined, kernel
-from smalldb.kernels.nodes import (
-    MOST_ROWS,
-    MOST_TERMS,
-    WEIGHTS,
-    Nodes,
-    Scan,
-    advance,
-    begin,
-    scan_for,
-)
+from smalldb.kernels.nodes import MOST_ROWS, MOST_TERMS, WEIGHTS, Nodes, Scan, advance, begin, scan_for
 
 EMPTY = -1
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too

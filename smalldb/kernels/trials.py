@@ -13,14 +13,7 @@ from smalldb.kernels.bitwise import CELL_BITS, CELL_MASK, HALF, ONE, ones, pack,
 from smalldb.kernels.checks import Checks, Queries, answer
 from smalldb.kernels.compiling import inlined, kernel
 from smalldb.kernels.leaves import WHOLE, among, fitting
-from smalldb.kernels.nodes import (
-    BINOMIALS,
-    MOST_CELLS,
-    MOST_PARENTS,
-    MOST_ROWS,
-    Nodes,
-    scan_for,
-)
+from smalldb.kernels.nodes import BINOMIALS, MOST_CELLS, MOST_PARENTS, MOST_ROWS, Nodes, scan_for
 from smalldb.kernels.states import States
 from smalldb.kernels.ways import ONE_WORD, ShareTables, choose, looked_up, slot_of, tabulate_leaf
 

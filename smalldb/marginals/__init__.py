@@ -7,12 +7,4 @@ from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Estimate
 from smalldb.marginals.universe import Universe
 
-__all__ = [
-    "CountedRows",
-    "Curator",
-    "Estimate",
-    "InMemory",
-    "Universe",
-    "checked",
-    "plan_tables",
-]
+__all__ = ["CountedRows", "Curator", "Estimate", "InMemory", "Universe", "checked", "plan_tables"]

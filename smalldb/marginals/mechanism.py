@@ -17,7 +17,7 @@ from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.choosing_parities import plan_contrasts
+from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.choosing_tables import FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
@@ -86,7 +86,7 @@ class ByMarginals(Mechanism, Promise):
                 f"contrasts would reach 2^62: {request.cap} or rows x the common denominator of the queries"
             )
         try:
-            made = plan_contrasts(
+            plans = alternatives(
                 workload,
                 n=n,
                 epsilon=request.epsilon,
@@ -96,6 +96,7 @@ class ByMarginals(Mechanism, Promise):
             )
         except ValueError as error:
             return str(error)
+        made = min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
         return _drowned(made) or made
 
     @classmethod

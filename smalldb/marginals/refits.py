@@ -23,15 +23,7 @@ from smalldb.exact.bits import bit_source
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
 from smalldb.marginals.estimate.junction import Scope, Tree, build
-from smalldb.marginals.estimate.modelling import (
-    OWN,
-    Fixed,
-    Model,
-    cells_of,
-    fitted_to,
-    scopes_of,
-    zeros_of,
-)
+from smalldb.marginals.estimate.modelling import OWN, Fixed, Model, cells_of, fitted_to, scopes_of, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import Factor
 from smalldb.marginals.strategies.strategy import MEMORY
 from smalldb.mechanisms import Dependence, Marginal, Measurement

@@ -10,22 +10,27 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.asks import Coins, Order
+from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import on_simplex, pooled
-from smalldb.marginals.estimate.estimation import PREDICTING
-from smalldb.marginals.estimate.known_columns import known_columns
-from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.estimate.estimation import PREDICTING, Known
+from smalldb.marginals.estimate.packed_pairs import cramers_v
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_tables import DROWNED, plan_tables
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Estimate, Setting, TableStrategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Measurement
 from smalldb.mechanisms.measurement import Marginal
+from smalldb.noise.distributions import Geometric
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53
 WALKS = 3  # times as much as an error in tables of parents counts one in tables of walks: fitted to VietNam
 FEW_CELLS = 64  # of all columns of children: the table of all of them is measured first
+MOST_CELLS = 1 << 10  # of a table of two known columns that the model has
+PAIRS = 2  # for each known column but one: so many tables of two the model has, the most dependent ones
+VARIANCE = 1e-6  # of the counts of known columns, as a share of the squared total
 SHARES = tuple(Fraction(i, 16) for i in range(2, 13))  # of epsilon, for parents: what is compared
 
 
@@ -79,6 +84,34 @@ class Walks:
         order = yield Order(count)
         of = np.repeat(np.arange(len(times)), times)
         return Related(parents, rows[width:, order].T, of[order], cap)
+
+
+# Proof: docs/proofs/related.md, lemma 5.
+def known_columns(
+    parents: Integers, times: Integers, unit: Integers, sizes: Sequence[int], walks: int
+) -> Known:
+    """Return what released parents tell of the walks from a parent to one of its children."""
+    weights = times * unit
+    total = int(weights.sum())
+    ends = np.cumsum(weights)
+    chosen = np.searchsorted(ends, (np.arange(walks) + 0.5) * (total / walks), side="right")
+    chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
+    weighed = CountedRows(parents, weights)
+    variance = VARIANCE * float(total) ** 2 / len(parents)
+
+    def table(columns: tuple[int, ...]) -> NoisyTable:
+        counts = weighed.table(columns, [sizes[c] for c in columns])
+        scope = tuple((c, 0) for c in columns)
+        return NoisyTable(scope, counts, Fraction(0), Geometric(Fraction(1)), variance)
+
+    pairs = [
+        table(pair)
+        for pair in combinations(range(len(sizes)), 2)
+        if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS
+    ]
+    pairs.sort(key=lambda found: -cramers_v(found.counts.astype(np.float64)))
+    tables = (*(table((c,)) for c in range(len(sizes))), *pairs[: PAIRS * (len(sizes) - 1)])
+    return Known(parents[chosen].T.copy(), np.repeat(parents, times, axis=0).T.copy(), tables, total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -45,11 +45,7 @@ class Measurements(Sequence[Measurement]):
     __slots__ = ("_items", "domain", "n", "ranges")
 
     def __init__(
-        self,
-        domain: Domain,
-        items: Sequence[Measurement],
-        n: int | None = None,
-        ranges: Ranges | None = None,
+        self, domain: Domain, items: Sequence[Measurement], n: int | None = None, ranges: Ranges | None = None
     ) -> None:
         self.domain, self._items, self.n = domain, tuple(items), n
         self.ranges = standing_ranges(domain) if ranges is None else dict(ranges)
@@ -207,10 +203,7 @@ def _of_parents(record: Mapping[str, Any]) -> dict[str, Any]:
 
     columns = [{**column, "name": own(column["name"])} for column in told["columns"]]
     measurements = [
-        {
-            **each,
-            "tables": [{**part, "columns": [*map(own, part["columns"])]} for part in each["tables"]],
-        }
+        {**each, "tables": [{**part, "columns": [*map(own, part["columns"])]} for part in each["tables"]]}
         for each in told["measurements"]
     ]
     universe = {"columns": columns, "attributes": [], "valid": None}

@@ -77,11 +77,7 @@ class Candidates:
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def scores(
-        self,
-        counts: Sequence[Integers],
-        predicted: Sequence[Integers],
-        weights: Sequence[int],
-        noise: Noise,
+        self, counts: Sequence[Integers], predicted: Sequence[Integers], weights: Sequence[int], noise: Noise
     ) -> Integers:
         """
         Return the integer score of every candidate: weight times (L1 distance less the noise it would get).

@@ -20,7 +20,6 @@ from smalldb.marginals.estimate.column_estimates import (
 )
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
-from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
@@ -142,6 +141,27 @@ def exchanged(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was released of the first columns of a universe, and of how many rows: public."""
+
+    # codes of these columns by the law of the walk, shape (K, some): predictions are made from them
+    walks: Integers
+    rows: Integers  # those of the rows that are to be made, shape (K, rows)
+    tables: tuple[NoisyTable, ...]  # of each of these columns, and then of pairs of them, at all categories
+    total: int  # what all rows weigh together
+
+    @property
+    def columns(self) -> int:
+        """How many columns are known."""
+        return len(self.walks)
+
+    @property
+    def pairs(self) -> list[NoisyTable]:
+        """The tables of two of them."""
+        return [table for table in self.tables if len(table.scope) == 2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimator:
     """What follows from the released columns: the total, the groupings and the candidates."""
 
@@ -183,18 +203,7 @@ class Estimator:
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
         return Estimator(
-            plan,
-            columns,
-            total,
-            read,
-            groupings,
-            fixed,
-            chosen,
-            names,
-            sizes,
-            least,
-            layout,
-            known=known,
+            plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout, known=known
         )
 
     @property

@@ -142,6 +142,15 @@ class Tree:
         """Return the shape of a bucket's table."""
         return tuple(self.groupings[c].groups(level) for c, level in self.buckets[position].scope)
 
+    @property
+    def children(self) -> list[list[int]]:
+        """The children of each bucket."""
+        found: list[list[int]] = [[] for _ in self.buckets]
+        for position, bucket in enumerate(self.buckets):
+            if bucket.parent >= 0:
+                found[bucket.parent].append(position)
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lift:
@@ -155,6 +164,11 @@ class Lift:
         for axis, parents in self.takes:
             table = table.take(parents, axis=axis)
         return table.reshape(self.shape)
+
+    def inside(self, coarse: tuple[int, ...], fine: tuple[int, ...]) -> Integers:
+        """Return of each cell of a fine table the coarse one that it is in, shape (cells,)."""
+        numbers = np.arange(prod(coarse), dtype=np.float64).reshape(coarse)
+        return np.broadcast_to(self(numbers), fine).ravel().astype(np.int32)
 
 
 def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Floats, Integers
-from smalldb.marginals.estimate.junction import Lift, Tree, beliefs
+from smalldb.marginals.estimate.junction import Tree, beliefs
 
 CLOSE = 1e-9  # of the total: a change of cells that is of no account
 
@@ -63,7 +63,7 @@ def fit(
             # and 1.095 rows.
             counts, ridge = factor.held
             known = start[len(theta)]
-            inside = _inside(tree.lifts[i], factor.base.shape, tree.shape(home))
+            inside = tree.lifts[i].inside(factor.base.shape, tree.shape(home))
             theta.append(np.zeros(counts.shape) if known is None else known.copy())
             at[home].append((inside, counts.ravel(), ridge.ravel(), theta[-1].reshape(-1)))
             weights[i] = weights[i] + theta[-1]
@@ -104,26 +104,16 @@ def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
     for child, (bucket, rise) in enumerate(zip(tree.buckets, tree.rises, strict=True)):
         if rise is not None:
             passed = tuple(tree.groupings[c].groups(level) for c, level in bucket.passed)
-            above = _inside(rise, passed, tree.shape(bucket.parent))
-            below = _inside(tree.falls[child], passed, tree.shape(child))
+            above = rise.inside(passed, tree.shape(bucket.parent))
+            below = tree.falls[child].inside(passed, tree.shape(child))
             found[child] = _Separator(added_up(tables[child], below, prod(passed)), above, below)
     return found
 
 
-def _inside(lift: Lift, coarse: tuple[int, ...], fine: tuple[int, ...]) -> Integers:
-    """Return of each cell of a fine table the coarse one that it is in, shape (cells,)."""
-    numbers = np.arange(prod(coarse), dtype=np.float64).reshape(coarse)
-    return np.broadcast_to(lift(numbers), fine).ravel().astype(np.int32)
-
-
 def _walks(tree: Tree) -> list[tuple[int, int]]:
     """Return a walk down and up again through each tree: where from, -1 at a root, and where to."""
-    children: list[list[int]] = [[] for _ in tree.buckets]
-    roots: list[int] = []
-    for position, bucket in enumerate(tree.buckets):
-        (roots if bucket.parent < 0 else children[bucket.parent]).append(position)
-    found: list[tuple[int, int]] = []
-    for root in roots:
+    children, found = tree.children, list[tuple[int, int]]()
+    for root in (position for position, bucket in enumerate(tree.buckets) if bucket.parent < 0):
         found.append((-1, root))
         open_ = [(root, iter(children[root]))]
         while open_:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +32,7 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
 
     Cost: for each bucket, its cells times the pairs of groups that first meet there.
     """
-    groupings, children = tree.groupings, _children(tree)
+    groupings, children = tree.groupings, tree.children
     order = _from_leaves(tree, children)
     own = [_finished(tree, position, levels) for position in range(len(tree.buckets))]
     width = sum(cells(scope, groupings) for scope in own if scope)
@@ -90,18 +89,8 @@ def _finished(tree: Tree, position: int, levels: Sequence[int]) -> Scope:
 def _cells_of(tree: Tree, position: int, scope: Scope) -> Integers:
     """Return of each cell of a bucket the cell of a coarser table in which it lies."""
     shape = tuple(tree.groupings[c].groups(level) for c, level in scope)
-    numbers = np.arange(prod(shape), dtype=np.float64).reshape(shape)
-    spread = lift(scope, tree.buckets[position].scope, tree.groupings)(numbers)
-    return np.broadcast_to(spread, tree.shape(position)).ravel().astype(np.int64)
-
-
-def _children(tree: Tree) -> list[list[int]]:
-    """Return the children of each bucket."""
-    found: list[list[int]] = [[] for _ in tree.buckets]
-    for position, bucket in enumerate(tree.buckets):
-        if bucket.parent >= 0:
-            found[bucket.parent].append(position)
-    return found
+    spread = lift(scope, tree.buckets[position].scope, tree.groupings)
+    return spread.inside(shape, tree.shape(position)).astype(np.int64)
 
 
 def _from_leaves(tree: Tree, children: Sequence[Sequence[int]]) -> list[int]:

@@ -17,9 +17,8 @@ from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
-from smalldb.marginals.estimate.estimation import Estimator
+from smalldb.marginals.estimate.estimation import Estimator, Known
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
@@ -218,11 +217,7 @@ class Adaptive(RoundsBudget):
         groups = column_groups(sizes, range(len(sizes)), False)
         shares = shares_of_columns(sizes, groups, False)
         largest = budget * max(sum((shares[c] for c in group), Fraction(0)) for group in groups)
-        losses = [
-            self.law.loss_of_table(budget),
-            self.law.loss_of_selection(budget),
-            Loss.pure(largest),
-        ]
+        losses = [self.law.loss_of_table(budget), self.law.loss_of_selection(budget), Loss.pure(largest)]
         most = max(loss.rho / loss.epsilon for loss in losses if loss.rho and loss.epsilon)
         return Loss(budget, rounded_up(budget * most))
 

@@ -28,22 +28,6 @@ NOTICED = 0.5  # mean of a parity that is chosen almost surely, if it is predict
 
 
 # Proof: docs/proofs/rounds.md, lemma 10.
-def plan_contrasts(
-    workload: Workload,
-    *,
-    n: int,
-    epsilon: Fraction,
-    delta: Fraction | None,
-    neighbours: str,
-    certificate: Fraction,
-) -> Contrasts:
-    """Return the parities with the least expected error; ValueError: they cannot all be measured at once."""
-    plans = alternatives(
-        workload, n=n, epsilon=epsilon, delta=delta, neighbours=neighbours, certificate=certificate
-    )
-    return min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
-
-
 def alternatives(
     workload: Workload,
     *,

@@ -106,19 +106,9 @@ class Contrasts(Strategy):
     @property
     def public(self) -> tuple[object, ...]:
         """What decides what is done: numbers, texts and arrays."""
-        series = self.spectrum
-        numbers = (
-            self.n,
-            self.epsilon,
-            self.replaced,
-            self.delta,
-            self.certifying,
-            self.guarded,
-            self.noises,
-            self.columns,
-        )
+        series, budget = self.spectrum, (self.n, self.epsilon, self.replaced, self.delta, self.certifying)
         arrays = (series.constants, series.starts, series.members, series.coefficients)
-        return (*numbers, self.sets, series.sets, *arrays)
+        return (*budget, self.guarded, self.noises, self.columns, self.sets, series.sets, *arrays)
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

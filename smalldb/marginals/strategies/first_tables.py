@@ -73,11 +73,7 @@ def first_tables(
 
 
 def _shared(
-    universe: Universe,
-    law: PrivacyMeasure,
-    budget: Fraction,
-    rows: int,
-    wanted: tuple[tuple[int, ...], ...],
+    universe: Universe, law: PrivacyMeasure, budget: Fraction, rows: int, wanted: tuple[tuple[int, ...], ...]
 ) -> tuple[FirstTable, ...]:
     """Return first tables with what they cost; none where those of targets would drown."""
     sizes = [universe.size(columns) for columns in wanted]
