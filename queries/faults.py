@@ -30,8 +30,8 @@ class TypeFault(Fault, TypeError):
 
 
 class Faults(ValueError):
-    """Several faults, told at once."""
+    """Several faults, told at once: one after another, or as `told` has it."""
 
-    def __init__(self, faults: Iterable[Fault | str]) -> None:
+    def __init__(self, faults: Iterable[Fault | str], told: str = "") -> None:
         self.each = tuple(each if isinstance(each, Fault) else Fault(each) for each in faults)
-        super().__init__(joined([*map(str, self.each)]))
+        super().__init__(told or joined([*map(str, self.each)]))

@@ -314,6 +314,7 @@ def test_what_is_pointed_to_is_there():
 def test_every_command_has_help_with_an_example():
     commands = next(action for action in parser()._actions if action.dest == "command" or action.choices)
     named = {
+        "app",
         "generate",
         "plan",
         "bounds",

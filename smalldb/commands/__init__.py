@@ -22,4 +22,5 @@ HELP = {
     "audit": "the exact worst privacy loss of a small instance (reads no data)",
     "schema": "draft a schema from column names, show one, or check a table by one",
     "ledger": "what was spent of a privacy budget (reads no data)",
+    "app": "a page in the browser, from a file to a release",
 }

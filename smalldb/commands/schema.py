@@ -10,15 +10,16 @@ from queries.expressions import shorten
 from queries.frames import is_index
 from queries.rule_tables import rule_texts
 from smalldb.commands import HELP
-from smalldb.commands.input_files import schema_of, table_of
+from smalldb.commands.input_files import table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import check_related, draft_of_files, related_account
+from smalldb.commands.related_tables import check_related, draft_of_files, related_account, related_of
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
+from smalldb.schema.answers import answered
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
@@ -28,8 +29,7 @@ from smalldb.schema.drafting import column_text, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.readers.registry import has_lines
-from smalldb.schema.reading import parse_schema, read_any
-from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.reading import parse_schema
 from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 
 
@@ -63,23 +63,13 @@ def ask_schema(
 
 def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
     yield f"kind = {toml(kind)}"
-    for key, question in SPECS[kind].questions if kind in SPECS else ():
+    for name, question in SPECS[kind].questions if kind in SPECS else ():
         answer = ask(f"  {question}: ").strip()
-        if key in ("format", "unknown"):
-            if answer:
-                yield f"{key} = {toml(answer)}"
-        elif key == "decimals":
-            yield f"decimals = {answer or 0}"
-        elif answer.startswith("bins "):
-            yield f"bins = {answer.removeprefix('bins ').strip()}"
-        else:
-            parts = [part.strip() for part in answer.split(",") if part.strip()]
-            whole = kind != "times" and all(part.lstrip("-").isdecimal() for part in parts)
-            numbers = kind in ("cuts", "integers") or whole
-            yield f"{key} = [{', '.join(part if numbers else toml(part) for part in parts)}]"
+        if answer or name not in ("format", "unknown"):
+            key, value = answered(kind, name, answer or ("0" if name == "decimals" else ""))
+            yield f"{key} = {toml(value)}"
     if kind in SPECS and (gaps := ask("  gaps (empty: none; yes; or texts that mean one): ").strip()):
-        texts = ", ".join(toml(part.strip()) for part in gaps.split(","))
-        yield "missing = true" if gaps.lower() in ("y", "yes") else f"missing = [{texts}]"
+        yield f"missing = {toml(answered(kind, 'missing', gaps)[1])}"
 
 
 SHOWN = 24  # categories of a column that are listed
@@ -212,10 +202,10 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table its schema does not cover, or what of two related tables."""
-    read = schema_of(arguments, [arguments.data, *arguments.more])
-    if isinstance(read, RelatedSchema):
-        return check_related(arguments, read)
-    schema = read_schema(read or arguments.schema)
+    related = related_of(arguments.schema, [arguments.data, *arguments.more])
+    if related is not None:
+        return check_related(arguments, related)
+    schema = read_schema(Path(arguments.schema))
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
@@ -309,11 +299,11 @@ def run_sql(arguments: argparse.Namespace) -> None:
 
 def run_show(arguments: argparse.Namespace) -> None:
     """Show the attributes of a schema."""
-    read = read_any(Path(arguments.schema))
-    if isinstance(read, RelatedSchema):
-        print(related_account(read, schema_account))
+    related = related_of(arguments.schema, [])
+    if related is not None:
+        print(related_account(related, schema_account))
         return
-    print(schema_account(read_schema(read)))
+    print(schema_account(read_schema(Path(arguments.schema))))
 
 
 def schema_account(schema: Schema) -> str:

@@ -8,7 +8,6 @@ from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Prom
 from smalldb.mechanisms.request import (
     MAX_N,
     UNPLANNED,
-    Links,
     Neighbours,
     Request,
     column_named,
@@ -27,7 +26,6 @@ __all__ = [
     "Guarantee",
     "Journal",
     "KnownPair",
-    "Links",
     "Marginal",
     "Measurement",
     "Measurements",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -180,11 +180,24 @@ def schema_text(given: Mapping[str, Any]) -> str:
     [columns.b]
     kind = "bool"
     """
-    top = "".join(f"{key} = {toml(value)}\n" for key, value in given.items() if key != "columns")
-    return top + "".join(
-        column_text(name, "\n".join(f"{_key(key)} = {toml(value)}" for key, value in table.items()))
-        for name, table in given["columns"].items()
+    return _lines_of(given) + "".join(
+        f"\n[{path}]\n{_lines_of(table)}" for path, table in _tables_of(given, "")
     )
+
+
+def _tables_of(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the tables of columns, and of related tables, each with its dotted name."""
+    for group in ("columns", "tables"):
+        for name, table in given.get(group, {}).items():
+            own = f"{path}{group}.{_key(name)}"
+            yield own, table
+            if group == "tables":
+                yield from _tables_of(table, f"{own}.")
+
+
+def _lines_of(table: Mapping[str, Any]) -> str:
+    groups = ("columns", "tables")
+    return "".join(f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if key not in groups)
 
 
 def _said(dtype: object, described: Described | None) -> str:

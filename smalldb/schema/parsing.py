@@ -265,7 +265,7 @@ def table_of(
     else:
         count = len(tables) - len(computed) - len(ids) if isinstance(tables, dict) else 0
         wrong += unreadable(queries if isinstance(queries, str) else None, rules or (), count)
-    raise ValueError(joined(with_lines(wrong, lines())) + rest)
+    raise Faults(wrong, joined(with_lines(wrong, lines())) + rest)
 
 
 def _file(given: object) -> tuple[FileFormat, list[Fault]]:

@@ -1,0 +1,27 @@
+document.addEventListener("change", event => {
+  const own = event.target
+  if (own.matches(".answer"))
+    Shiny.setInputValue("answer", {...own.dataset, value: own.value}, {priority: "event"})
+})
+document.addEventListener("click", event => {
+  const own = event.target
+  if (own.matches(".copy")) navigator.clipboard.writeText(own.nextElementSibling.textContent)
+  if (own.matches(".go-on")) Shiny.setInputValue("go_on", own.dataset.release, {priority: "event"})
+})
+let focused = ""
+document.addEventListener("focusin", event => { focused = event.target.id })
+$(document).on("shiny:connected", () => Shiny.addCustomMessageHandler("schema", ({text, faults}) => {
+  document.getElementById("toml").value = text
+  for (const place of document.querySelectorAll(".fault")) {
+    const said = faults[place.id] || "", box = document.getElementById(place.id.replace("fault", "field"))
+    if (place.textContent !== said) place.textContent = said
+    if (box) box.setAttribute("aria-invalid", said !== "")
+    if (box) box.setAttribute("aria-describedby", place.id)
+    const more = place.closest("details")
+    if (said && more) more.open = true
+  }
+}))
+// forms that are written anew keep the focus where it was
+$(document).on("shiny:value", () => setTimeout(() => {
+  if (document.activeElement === document.body && focused) document.getElementById(focused)?.focus()
+}))

@@ -1,0 +1,414 @@
+"""The five steps of the page: each does what the command beside it does."""
+
+import base64
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from shiny import App, Inputs, Session, reactive, render, ui
+
+from queries.faults import Faults
+from smalldb.app import layout, workplace
+from smalldb.app.column_forms import Place, changed, columns_of, field, row
+from smalldb.exact.numbers import brief
+from smalldb.planning import Plan, plan
+from smalldb.releasing.record import make_record
+from smalldb.reporting.plots_plan import plot_plan
+from smalldb.reporting.words import CONFIDENTIAL, foretold, tell
+from smalldb.schema import Schema
+from smalldb.schema.parsing import toml_of
+from smalldb.schema.reading import OpenSchema, read_any
+from smalldb.schema.related_schema import RelatedSchema
+
+MOST_ROWS = 40  # forms of columns that are shown at once
+INCOMPLETE = "the schema is not complete: see 2"
+SHOWN = (
+    *("unit", "part", "rows", "rules", "problem", "planned", "first", "account", "spends", "status"),
+    *("released", "same_table", "same_columns", "same_budget", "same_release", "same_ask"),
+)
+TASKS = ("draft", "check", "draw", "release", "ask")  # buttons, whose outcomes are kept
+
+
+def made_page(work: workplace.Workplace) -> App:
+    """Make the page for a folder."""
+    return App(layout.layout(work), lambda input, output, session: Steps(work, input, session).follow())
+
+
+class Steps:
+    """What one tab shows. Nothing but choices is kept here: what was done stands in the folder."""
+
+    def __init__(self, work: workplace.Workplace, input: Inputs, session: Session) -> None:
+        self.work, self.input, self.session = work, input, session
+        self.text = reactive.value("")  # the schema's TOML
+        self.anew = reactive.value(0)  # how often forms had to be written anew
+        self.told = {name: reactive.value[Any](None) for name in TASKS}
+        self.places: dict[Place, int] = {}  # the columns whose forms are shown
+
+    def follow(self) -> None:
+        """Show what is to be shown, and do what is clicked."""
+        self.read = reactive.calc(self._schema_read)
+        self.releases = reactive.poll(self.work.releases, 1)(self.work.releases)
+        for name in SHOWN:
+            self.session.output(id=name)(render.ui(getattr(self, f"_{name}")))
+        for name, told in self.told.items():
+            self.session.output(id=f"{name}_told")(render.ui(told.get))
+        for name in (*TASKS, "table", "answer", "go_on"):
+            reactive.effect(reactive.event(self.input[name])(getattr(self, f"_on_{name}")))
+        for effect in (self._faults_shown, self._names_offered, self._releases_offered):
+            reactive.effect(effect)
+
+    # what several steps know
+
+    def _schema_read(self) -> tuple[dict[str, Any], Any, Exception | None]:
+        """Return the TOML, the schema that it is (None: none), and what is wrong with it."""
+        given: dict[str, Any] = {}
+        try:
+            given = toml_of(self.text())
+            return given, read_any(self.text() or "columns = {}"), None
+        except (ValueError, TypeError, OSError) as error:
+            return given, None, error
+
+    def _given(self) -> dict[str, Any]:
+        """Return the TOML when forms are written anew."""
+        self.anew()
+        with reactive.isolate():
+            return self.read()[0]
+
+    def _texts(self, *labels: Mapping[str, str]) -> dict[str, str]:
+        return workplace.filled({name: self.input[name]() for each in labels for name in each})
+
+    def _schema_file(self) -> str:
+        return f"{workplace.stem(self.input.table() or 'DATA')}.toml"
+
+    def _data(self) -> list[str]:
+        """Return how a command names the tables."""
+        table, second = self.input.table() or "DATA", self.input.second()
+        return [f"{workplace.stem(each)}={each}" for each in (table, second)] if second else [table]
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what was chosen for a release and its plan; what is as usual is left out."""
+        chosen: dict[str, Any] = self._texts({name: own for name, own in layout.NOISE.items() if name != "n"})
+        usual = {"neighbours": "replace-one", "mechanism": "auto", "target": ()}
+        chosen |= {name: self.input[name]() for name, own in usual.items() if self.input[name]() != own}
+        if "target" in chosen:
+            chosen["target"] = [*chosen["target"]]
+        return {name: workplace.number(value) if name == "n_max" else value for name, value in chosen.items()}
+
+    def _keep(self, text: str, *, forms: bool) -> None:
+        """Take another TOML: into its file and, if need be, the forms."""
+        self.text.set(text)
+        self.work.write(self._schema_file(), text)
+        if forms:
+            self.anew.set(self.anew.get() + 1)
+
+    def _fields(self, labels: Mapping[str, str]) -> Any:
+        """Make fields for keys of the whole schema; related tables have none of them."""
+        given = self._given()
+        if "columns" not in given:
+            return None
+        return [field(said, None, 0, key, given.get(key)) for key, said in labels.items()]
+
+    # 1
+
+    def _drafting(self) -> list[str]:
+        chosen = {"codebook": self.input.book()} | self._texts(layout.FILE) | {"output": self._schema_file()}
+        return workplace.command_line("schema", "init", *self._data(), **chosen)
+
+    def _on_table(self) -> None:
+        path = self.work.folder / self._schema_file()
+        if self.input.table():
+            ui.update_text("ledger", value=f"{workplace.stem(self.input.table())}.ledger")
+            if path.exists():
+                self._keep(path.read_text(encoding="utf-8"), forms=True)
+                self.told["draft"].set(layout.good(f"{path.name} is taken as it is in the folder."))
+
+    async def _on_draft(self) -> None:
+        code, _, said = await to_thread(self.work.run, self._drafting())
+        self.told["draft"].set(
+            layout.fault(said) if code else layout.good("Drafted. Say who is protected; then go on with 2.")
+        )
+        if not code:
+            self._keep((self.work.folder / self._schema_file()).read_text(encoding="utf-8"), forms=True)
+
+    def _unit(self) -> Any:
+        given = self._given()
+        if "tables" in given:
+            return ui.p(f"Protected: a row of {given.get('unit')} with all its rows of the other table.")
+        fields = self._fields(layout.UNIT)
+        return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
+
+    def _same_table(self) -> Any:
+        lines = [
+            "from smalldb.schema import draft_schema",
+            "from smalldb.schema.tables import read_columns",
+            "",
+        ]
+        return layout.alike(
+            self._drafting(), "\n".join([*lines, f"text = draft_schema(read_columns({self._data()[0]!r}))"])
+        )
+
+    # 2
+
+    def _part(self) -> Any:
+        many = len(columns_of(self._given()))
+        parts = {str(i): f"{i} to {min(i + MOST_ROWS - 1, many)}" for i in range(1, many + 1, MOST_ROWS)}
+        return ui.input_select("first_row", "columns", parts) if many > MOST_ROWS else None
+
+    def _rows(self) -> Any:
+        found = columns_of(self._given())
+        first = int(self.input.first_row()) if len(found) > MOST_ROWS and "first_row" in self.input else 1
+        items = [*enumerate(found.items(), start=1)][first - 1 : first - 1 + MOST_ROWS]
+        self.places = {place: i for i, (place, _) in items}
+        return [row(i, place, own) for i, (place, own) in items]
+
+    def _rules(self) -> Any:
+        return self._fields(layout.RULES)
+
+    def _first(self) -> Any:
+        return self._fields(layout.FIRST)
+
+    def _on_answer(self) -> None:
+        told = self.input.answer()
+        if told["key"] == layout.TOML:
+            return self._keep(told["value"], forms=True)
+        place = Place(told["table"], told["column"]) if "column" in told else None
+        try:
+            self._keep(changed(self.text(), place, told["key"], told["value"]), forms=told["key"] == "kind")
+        except (ValueError, KeyError):
+            return  # the TOML's own fault is shown beside it
+
+    async def _faults_shown(self) -> None:
+        """Show faults beside the fields that they are about."""
+        self.anew()
+        error, beside = self.read()[2], dict[str, str]()
+        self.told["check"].set(None)
+        for each in error.each if isinstance(error, Faults) else ():
+            path = each.path
+            number = self.places.get(Place("", path[1]), 0) if path[:1] == ("columns",) and path[1:] else 0
+            key = (*path[2:], "")[0] if number else (*path, "")[0]
+            mark = f"fault-{number}-{key}"
+            beside[mark] = "; ".join(filter(None, [beside.get(mark), each.said]))
+        await self.session.send_custom_message("schema", {"text": self.text(), "faults": beside})
+
+    def _problem(self) -> Any:
+        if not self.text():
+            return layout.fault("Choose a table, and draft its schema: see 1.")
+        return layout.fault(self.read()[2]) if self.read()[2] else layout.good("The schema has no faults.")
+
+    def _checking(self) -> list[str]:
+        return workplace.command_line("schema", "check", *self._data(), schema=self._schema_file())
+
+    async def _on_check(self) -> None:
+        """Check the table: confidential, also where it is refused."""
+        _, printed, said = await to_thread(self.work.run, self._checking())
+        marked = None if CONFIDENTIAL in printed else ui.p(CONFIDENTIAL)
+        self.told["check"].set(ui.div(marked, ui.pre(printed + said), class_="confidential"))
+
+    def _same_columns(self) -> Any:
+        return layout.alike(
+            self._checking(),
+            f"from smalldb.schema import read_schema\n\nschema = read_schema({self._schema_file()!r})",
+        )
+
+    # 3
+
+    def _asked(self) -> Callable[..., Plan]:
+        """Return what plans the release as it is chosen, with other settings; ValueError: none can be."""
+        schema = self.read()[1]
+        if schema is None:
+            raise ValueError(INCOMPLETE)
+        if isinstance(schema, RelatedSchema):
+            raise ValueError("a plan is of one table: what related tables measure, their release tells")
+        known = schema.outline if isinstance(schema, OpenSchema) else schema
+        return partial(plan, schema=known, **{"epsilon": ""} | self._planning())
+
+    def _planning(self) -> dict[str, Any]:
+        return {"n": workplace.number(self.input.n().strip()) or None} | self._settings()
+
+    def _names_offered(self) -> None:
+        schema = self.read()[1]
+        if isinstance(schema, Schema | OpenSchema):
+            with reactive.isolate():
+                ui.update_selectize("target", choices=[*schema.names], selected=[*self.input.target()])
+
+    async def _planned(self) -> Any:
+        self.told["draw"].set(None)
+        try:
+            asked = self._asked()
+            made = await to_thread(asked)
+        except (ValueError, TypeError) as error:
+            return layout.fault(error)
+        try:
+            other: Plan | str = await to_thread(asked, delta=None if made.request.delta else layout.DELTA)
+        except ValueError as error:
+            other = f"none: {error}"
+        return ui.pre(f"{tell(make_record(made, private=True), made)}\n{foretold(made, other)}")
+
+    async def _on_draw(self) -> None:
+        try:
+            asked = self._asked()
+            made = await to_thread(asked)
+            picture = await to_thread(plot_plan, made, lambda epsilon: asked(epsilon=epsilon), "png")
+        except (ValueError, TypeError) as error:
+            return self.told["draw"].set(layout.fault(error))
+        said = f"Expected error along epsilon; at epsilon {brief(made.epsilon)}: {made.expected_error:.2g}"
+        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        self.told["draw"].set(ui.img(src=source, alt=said))
+
+    def _account(self) -> Any:
+        self.releases()
+        reactive.invalidate_later(2)
+        try:
+            found = self.work.account(self.input.ledger().strip())
+        except (ValueError, OSError) as error:
+            return layout.fault(error)
+        if found is None:
+            return ui.p("There is no such ledger yet: the first release makes it, with its budget.")
+        account, begun = found
+        more = f", of which {len(begun)} are not finished" if begun else ""
+        spent = f"spent {brief(account.spent)} by {len(account.records)} releases{more}"
+        return ui.p(f"budget {account.stated}: {spent}, left {brief(account.left)}")
+
+    def _same_budget(self) -> Any:
+        chosen = {"schema": self._schema_file()} | self._planning()
+        python = f"import smalldb\n\nplan = {workplace.call('smalldb.plan', **chosen)}"
+        return layout.alike(workplace.command_line("plan", **chosen), python)
+
+    # 4
+
+    def _releasing(self) -> list[str]:
+        home, about = self.input.name().strip(), self._texts(layout.ABOUT, layout.MORE)
+        paid = {} if "seed" in about else self._texts(layout.LEDGER)
+        chosen = {"schema": f"{home}/{workplace.SCHEMA}"} | self._settings() | paid
+        if isinstance(self.read()[1], RelatedSchema):
+            about = {key: about[key] for key in ("title", "seed") if key in about}
+            outputs = {"output": f"{home}/{workplace.SEVERAL}"}
+        else:
+            outputs = {"release_id": home if paid else "", "report": f"{home}/{workplace.PAGE}"}
+            one = {
+                "record": f"{home}/{workplace.RECORD}",
+                "measurements": f"{home}/{workplace.MEASURED}",
+                "output": f"{home}/table.csv",
+            }
+            outputs |= {"output": f"{home}/{workplace.SEVERAL}"} if "tables" in about else one
+        empty = {"even_if_empty": self.input.even_if_empty()}
+        return workplace.command_line("generate", *self._data(), **chosen | about | empty | outputs)
+
+    def _spends(self) -> Any:
+        about = self._texts(layout.MORE, layout.LEDGER)
+        of = (
+            f"of {about.get('ledger', '')}"
+            if "seed" not in about
+            else "of no ledger: the seed makes it NOT private"
+        )
+        return ui.p(
+            ui.tags.strong(
+                f"This spends epsilon {self.input.epsilon().strip()} {of}. It cannot be taken back."
+            )
+        )
+
+    def _on_release(self) -> None:
+        try:
+            if self.read()[1] is None:
+                raise ValueError(INCOMPLETE)
+            if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
+                raise ValueError("name a ledger (see 3): what a release spends must be written down")
+            self.work.begin(self.input.name().strip(), self._releasing(), self.text())
+            self.told["release"].set(layout.good(f"{self.input.name()} is begun."))
+        except (ValueError, OSError) as error:
+            self.told["release"].set(layout.fault(error))
+
+    def _on_go_on(self) -> None:
+        try:
+            if self.input.go_on() in self.work.releases():
+                self.work.go_on(self.input.go_on())
+        except (ValueError, OSError) as error:
+            self.told["release"].set(layout.fault(error))
+
+    def _status(self) -> Any:
+        found: list[Any] = []
+        for name, state in self.releases().items():
+            go_on = ui.tags.button(
+                f"Go on with {name}", {"data-release": name}, type="button", id=f"go-on-{name}"
+            )
+            go_on.add_class("go-on btn btn-primary")
+            links = [
+                ui.tags.a(file, href=f"released/{name}/{file}", target="_blank")
+                for file in self.work.outputs(name)
+            ]
+            found += [
+                ui.tags.h3(f"{name}: {state}"),
+                ui.pre(self.work.text(name, workplace.COMMAND)),
+                ui.pre(said) if (said := self.work.text(name, workplace.LOG)) else None,
+                go_on if state == workplace.UNFINISHED else None,
+                ui.p(*links, class_="links"),
+            ]
+        return found or ui.p("None yet.")
+
+    def _released(self) -> Any:
+        done = [name for name, state in self.releases().items() if state == workplace.FINISHED][:1]
+        pages = [
+            f"released/{name}/{file}"
+            for name in done
+            for file in self.work.outputs(name)
+            if file.endswith(".html")
+        ]
+        return ui.tags.iframe(src=pages[0], title="page of the newest release") if pages else None
+
+    def _same_release(self) -> Any:
+        paid, chosen = self._texts(layout.LEDGER), {"schema": self._schema_file()} | self._settings()
+        given = {"budget": paid.get("budget"), "delta": paid.get("budget_delta")}
+        kept = workplace.call("smalldb.Ledger", repr(paid.get("ledger", "")), **given)
+        python = workplace.call("smalldb.release", repr(self._data()[0]), **chosen)[:-1]
+        lines = [
+            "import smalldb",
+            "",
+            f"release = {python}, ledger={kept})",
+            "release.data.to_csv('table.csv', index=False)",
+        ]
+        return layout.alike(self._releasing(), "\n".join(lines))
+
+    # 5
+
+    def _releases_offered(self) -> None:
+        """Offer finished releases to be asked, and a name for the next one."""
+        files = [
+            f"{name}/{file}"
+            for name in self.releases()
+            for file in self.work.outputs(name)
+            if file.endswith(workplace.MEASURED)
+        ]
+        with reactive.isolate():
+            kept = self.input.asked() if self.input.asked() in files else None
+            ui.update_select("asked", choices=files, selected=kept)
+            if self.releases().get(self.input.name()) == workplace.FINISHED:
+                ui.update_text("name", value=f"release-{len(self.releases()) + 1}")
+
+    def _asking(self) -> list[str]:
+        questions = filter(None, map(str.strip, self.input.questions().splitlines()))
+        chosen = {"population": self.input.population(), "level": self.input.level().strip()}
+        file = self.input.asked() or "RECORD.json"
+        return [*workplace.command_line("ask", **chosen), "--", file, *questions]
+
+    async def _on_ask(self) -> None:
+        _, printed, said = await to_thread(self.work.run, self._asking())
+        self.told["ask"].set([ui.pre(printed) if printed else None, layout.fault(said) if said else None])
+
+    def _same_ask(self) -> Any:
+        command = self._asking()
+        file, *questions = command[command.index("--") + 1 :]
+        asked = workplace.call(
+            "ask",
+            "measured",
+            repr((*questions, "QUESTION")[0]),
+            level=self.input.level().strip(),
+            population=self.input.population(),
+        )
+        lines = [
+            "from smalldb.inference import Measurements, ask",
+            "",
+            f"measured = Measurements.read({file!r})",
+            f"print({asked})",
+        ]
+        return layout.alike(command, "\n".join(lines))

@@ -1,0 +1,37 @@
+"""`app`: a page in the browser, from a file to a release."""
+
+import argparse
+from pathlib import Path
+
+from smalldb.app.serving import serve
+from smalldb.commands import HELP
+from smalldb.commands.parsers import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "app",
+        help=HELP["app"],
+        description="Serve a page to this machine's own browser, with five steps: choose a table, describe "
+        "its columns, see what a budget buys, release, ask. Each step shows the command and the Python that "
+        "do the same. It sends nothing anywhere. Ctrl-C ends it; a release that was begun runs on.",
+        epilog="example: smalldb app survey",
+    )
+    command.add_argument(
+        "folder",
+        metavar="DIR",
+        nargs="?",
+        default=".",
+        help="where the tables are, and releases go (default: here)",
+    )
+    command.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    command.set_defaults(run=run_app)
+
+
+def run_app(arguments: argparse.Namespace) -> None:
+    """Serve the page."""
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    serve(folder.resolve(), browser=not arguments.no_browser)

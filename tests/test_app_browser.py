@@ -1,0 +1,399 @@
+"""The page for curators in a browser: the whole way, kills, tabs, wrong input, the keyboard alone."""
+
+import csv
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.transaction import unfinished_releases
+
+pytest.importorskip("shiny")
+playwright = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SECRET = "Zanzibar"  # a remark of the survey, whose column is left out of the release
+ROWS = 1500
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@contextmanager
+def served(folder):
+    """Serve a folder; yield the address and the process."""
+    command = [sys.executable, "-m", "smalldb", "app", os.fspath(folder), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+@contextmanager
+def opened(browser, url, **more):
+    """Open the page in a tab; what it loads and receives is kept in `page.loaded` and `page.received`."""
+    context = browser.new_context(**more)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.loaded, page.received = [], []
+    page.on("request", lambda request: page.loaded.append(request.url))
+    page.on(
+        "websocket", lambda socket: socket.on("framereceived", lambda frame: page.received.append(str(frame)))
+    )
+    page.goto(url)
+    page.wait_for_function("window.Shiny?.shinyapp?.isConnected?.()")
+    yield page
+    context.close()
+
+
+def step(page, name):
+    page.get_by_role("tab", name=name).click()
+
+
+def fill(page, field, value):
+    """Fill a field, and leave it."""
+    page.fill(f"#{field}", value)
+    page.locator(f"#{field}").blur()
+
+
+def choose(page, table):
+    """Choose a table whose schema stands beside it."""
+    page.select_option("#table", table)
+    page.locator("#draft_told").get_by_text("taken as it is").wait_for()
+
+
+def state(page, text):
+    page.locator("#status h3").get_by_text(re.compile(text)).first.wait_for()
+
+
+def survey(folder):
+    """Write the raw survey, shortened, with a remark and an age that stand nowhere else."""
+    whole = folder / "whole.csv"
+    subprocess.run([sys.executable, EXAMPLES / "make_survey.py", whole], check=True)
+    lines = whole.read_text(encoding="utf-8").splitlines()[: ROWS + 1]
+    whole.unlink()
+    (folder / "survey.csv").write_text(
+        "\n".join([*lines[:-1], f"{lines[-1].rpartition(',')[0]},{SECRET}"]) + "\n"
+    )
+
+
+def small(folder, name="workers"):
+    """Write a small table of yes/no columns with its schema."""
+    shutil.copy(EXAMPLES / "autoworkers.csv", folder / f"{name}.csv")
+    names = (folder / f"{name}.csv").read_text().splitlines()[0].split(",")
+    columns = "".join(f'[columns.{name}]\nkind = "bool"\n' for name in names)
+    (folder / f"{name}.toml").write_text(f"rows_per_person = 1\n{columns}")
+
+
+def test_the_whole_way_on_a_raw_table(tmp_path, browser):
+    """From names to answers; what is released is what the command that is shown releases."""
+    survey(tmp_path)
+    with served(tmp_path) as (url, _), opened(browser, url) as page:
+        page.select_option("#table", "survey.csv")
+        page.click("#draft")
+        fill(page, "field-0-rows_per_person", "1")
+        step(page, "2 Columns")
+        page.locator("#problem").get_by_text("kind must be one of").wait_for()
+        # in a form: a fault stands beside its field, and is mended there
+        page.select_option('select[data-column="age"]', "cuts")
+        cuts = page.locator('input[data-column="age"][data-key="cuts"]')
+        cuts.fill("30, 50, 70")
+        cuts.blur()
+        field = page.locator('input[data-column="age"][data-key="range"]')
+        field.fill("98, 18")
+        field.blur()
+        field.locator("xpath=following-sibling::span").get_by_text("range").wait_for()
+        assert field.get_attribute("aria-invalid") == "true"
+        field.fill("18, 98")
+        field.blur()
+        playwright.expect(page.locator("#toml")).to_have_value(re.compile(r"range = \[18, 98\]"))
+        playwright.expect(page.locator("#toml")).to_have_value(re.compile(r"cuts = \[30, 50, 70\]"))
+        # and as TOML: the forms follow
+        fill(page, "toml", (EXAMPLES / "survey.toml").read_text(encoding="utf-8"))
+        page.get_by_text("The schema has no faults.").wait_for()
+        playwright.expect(field).to_have_value("18, 98")
+        playwright.expect(page.locator('input[data-column="town"][data-key="values"]')).to_have_value(
+            "Bristol"
+        )
+        assert "confidential" not in page.locator("#check_told").inner_html()
+        page.click("#check")
+        page.locator(".confidential").get_by_text("the table fits").wait_for()
+        assert "CONFIDENTIAL" in page.locator(".confidential").inner_text()
+        step(page, "3 Budget")
+        fill(page, "n", str(ROWS))
+        page.locator("#planned").get_by_text("guarantee: 1-differential privacy").wait_for()
+        assert "pairs of columns are expected" in page.locator("#planned").inner_text()
+        step(page, "4 Release")
+        page.locator("summary:visible").click()
+        fill(page, "seed", "7")
+        page.locator("#spends").get_by_text("NOT private").wait_for()
+        command = page.locator("#same_release pre").first.inner_text()
+        python = page.locator("#same_release pre").last.inner_text()
+        # until here nothing of the data was in the page, but that they fit and how many they are
+        seen = "".join(page.received) + page.content()
+        assert SECRET not in seen and "called back" not in seen
+        page.click("#release")
+        state(page, "release-1: finished")
+        page.locator("#released iframe").wait_for()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="table.csv").evaluate("link => { link.target = ''; link.click() }")
+        released = Path(download.value.path()).read_bytes()
+        step(page, "5 Ask")
+        playwright.expect(page.locator("#asked")).to_have_value("release-1/measurements.json")
+        fill(page, "questions", "smoker\nsmoker | age>=50\nnonsense")
+        page.click("#ask")
+        answers = page.locator("#ask_told")
+        answers.get_by_text("1 of 3 questions have an error").wait_for()
+        assert re.search(r"smoker\n  0\.\d+ \(0\.\d+ to 0\.\d+, level 0\.95", answers.inner_text())
+        assert {address.split("/")[2] for address in page.loaded if ":" in address[:6]} == {url.split("/")[2]}
+    assert (tmp_path / "release-1" / "command").read_text().strip() == command
+    assert released == (tmp_path / "release-1" / "table.csv").read_bytes()
+    assert SECRET not in released.decode()
+    other = tmp_path / "other"
+    (other / "release-1").mkdir(parents=True)
+    shutil.copy(tmp_path / "survey.csv", other)
+    shutil.copy(tmp_path / "release-1" / "schema.toml", other / "release-1")
+    subprocess.run([sys.executable, "-m", *shlex.split(command)], cwd=other, check=True, capture_output=True)
+    for file in ("table.csv", "measurements.json", "record.json"):
+        assert (other / "release-1" / file).read_bytes() == (tmp_path / "release-1" / file).read_bytes()
+    assert "smalldb.release('survey.csv', schema='survey.toml', epsilon='1'" in python
+    with (tmp_path / "release-1" / "table.csv").open(encoding="utf-8") as file:
+        assert len([*csv.reader(file)]) == ROWS + 1
+
+
+def children(process):
+    """The processes that a process started."""
+    of = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in of]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the kill looks for processes in /proc")
+def test_going_on_after_browser_server_and_release_were_killed(tmp_path, browser):
+    survey(tmp_path)
+    shutil.copy(EXAMPLES / "survey.toml", tmp_path)
+    ledger = tmp_path / "survey.ledger"
+    with served(tmp_path) as (url, process):
+        with opened(browser, url) as page:
+            choose(page, "survey.csv")
+            step(page, "3 Budget")
+            fill(page, "budget", "3/2")
+            step(page, "4 Release")
+            page.locator("#same_release").get_by_text("--budget 3/2").first.wait_for()
+            page.click("#release")
+            state(page, "running")
+        until = time.monotonic() + 120
+        while not (ledger.exists() and Ledger(ledger).read().records) and time.monotonic() < until:
+            time.sleep(0.01)  # until it is paid
+        for pid in (*children(process), process.pid):
+            os.kill(pid, signal.SIGKILL)
+    account = Ledger(ledger).read()
+    assert len(unfinished_releases(str(ledger), account)) == 1
+    assert not (tmp_path / "release-1" / "table.csv").exists()
+    with served(tmp_path) as (again, _), opened(browser, again) as page:
+        assert again != url
+        choose(page, "survey.csv")
+        step(page, "3 Budget")
+        page.locator("#account").get_by_text("1 releases, of which 1 are not finished, left 1/2").wait_for()
+        step(page, "4 Release")
+        state(page, "release-1: unfinished")
+        page.click("#go-on-release-1")
+        state(page, "release-1: finished")
+        page.locator("#status").get_by_text("this release was paid before").wait_for()
+    assert [str(record["privacy"]["epsilon"]) for record in Ledger(ledger).read().records] == ["1"]
+    assert json.loads((tmp_path / "release-1" / "record.json").read_text())["private"] is True
+
+
+def test_two_tabs_spend_from_one_ledger_and_see_the_same(tmp_path, browser):
+    small(tmp_path)
+    with served(tmp_path) as (url, _), opened(browser, url) as one, opened(browser, url) as other:
+        for tab, name in ((one, "a"), (other, "b")):
+            choose(tab, "workers.csv")
+            step(tab, "3 Budget")
+            fill(tab, "budget", "1.5")
+            step(tab, "4 Release")
+            fill(tab, "name", name)
+            tab.locator("#same_release").get_by_text(f"{name}/table.csv").first.wait_for()
+        for tab in (one, other):
+            tab.click("#release")
+        for tab in (one, other):
+            for name in ("a", "b"):
+                state(tab, rf"{name}: (un)?finished")
+            shown = tab.locator("#status").inner_text()
+            assert shown.count(": finished") == shown.count(": unfinished") == 1
+            assert "1.5" in shown or "3/2" in shown  # why the other was refused
+            step(tab, "3 Budget")
+            tab.locator("#account").get_by_text("by 1 releases, left 1/2").wait_for()
+    assert len(Ledger(tmp_path / "workers.ledger").read().records) == 1
+
+
+WRONG = [  # a field, what is wrong, where that is told and in which words
+    ("epsilon", "abc", "#planned", "epsilon"),
+    ("epsilon", "-1", "#planned", "epsilon"),
+    ("epsilon", "", "#planned", "epsilon"),
+    ("delta", "2", "#planned", "delta"),
+    ("n", "many", "#planned", "n must be a whole number"),
+    ("n", "", "#planned", "n must be a whole number"),
+    ("n", "-5", "#planned", "n must be a whole number"),
+    ("n_max", "9", "#planned", "n_max is for add-remove"),
+    ("ledger", "workers.csv", "#account", "damaged, or no ledger"),
+    ("ledger", "nowhere/x.ledger", "#account", "no such ledger"),
+]
+REFUSED = [  # the same, of what the release refuses before anything is paid
+    ("name", "../up", "#release_told", "letters and digits"),
+    ("name", "", "#release_told", "letters and digits"),
+    ("ledger", "", "#release_told", "name a ledger"),
+    ("budget", "", "#status", "no ledger yet: add --budget E"),
+    ("budget", "abc", "#status", "budget"),
+    ("budget_delta", "7", "#status", "delta"),
+    ("tables", "1", "#status", "--tables must be from 2"),
+    ("seed", "x", "#status", "expected a whole number"),
+]
+
+
+def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_nothing(tmp_path, browser):
+    small(tmp_path)
+    (tmp_path / "broken.csv").write_text("")
+    usual = {"epsilon": "1", "n": "1841", "budget": "2", "ledger": "workers.ledger"}
+    with served(tmp_path) as (url, _), opened(browser, url) as page:
+        page.select_option("#table", "broken.csv")
+        page.click("#draft")
+        page.locator("#draft_told").get_by_text("is empty").wait_for()
+        choose(page, "workers.csv")
+        page.select_option("#book", "broken.csv")
+        page.click("#draft")
+        page.locator("#draft_told").get_by_text("exists already").wait_for()
+        fill(page, "field-0-rows_per_person", "none")
+        page.locator("#fault-0-rows_per_person").get_by_text("must be a whole number").wait_for()
+        fill(page, "field-0-rows_per_person", "1")
+        step(page, "2 Columns")
+        fill(page, "field-0-valid", "nobody & here")
+        page.locator("#fault-0-valid").get_by_text("nobody").wait_for()
+        fill(page, "field-0-valid", "")
+        good = page.locator("#toml").input_value()
+        fill(page, "toml", "no TOML")
+        page.locator("#problem").get_by_text("not TOML").wait_for()
+        fill(page, "toml", good)
+        page.locator("#problem").get_by_text("no faults").wait_for()
+        step(page, "3 Budget")
+        for field, value in usual.items():
+            fill(page, field, value)
+        for field, value, place, said in WRONG:
+            fill(page, field, value)
+            page.locator(place).get_by_text(said).first.wait_for()
+            fill(page, field, usual.get(field, ""))
+            page.locator("#planned").get_by_text("guarantee").wait_for()
+        for number, (field, value, place, said) in enumerate(REFUSED):
+            name = f"wrong-{number}"
+            for each, own in {
+                **usual,
+                "budget_delta": "",
+                "tables": "",
+                "seed": "",
+                "name": name,
+                field: value,
+            }.items():
+                page.locator(f"#{each}").evaluate(
+                    "(box, value) => { box.value = value; box.dispatchEvent(new Event('change')); "
+                    "$(box).trigger('change'); $(box).trigger('blur') }",
+                    own,
+                )
+            step(page, "4 Release")
+            page.locator("#same_release").get_by_text(
+                f"{name if field != 'name' else value}/table"
+            ).first.wait_for()
+            page.click("#release")
+            if place == "#status":
+                state(page, f"{name}: unfinished")
+            page.locator(place).get_by_text(said).first.wait_for()
+        step(page, "5 Ask")
+        page.click("#ask")
+        page.locator("#ask_told").get_by_text("RECORD.json: no such file").wait_for()
+    assert not [*tmp_path.rglob("*.ledger")] and not [*tmp_path.parent.glob("up")]
+
+
+def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_over(tmp_path, browser):
+    small(tmp_path)
+    narrow = {"width": 320, "height": 256}  # a window of 1280 x 1024 at 400 %
+    with served(tmp_path) as (url, _), opened(browser, url, viewport=narrow) as page:
+
+        def reach(where):
+            for _ in range(60):
+                page.keyboard.press("Tab")
+                if page.evaluate("where => document.activeElement?.matches(where)", where):
+                    return
+            raise AssertionError(f"Tab does not reach {where}")
+
+        def fits():
+            return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+        reach("#table")
+        page.keyboard.type("workers")
+        page.locator("#draft_told").get_by_text("taken as it is").wait_for()
+        playwright.expect(page.locator("#field-0-rows_per_person")).to_have_value("1")
+        assert fits()
+        for number in range(2, 6):
+            page.get_by_role("tab", selected=True).focus()
+            page.keyboard.press("ArrowRight")
+            page.keyboard.press("Enter")
+            playwright.expect(page.get_by_role("tab", selected=True)).to_contain_text(str(number))
+            assert fits(), number
+            if number == 2:
+                reach("#field-1-kind")  # a form that is written anew keeps the focus
+                page.keyboard.type("categories")
+                page.locator("#field-1-values").wait_for()
+                assert page.evaluate("document.activeElement.id") == "field-1-kind"
+                page.keyboard.type("bool")
+                page.locator("#field-1-true").wait_for(state="attached")
+            if number == 3:
+                reach("#budget")
+                page.keyboard.type("2")
+            if number == 4:
+                reach("#release")
+                page.keyboard.press("Enter")
+                state(page, "release-1: finished")
+                assert fits()
+
+
+def test_the_address_is_secret_and_of_this_machine(tmp_path):
+    """What the guard refuses is in test_app.py; here the server that stands behind it."""
+    import http.client
+
+    with served(tmp_path) as (first, _), served(tmp_path) as (second, _):
+        found = [re.fullmatch(r"http://(127\.0\.0\.1:\d+)/([0-9a-f]{32})/", url) for url in (first, second)]
+        (host, token), (_, other) = (match.groups() for match in found)
+        assert token != other
+
+        def asked(path, **headers):
+            link = http.client.HTTPConnection(host)
+            link.request("GET", path, headers={"Host": host} | headers)
+            return link.getresponse()
+
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": f"http://{host}"}
+        assert asked(f"/{token}/").status == 200
+        assert asked(f"/{token}/websocket/", **upgrade).status == 101
+        assert asked("/").status == asked(f"/{other}/").status == 403
+        assert asked(f"/{token}/", Host="evil.example").status == 403
+        for origin in ("http://evil.example", "null"):
+            assert asked(f"/{token}/websocket/", **upgrade | {"Origin": origin}).status == 403
+        assert asked(f"/{token}/released/x/../../etc/passwd").status == 404
