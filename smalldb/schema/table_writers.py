@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -32,7 +34,6 @@ from smalldb.schema.readers.reader import of_extra
 from smalldb.schema.readers.registry import CSV, SUFFIXES, reader_of
 from smalldb.schema.schema_columns import Column
 
-TYPED = ("xlsx", "dta", "sav")
 _FIRST = datetime(1900, 3, 1)  # before it, Excel has a day that there was not
 
 
@@ -45,19 +46,8 @@ class Typed:
     labels: Mapping[str | int, str] | None = None  # by code, what it means, where the values are codes
 
 
-def check_typed(form: str) -> None:
-    """Refuse a format whose package is not installed: ValueError."""
-    if form == "xlsx":
-        with of_extra("openpyxl", "smalldb-dp[excel]", "Excel files"):
-            import openpyxl  # noqa: F401
-    if form == "sav":
-        with of_extra("pyreadstat", "smalldb-dp[stats]", "SPSS files"):
-            import pyreadstat  # noqa: F401
-
-
-def typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> bytes:
-    """Write a released table in one of the formats `TYPED`."""
-    check_typed(form)
+def _typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> bytes:
+    """Write a released table in a format that has types."""
     columns = {
         str(label): _typed(frame.iloc[:, i], known.get(str(label)), form == "xlsx")
         for i, label in enumerate(frame.columns)
@@ -188,9 +178,33 @@ def _spss(columns: Mapping[str, Typed]) -> bytes:
         return Path(path).read_bytes()
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """How a format is written that is not spelled out in texts."""
+
+    write: Callable[[pd.DataFrame, Mapping[str, Column]], bytes]  # a table, and its columns of a schema
+    # the package that it needs, its extra, and what the files are called; None: none
+    needs: tuple[str, str, str] | None = None
+
+    def check(self) -> None:
+        """Refuse a format whose package is not installed: ValueError."""
+        if self.needs is not None:
+            package, extra, what = self.needs
+            with of_extra(package, f"smalldb-dp[{extra}]", what):
+                if find_spec(package) is None:
+                    raise ImportError
+
+
+WRITERS: dict[str, Writer] = {
+    "parquet": Writer(lambda frame, _: _parquet(frame), ("pyarrow", "parquet", "Parquet files")),
+    "arrow": Writer(lambda frame, _: _arrow(frame), ("pyarrow", "parquet", "Arrow files")),
+    "xlsx": Writer(partial(_typed_file, form="xlsx"), ("openpyxl", "excel", "Excel files")),
+    "dta": Writer(partial(_typed_file, form="dta")),
+    "sav": Writer(partial(_typed_file, form="sav"), ("pyreadstat", "stats", "SPSS files")),
+}
 SPELLED = ("csv", "jsonl")  # as texts, which may be compressed
-FORMATS = (*SPELLED, "parquet", "arrow", *TYPED)
-_ARROW = {"parquet": "Parquet files", "arrow": "Arrow files"}
+FORMATS = (*SPELLED, *WRITERS)
 _PIECE = 1 << 14  # rows whose texts are made together
 _RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
@@ -202,13 +216,11 @@ def form_of(path: str | None) -> str:
     stem, packed = ("", "") if path is None else parted(path)
     suffix = os.path.splitext(stem)[1].lower()
     reader = SUFFIXES.get(suffix or CSV.suffixes[0])
-    if reader is None or reader.name not in FORMATS or (packed and not reader.lines):
+    if reader is None or reader.name not in {*SPELLED, *WRITERS} or (packed and not reader.lines):
         raise ValueError(f"a table is written as {NAMED}, not {path!r}")
     check_compressing(packed)
-    if reader.name in _ARROW:
-        with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW[reader.name]):
-            import pyarrow  # noqa: F401
-    check_typed(reader.name)
+    if reader.name in WRITERS:
+        WRITERS[reader.name].check()
     return reader.name + packed
 
 
@@ -220,7 +232,7 @@ def form_like(path: str | None) -> str:
     if path is None:
         return form_of(None)
     name = reader_of(path).name
-    return form_of(f"table.{name}{parted(path)[1]}") if name in FORMATS else form_of(None)
+    return form_of(f"table.{name}{parted(path)[1]}") if name in {*SPELLED, *WRITERS} else form_of(None)
 
 
 def written(
@@ -232,20 +244,21 @@ def written(
     guard: bool = False,
 ) -> bytes:
     """Write a released table: the content of a file in one of the `FORMATS`."""
-    if form in _ARROW:
-        return _arrow(frame.rename(columns=str), form)
     known = {} if schema is None else {column.name: column for column in schema.released}
-    if form in TYPED:
-        return typed_file(frame, known, form)
+    if form in WRITERS:
+        WRITERS[form].check()
+        return WRITERS[form].write(frame.rename(columns=str), known)
     stated = file if schema is None else agreed(file, schema.file)
     return spelled_out(_fields(frame, known), form, file=stated, guard=guard)
 
 
-def _arrow(frame: pd.DataFrame, form: str) -> bytes:
-    with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW[form]):
-        from pyarrow import BufferOutputStream, Table, ipc
-    if form == "parquet":
-        return frame.to_parquet(engine="pyarrow", index=False)
+def _parquet(frame: pd.DataFrame) -> bytes:
+    return frame.to_parquet(engine="pyarrow", index=False)
+
+
+def _arrow(frame: pd.DataFrame) -> bytes:
+    from pyarrow import BufferOutputStream, Table, ipc
+
     table, target = Table.from_pandas(frame, preserve_index=False), BufferOutputStream()
     with ipc.new_file(target, table.schema) as writer:
         writer.write_table(table)

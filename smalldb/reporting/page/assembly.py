@@ -1,7 +1,10 @@
 """The page itself."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from re import findall
+from typing import final
 
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.comparison import BANNER, Comparison, compared
@@ -23,6 +26,31 @@ HEAD = """\
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 """
 SEEDED = "NOT PRIVATE: the randomness came from a seed. For experiments only."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What cards of a page are made from."""
+
+    release: Release
+    schema: Schema | None
+    comparison: Comparison | None
+    about: About
+    title: str
+
+
+CARDS: tuple[Callable[[Shown], str], ...] = (
+    lambda shown: what(shown.release.plan, shown.release.record, shown.about, shown.title),
+    lambda shown: not_learned(shown.release),
+    lambda shown: guarantee(shown.release.plan, shown.release.record),
+    lambda shown: assumed(shown.release.plan, shown.release.record),
+    lambda shown: uses(shown.release, shown.comparison is not None),
+    lambda shown: errors(shown.release.plan, shown.release.record),
+    lambda shown: contents(shown.release, shown.schema),
+    lambda shown: spent(shown.about.account),
+    lambda shown: machine_readable(shown.release.plan, shown.release.record, shown.schema),
+)
 
 
 def page(
@@ -57,17 +85,8 @@ def page(
     about = About() if about is None else about
     schema = release.schema if schema is None else schema
     title = about.title or f"A synthetic table of {record['rows']:,} rows"
-    parts = [
-        what(plan, record, about, title),
-        not_learned(release),
-        guarantee(plan, record),
-        assumed(plan, record),
-        uses(release, comparison is not None),
-        errors(plan, record),
-        contents(release, schema),
-        spent(about.account),
-        machine_readable(plan, record, schema),
-    ]
+    shown = Shown(release, schema, comparison, about, title)
+    parts = [card(shown) for card in CARDS]
     banners = [] if record["private"] else [SEEDED]
     if comparison is not None:
         banners.append(BANNER)
