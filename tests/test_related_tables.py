@@ -25,7 +25,10 @@ def files(tmp_path, monkeypatch):
 def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys):
     assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out", "--seed", "1"]) == 0
     told = capsys.readouterr().err
-    assert "1-DP of each row of homes with all its rows of persons" in told and "NOT PRIVATE" in told
+    assert (
+        "1-differential privacy of each row of homes with all its rows of persons" in told
+        and "NOT PRIVATE" in told
+    )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         *("homes.csv", "persons.csv", "record.json", "report.html")
     }
@@ -49,6 +52,22 @@ def test_a_ledger_is_paid(files, capsys):
     assert main(["generate", *files, *options, "-o", "more"]) == 5
     assert "of the budget of 1 is left" in capsys.readouterr().err
     assert main(["ledger", "led"]) == 0
+
+
+def test_a_named_release_is_paid_once(files, capsys):
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
+    given += ["--ledger", "led", "--budget", "2", "--release-id", "first"]
+    assert main(given) == main(given) == 0
+    assert "release first stands already: nothing is paid" in capsys.readouterr().err
+    assert Ledger("led").read().spent == 1
+
+
+def test_more_rows_than_memory_holds_are_refused_before_the_payment(files, monkeypatch, capsys):
+    monkeypatch.setattr("smalldb.releasing.memory.memory_limit", lambda: 1 << 16)
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
+    assert main([*given, "--ledger", "led", "--budget", "2"]) == 2
+    assert "rows of 5 columns need about" in capsys.readouterr().err
+    assert Ledger("led").read().spent == 0
 
 
 def test_check_counts_what_would_be_refused(files, capsys):
@@ -139,7 +158,7 @@ def test_a_long_file_becomes_one_file(tmp_path, monkeypatch, capsys):
         'columns.hits = { kind = "cuts", cuts = [50], range = [0, 100] }\n'
     )
     assert main(["generate", "seasons.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "out"]) == 0
-    assert "2-DP of each player with all its rows" in capsys.readouterr().err
+    assert "2-differential privacy of each player with all its rows" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "seasons.csv",
         "record.json",
@@ -152,4 +171,7 @@ def test_a_long_file_becomes_one_file(tmp_path, monkeypatch, capsys):
         main(["generate", "seasons.csv", "s=s.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "o"]) == 2
     )
     assert "is for one table" in capsys.readouterr().err
-    assert main(["plan", "--schema", "s.toml", "--n", "9", "--epsilon", "1"]) == 2
+    assert main(["plan", "--schema", "s.toml", "--n", "9", "--epsilon", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "1-differential privacy of each player with all its rows" in told
+    assert "nothing useful is expected" in told and "do not take delta yet" in told

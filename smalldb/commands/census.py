@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from queries import DataError
@@ -20,6 +21,7 @@ from smalldb.planning import plan
 from smalldb.reporting.plots import plot_laws
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_csv, as_json, rounded_up
+from smalldb.schema import read_schema
 
 
 def add(commands: Commands) -> None:
@@ -59,7 +61,7 @@ def run_census(arguments: argparse.Namespace) -> None:
     if form is not None and not epsilons:
         raise ValueError("a picture needs --epsilon")
     keep_inputs([arguments.data, arguments.schema], targets)
-    source = source_of(arguments)
+    source = source_of(arguments, None if arguments.schema is None else read_schema(Path(arguments.schema)))
     domain = source.domain
     choices = {name: getattr(arguments, name) for name in ("rows", "candidates", "beta")}
     choices["queries"] = source.queries if arguments.queries is None else arguments.queries

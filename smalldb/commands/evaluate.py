@@ -3,12 +3,12 @@
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from smalldb.commands import HELP
+from smalldb.commands.input_files import schema_of
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import evaluate_folder, related_of
+from smalldb.commands.related_tables import evaluate_folder
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -24,6 +24,7 @@ from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
 from smalldb.schema.readers.registry import has_lines
+from smalldb.schema.related_schema import RelatedSchema
 
 
 def add(commands: Commands) -> None:
@@ -69,12 +70,12 @@ def add(commands: Commands) -> None:
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Compare a synthetic table with the real one, or two related tables with a folder of them."""
-    related = related_of(arguments.schema, [arguments.real, *arguments.more])
-    if related is not None:
-        return evaluate_folder(arguments, related)
+    read = schema_of(arguments, [arguments.real, *arguments.more])
+    if isinstance(read, RelatedSchema):
+        return evaluate_folder(arguments, read)
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     record = None if arguments.record is None else read_record(arguments.record)
-    schema = None if arguments.schema is None else read_schema(Path(arguments.schema))
+    schema = None if read is None else read_schema(read)
     if arguments.counts is not None and schema is None:
         raise ValueError("--counts needs --schema")
     columns = None if arguments.columns is None else split_names(arguments.columns)

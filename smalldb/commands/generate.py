@@ -1,11 +1,16 @@
 """`generate`: release a synthetic table from a file."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from smalldb.commands import HELP, Incomplete
-from smalldb.commands.input_files import add_schema, ledger_of, source_of
+from smalldb.commands.input_files import add_schema, ledger_of, schema_of, source_of
 from smalldb.commands.options import (
     STATED,
     add_beta,
@@ -17,7 +22,7 @@ from smalldb.commands.options import (
     text,
     whole_number,
 )
-from smalldb.commands.output_files import Files
+from smalldb.commands.output_files import Files, Spoken
 from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
@@ -25,7 +30,12 @@ from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.pipeline import carry_out
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import SEEDED, as_json, tell
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED
+
+if TYPE_CHECKING:
+    from smalldb.releasing.related_release import LinkedSource
+    from smalldb.releasing.table_source import Source
 
 MOST_TABLES = 1000
 
@@ -155,18 +165,21 @@ def add(commands: Commands) -> None:
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a file, or two related tables."""
     _check(arguments)
-    if arguments.schema is not None or arguments.more:  # related tables take a moment to import
-        from smalldb.commands.related_tables import generate_related, related_of
+    schema = schema_of(arguments, [arguments.data, *arguments.more])
+    files: Spoken
+    find: Callable[[], Source | LinkedSource]
+    if isinstance(schema, RelatedSchema):  # they take a moment to import
+        from smalldb.commands.related_tables import RelatedFiles
 
-        related = related_of(arguments.schema, [arguments.data, *arguments.more])
-        if related is not None:
-            return generate_related(arguments, related)
-    files = Files(arguments)
+        related = RelatedFiles(arguments, schema)
+        files, find = related, related.source
+    else:
+        files, find = Files(arguments), partial(source_of, arguments, schema)
     if files.finished():
         if not arguments.quiet:
             print(f"release {arguments.release_id} stands already: nothing is paid", file=sys.stderr)
         return None
-    source = source_of(arguments, learning=True)
+    source = find()
     if source.learns is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns categories (values = "learn"): none does')
     made = carry_out(

@@ -1,7 +1,7 @@
 """The options that say which file a command reads and what its columns hold."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import Source, file_source
-from smalldb.schema import Schema, read_schema
-from smalldb.schema.reading import OpenSchema, read_open
+from smalldb.schema import Schema
+from smalldb.schema.reading import OpenSchema, read_any
+from smalldb.schema.related_schema import RelatedSchema
 
 NO_DATA = "name the table: DATA, or file.url of a schema, which is the URL of a database"
 
@@ -34,11 +35,23 @@ def add_schema(command: Parser) -> None:
     add_file_format(command)
 
 
-def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
-    """Find out which table is meant, from names alone; `learning`: its schema may learn categories."""
+def schema_of(
+    arguments: argparse.Namespace, given: Sequence[str | None] = ()
+) -> Schema | OpenSchema | RelatedSchema | None:
+    """Read the schema that an option names; ValueError: several tables are given, and it is of one."""
+    found = None if arguments.schema is None else read_any(Path(arguments.schema))
+    if not isinstance(found, RelatedSchema) and sum(text is not None for text in given) > 1:
+        raise ValueError(
+            "several tables need a --schema with unit and [tables.NAME]: smalldb schema init drafts one"
+        )
+    return found
+
+
+def source_of(arguments: argparse.Namespace, schema: Schema | OpenSchema | None) -> Source:
+    """Find out which table is meant, from names alone."""
     file, inside = file_format(arguments), arguments.count_in_database
     counting = {"--counts": arguments.counts is not None, "--count-in-database": inside}
-    if arguments.schema is None:
+    if schema is None:
         for option, needed in counting.items():
             if needed:
                 raise ValueError(f"{option} needs --schema")
@@ -49,8 +62,6 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
-    path = Path(arguments.schema)
-    schema = read_open(path) if learning else read_schema(path)
     if all(counting.values()):
         raise ValueError("--count-in-database counts each row once: leave out --counts")
     for option, needed in counting.items():

@@ -16,6 +16,8 @@ from smalldb.planning.mechanisms import names
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.reading import read_any
+from smalldb.schema.related_schema import RelatedSchema
 
 STATED = ("title", "publisher", "table", "contact", "date", "licence", "citation")  # of a report
 
@@ -199,13 +201,18 @@ def add_size(command: Parser) -> None:
     )
 
 
-def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, Schema | None]:
+def described(
+    arguments: argparse.Namespace,
+) -> tuple[Domain, str | None, Schema | RelatedSchema | None]:
     """Return the universe, the queries that are stated, and the schema, where one is given."""
     if arguments.schema is None:
         return universe(arguments), arguments.queries, None
     if arguments.valid is not None:
         raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
-    schema = read_schema(Path(arguments.schema))
+    schema = read_any(Path(arguments.schema))
+    if isinstance(schema, RelatedSchema):
+        return schema.domain, arguments.queries, schema
+    schema = read_schema(schema)
     queries = schema.queries if arguments.queries is None else arguments.queries
     return schema.domain, queries, schema
 

@@ -50,6 +50,9 @@ def files_below(path: str) -> list[Path]:
 class Spoken(Destination):
     """What goes to files of a command, which asks and tells on the terminal what is spent."""
 
+    # the folder of several tables; None: they are not asked for
+    several: "SeveralTables | None" = None
+
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._account: Account | None = None
@@ -133,8 +136,6 @@ class Files(Spoken):
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         super().__init__(arguments)
-        # the folder of several tables; None: they are not asked for
-        self.several: SeveralTables | None = None
         self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
         # the table last: whoever finds it finds its record
         named = [getattr(arguments, name) for name in OUTPUTS[: None if arguments.tables is None else -1]]

@@ -2,25 +2,21 @@
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from smalldb.commands.input_files import ledger_of
 from smalldb.commands.options import keep_inputs
 from smalldb.commands.output_files import Spoken
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import OutputFolder
-from smalldb.planning import Settings
+from smalldb.planning import Plan, Settings
+from smalldb.releasing.record import written_record
 from smalldb.releasing.related_evaluation import evaluate_related
-from smalldb.releasing.related_record import written_related
-from smalldb.releasing.related_release import RelatedRelease, refuse, related_schema, release_related
+from smalldb.releasing.related_release import LinkedSource, RelatedRelease, linked_source
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.related_page import related_page
-from smalldb.reporting.words import CONFIDENTIAL, SEEDED, as_json
+from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema
 from smalldb.schema.linked_rows import check_columns, check_names, coded_rows, linked_keys
 from smalldb.schema.readers.compressed import parted
@@ -43,6 +39,10 @@ OWN = (
     "budget_delta",
     "checkpoint",
     "even_if_empty",
+    "release_id",
+    "middle",
+    "spreadsheet_safe",
+    "verbose",
     "quiet",
     "json",
     "run",
@@ -51,17 +51,6 @@ OWN = (
 EVALUATED = ("real", "synthetic", "more", "schema", "json", "run")
 DRAFTED = ("data", "more", "output", "run")
 CHECKED = ("data", "more", "schema", "json", "run")
-
-
-def related_of(path: str | None, given: Sequence[str | None]) -> RelatedSchema | None:
-    """Return the schema of related tables that an option names; None: it is of one table."""
-    found = None if path is None or not os.path.exists(path) else related_schema(Path(path))
-    several = [text for text in given if text is not None]
-    if found is None and len(several) > 1:
-        raise ValueError(
-            "several tables need a --schema with unit and [tables.NAME]: smalldb schema init drafts one"
-        )
-    return found
 
 
 def named(given: Sequence[str | None]) -> dict[str, str]:
@@ -77,58 +66,29 @@ def named(given: Sequence[str | None]) -> dict[str, str]:
     return found
 
 
-def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
-    """Release two related tables into a new folder: the tables, the record and the page."""
-    _refuse(arguments, (*OWN, *Settings.__annotations__))
-    if arguments.output is None:
-        raise ValueError("related tables need -o DIR: a new folder for both tables, the record and the page")
-    tables = _files([arguments.data, *arguments.more], schema)
-    if any(name in ("record", "report") for name in tables):
-        raise ValueError("a table cannot be called record or report: these are names of other outputs")
-    keep_inputs([*tables.values(), arguments.schema, arguments.ledger], [arguments.output])
-    forms = {name: form_like(path) for name, path in tables.items()}
-    schemas = schema.tables if schema.whole is None else dict.fromkeys(tables, schema.whole)
-    sizes = {name: rehearse(own, forms[name], own.file) for name, own in schemas.items()}
-    settings = {name: getattr(arguments, name) for name in Settings.__annotations__}
-    tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
-    release = release_related(
-        tables if schema.whole is None else next(iter(tables.values())),
-        schema,
-        seed=arguments.seed,
-        checkpoint=arguments.checkpoint,
-        ledger=ledger_of(arguments),
-        destination=RelatedFiles(arguments, forms, schemas, sizes),
-        **settings,
-    )
-    if arguments.json:
-        print(as_json(release.record))
-    if not arguments.quiet:
-        print(_told(release.record, schema, arguments.output), file=sys.stderr)
-    if not release.record["private"]:
-        print(SEEDED, file=sys.stderr)
-
-
 class RelatedFiles(Spoken):
-    """
-    The folder of both tables, the record and the page.
+    """The folder of related tables, their record and the page."""
 
-    Parameters
-    ----------
-    arguments
-        Of the command.
-    forms, schemas, sizes
-        By table: its format, what it holds, and the bytes of its longest row.
-    """
-
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        forms: Mapping[str, str],
-        schemas: Mapping[str, Schema],
-        sizes: Mapping[str, int],
-    ) -> None:
+    def __init__(self, arguments: argparse.Namespace, schema: RelatedSchema) -> None:
         super().__init__(arguments)
-        self._forms, self._schemas, self._sizes = forms, schemas, sizes
+        _refuse(arguments, (*OWN, *Settings.__annotations__))
+        if arguments.output is None:
+            raise ValueError(
+                "related tables need -o DIR: a new folder for the tables, the record and the page"
+            )
+        self._tables, self._schema = _files([arguments.data, *arguments.more], schema), schema
+        if any(name in ("record", "report") for name in self._tables):
+            raise ValueError("a table cannot be called record or report: these are names of other outputs")
+        keep_inputs([*self._tables.values(), arguments.schema, arguments.ledger], [arguments.output])
+        self._forms = {name: form_like(path) for name, path in self._tables.items()}
+        whole = schema.whole
+        self._schemas = schema.tables if whole is None else dict.fromkeys(self._tables, whole)
+
+    def source(self) -> LinkedSource:
+        """Find out what the tables hold, from names alone."""
+        paths = {name: rereadable(path, has_lines(path)) for name, path in self._tables.items()}
+        given = paths if self._schema.whole is None else next(iter(paths.values()))
+        return linked_source(given, self._schema)
 
     def __enter__(self) -> "RelatedFiles":
         self._folder = OutputFolder(self._arguments.output, self.may_stand)
@@ -139,11 +99,17 @@ class RelatedFiles(Spoken):
             if kind is None:
                 self._folder.place()
 
-    def reserve(self, plan: tuple[int, int]) -> None:
+    def rehearse(self, source: LinkedSource) -> None:
+        """Write and read a row of each table."""
+        own = self._schemas.items()
+        self._sizes = {name: rehearse(schema, self._forms[name], schema.file) for name, schema in own}
+
+    def reserve(self, plan: Plan) -> None:
         """Take about the room that is needed, as if parents had half of the children that are told apart."""
-        parents, most = plan
+        parents, most = plan.foreseen_rows or 1, self._schema.most
         for name, size in self._sizes.items():
-            rows = parents if [*self._sizes].index(name) == 0 < len(self._sizes) - 1 else parents * most // 2
+            own = self._schema.whole is None and name == self._schema.unit
+            rows = parents if own else parents * most // 2
             self._folder.reserve(f"{name}.{self._forms[name]}", size * rows)
         self._folder.reserve("record.json", 1 << 18)
         self._folder.reserve("report.html", 1 << 18)
@@ -155,12 +121,13 @@ class RelatedFiles(Spoken):
 
     def write(self, made: RelatedRelease, _: Any) -> None:
         """Write all files beside their place."""
-        record = written_related(made.record) + "\n"
+        record = written_record(made.record) + "\n"
         if self._folder.stands({"record.json": record}):
             return
         data = made.data if isinstance(made.data, dict) else dict.fromkeys(self._forms, made.data)
         for name, table in data.items():
-            content = written(table, self._forms[name], self._schemas[name])
+            guard = self._arguments.spreadsheet_safe
+            content = written(table, self._forms[name], self._schemas[name], guard=guard)
             self._folder.write(f"{name}.{self._forms[name]}", content)
         self._folder.write("record.json", record)
         self._folder.write("report.html", related_page(made.record, made.schema, self._arguments.title))
@@ -177,28 +144,6 @@ def _files(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]
         raise ValueError("person in a schema is for one table: name one file")
     stem = os.path.basename(parted(paths[0])[0])
     return {os.path.splitext(stem)[0]: paths[0]}
-
-
-def _told(record: dict[str, Any], schema: RelatedSchema, folder: str) -> str:
-    """Tell a release, for people."""
-    own, other = (record["tables"][name] for name in schema.tables)
-    parent, children = schema.parent_said, schema.children_said
-    many = f"{own['rows']:,} rows of {schema.unit}, " if schema.whole is None else ""
-    return "\n".join(
-        [
-            f"privacy:   {record['privacy']['epsilon']}-DP of each {parent} with all its {children}, "
-            f"{record['neighbours']}",
-            f"tables:    {many}{other['rows']:,} {children}, in {folder}",
-            f"epsilon:   {_short(own['epsilon'])} for each {parent} and its number of {children}, "
-            f"{_short(other['epsilon'])} for {children}",
-            "bound:     none is stated; the record has all numbers with noise, the page says what they are",
-        ]
-    )
-
-
-def _short(text: str) -> str:
-    """Write an exact number in few digits."""
-    return f"{float(Fraction(text)):.3g}"
 
 
 def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> str:
@@ -292,5 +237,7 @@ def draft_of_files(arguments: argparse.Namespace) -> str:
 
 def _refuse(arguments: argparse.Namespace, known: Sequence[str]) -> None:
     """Refuse options that related tables do not have yet: ValueError."""
-    values = {name: value for name, value in vars(arguments).items() if name not in known}
-    refuse([f"--{name.replace('_', '-')}" for name, value in values.items() if value])
+    others = [name for name, value in vars(arguments).items() if value and name not in known]
+    if others:
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise ValueError(f"related tables do not take {given} yet: leave out what they do not take")

@@ -10,10 +10,10 @@ from queries.expressions import shorten
 from queries.frames import is_index
 from queries.rule_tables import rule_texts
 from smalldb.commands import HELP
-from smalldb.commands.input_files import table_of
+from smalldb.commands.input_files import schema_of, table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import check_related, draft_of_files, related_account, related_of
+from smalldb.commands.related_tables import check_related, draft_of_files, related_account
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -29,7 +29,8 @@ from smalldb.schema.drafting import column_text, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.readers.registry import has_lines
-from smalldb.schema.reading import parse_schema
+from smalldb.schema.reading import parse_schema, read_any
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 
 
@@ -202,10 +203,10 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table its schema does not cover, or what of two related tables."""
-    related = related_of(arguments.schema, [arguments.data, *arguments.more])
-    if related is not None:
-        return check_related(arguments, related)
-    schema = read_schema(Path(arguments.schema))
+    read = schema_of(arguments, [arguments.data, *arguments.more])
+    if isinstance(read, RelatedSchema):
+        return check_related(arguments, read)
+    schema = read_schema(read or arguments.schema)
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
@@ -299,11 +300,11 @@ def run_sql(arguments: argparse.Namespace) -> None:
 
 def run_show(arguments: argparse.Namespace) -> None:
     """Show the attributes of a schema."""
-    related = related_of(arguments.schema, [])
-    if related is not None:
-        print(related_account(related, schema_account))
+    read = read_any(Path(arguments.schema))
+    if isinstance(read, RelatedSchema):
+        print(related_account(read, schema_account))
         return
-    print(schema_account(read_schema(Path(arguments.schema))))
+    print(schema_account(read_schema(read)))
 
 
 def schema_account(schema: Schema) -> str:

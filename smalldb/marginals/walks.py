@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_tables import DROWNED, plan_tables
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Estimate, Setting, TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Measurement
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Measurement, Mechanism, Promise, Request
 from smalldb.mechanisms.measurement import Marginal
 from smalldb.noise.distributions import Geometric
 
@@ -46,8 +47,10 @@ def weights_of(counts: Integers, cap: int) -> Integers:
 
 
 @dataclass(frozen=True, slots=True)
-class Walks:
-    """What is measured of two related tables, and at which cost; public."""
+class Walks(Mechanism, Promise):
+    """What is measured of two related tables, and at which cost: a mechanism, whose rows are parents."""
+
+    name: ClassVar[str] = "marginals"
 
     parents: (
         TableStrategy  # the strategy for the parents' columns, the last of which is the number of children
@@ -55,6 +58,51 @@ class Walks:
     children: Adaptive  # the rounds for the walks, whose first columns are those of parents
     most: int  # the last category of the number of children: so many or more
     cap: int | None  # children weigh 1 / max(their number, cap); None: read from the released parents
+    n: int | None = None  # the number of parents; None: it is private
+
+    @classmethod
+    def planned(cls, request: Request) -> str:
+        """Say why it is not in the list of mechanisms."""
+        return "related tables need a schema that links them"
+
+    @property
+    def expected_error(self) -> None:
+        """Nothing is foretold of all queries together."""
+        return None
+
+    @property
+    def rows(self) -> int | None:
+        """The released parents: as many as there are, or None: as many as are read from what was released."""
+        return self.n
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The pure privacy of a parent with all its children."""
+        return Guarantee(self.epsilon)
+
+    @property
+    def promise(self) -> Self:
+        """What is known of the error: nothing is proved."""
+        return self
+
+    def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
+        """Return what a record states of the error: nothing is covered by a bound."""
+        return {"beta": "0.05", "released": None, "covers": []}
+
+    @property
+    def facts(self) -> Facts:
+        """What it will do, for people."""
+        return Facts(
+            "related tables by marginals",
+            "noisy tables of parents with their number of children, then of children with their parent",
+            "parents are drawn from tables that were measured with noise, and children given their parents",
+            "seconds, up to minutes for some 100 columns",
+        )
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides its steps."""
+        return (self.n, *self.parents.public, *self.children.public)
 
     @property
     def epsilon(self) -> Fraction:
@@ -205,6 +253,7 @@ def plan_walks(
     *,
     cap: int | None = None,
     share: Fraction | None = None,
+    n: int | None = None,
 ) -> Walks:
     """Share epsilon among parents and walks such that the sum of their expected errors is least."""
     universe = walk_universe(parents, children)
@@ -218,7 +267,7 @@ def plan_walks(
         walks = Adaptive.shared(walked, known)
         if law.drowns(min(walks.costs_of_tables)):
             raise ValueError(DROWNED)
-        return Walks(own, walks, parents.sizes[-1] - 1, cap)
+        return Walks(own, walks, parents.sizes[-1] - 1, cap, n)
 
     plans = [plan(some) for some in ((share,) if share else SHARES)]
     return min(plans, key=lambda made: made.parents.expected + WALKS * made.children.expected)

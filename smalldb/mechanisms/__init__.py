@@ -8,6 +8,7 @@ from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Prom
 from smalldb.mechanisms.request import (
     MAX_N,
     UNPLANNED,
+    Links,
     Neighbours,
     Request,
     column_named,
@@ -26,6 +27,7 @@ __all__ = [
     "Guarantee",
     "Journal",
     "KnownPair",
+    "Links",
     "Marginal",
     "Measurement",
     "Measurements",

@@ -10,6 +10,7 @@ from queries import Column, Domain
 from queries.expressions import parse
 from queries.rule_tables import find
 from smalldb.schema import Schema
+from smalldb.schema.related_schema import RelatedSchema
 
 Range: TypeAlias = tuple[float | None, float | None] | None
 Ranges: TypeAlias = Mapping[str, Sequence[Range]]
@@ -32,9 +33,13 @@ def standing_ranges(domain: Domain) -> dict[str, tuple[Range, ...]]:
     return found
 
 
-def schema_ranges(schema: Schema) -> dict[str, tuple[Range, ...]]:
+def schema_ranges(schema: Schema | RelatedSchema) -> dict[str, tuple[Range, ...]]:
     """Return what a schema says of its columns of numbers; what is beyond its range is in the outer bins."""
     found = dict[str, tuple[Range, ...]]()
+    if isinstance(schema, RelatedSchema):
+        for name, table in schema.tables.items():
+            found |= {f"{name}.{column}": own for column, own in schema_ranges(table).items()}
+        return found
     for column in schema.columns:
         own: list[Range] = [*column.kind.ends()]
         if own:

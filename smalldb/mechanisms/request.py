@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
@@ -37,6 +38,18 @@ def relation_of(name: str) -> Neighbours:
         ) from error
 
 
+class Links(NamedTuple):
+    """How related tables hang together, by whose walks they are known; public."""
+
+    unit: str  # what is protected, as records state it
+    said: tuple[str, str]  # what a parent and children are called in words
+    parents: int  # how many columns of a walk are those of parents; the last is their number of children
+    most: int  # so many children are told apart
+    least: int  # so many each parent has at least
+    cap: int | None  # by which walks are weighed; None: it follows from released parents
+    drop: bool  # whether children without a parent are dropped
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a mechanism is asked for; public."""
@@ -61,6 +74,7 @@ class Request:
     # what `marginals` measure, by its name; None: that of smallest expected error
     strategy: str | None = None
     calibrated: bool = False  # whether SmallDB is to lose just what is stated (`counting.calibration`)
+    links: Links | None = None  # of related tables; None: there is one table
 
     @property
     def aimed(self) -> bool:

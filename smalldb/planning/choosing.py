@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from math import inf
-from typing import Required, TypedDict
+from typing import Any, Required, TypedDict
+
+import numpy as np
 
 from queries import Column, Domain, QueryClass, Workload
-from queries.expressions import suggestion
+from queries.expressions import joined, suggestion
 from queries.spec import named_tables
 from smalldb import bounds
 from smalldb.accounting.checked_arguments import checked_flag
@@ -16,17 +19,23 @@ from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, rounded_down, share, whole
 from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
-from smalldb.marginals.mechanism import STRATEGIES
-from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
+from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.mechanism import MOST_CELLS, STRATEGIES, ByMarginals
+from smalldb.marginals.universe import Universe
+from smalldb.marginals.walks import plan_walks
+from smalldb.mechanisms import Links, Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan, finer_measure
 from smalldb.schema.bin_shapes import FinerCost
 from smalldb.schema.mapping import finer_costs
-from smalldb.schema.reading import SchemaLike, schema_or_none
+from smalldb.schema.reading import SchemaLike, check_alone, read_any, read_schema
+from smalldb.schema.related_schema import RelatedSchema
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
 LEAST_BETA = Fraction(1, 10**300)  # likewise
+USUAL_BETA = "0.05"
+GUESS = 1 << 32  # of parents, at most
 
 
 class Settings(TypedDict, total=False):
@@ -53,7 +62,7 @@ def plan(
     domain: Domain | Sequence[Column | str] | int | None = None,
     queries: QueryClass | Workload | str | None = None,
     *,
-    schema: SchemaLike | None = None,
+    schema: SchemaLike | RelatedSchema | None = None,
     n: int | None = None,
     epsilon: Number,
     delta: Number | None = None,
@@ -67,7 +76,7 @@ def plan(
     certificate: Number | None = None,
     target: str | Sequence[str] | None = None,
     measure_first: Sequence[str] | None = None,
-    beta: Number = "0.05",
+    beta: Number = USUAL_BETA,
     rows_per_person: int | None = None,
     calibrated: bool = False,
 ) -> Plan:
@@ -81,7 +90,8 @@ def plan(
         The query class, its text such as "marginals:2", or a workload; by default the schema's, or all cells
         of 1- and 2-way tables.
     schema
-        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text.
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. One of related
+        tables is for marginals, with `epsilon`, `n` or `n_max`, which are of parents, and `neighbours` alone.
     n
         Rows of the data: needed under replace-one, where it is public; refused under add-remove.
     epsilon, beta
@@ -141,16 +151,22 @@ def plan(
     >>> plan(Domain(["a", "b", "c"]), Conjunctions(2), n=1000, epsilon=1, rows=8).candidate_count
     6435
     """
-    known = schema_or_none(schema, domain)
+    check_alone(schema, domain)
+    read = None if schema is None else read_any(schema)
+    if isinstance(read, RelatedSchema):
+        others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "strategy": strategy}
+        others |= {"candidates": candidates, "certificate": certificate, "target": target}
+        others |= {"measure_first": measure_first or None, "rows_per_person": rows_per_person}
+        others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
+        return _of_related(read, epsilon, relation_of(neighbours), n, n_max, mechanism, queries, others)
+    known = None if read is None else read_schema(read)
     if known is not None:
         domain, queries = known.domain, known.queries if queries is None else queries
         rows_per_person = agreed_rows(rows_per_person, known.rows_per_person)
         measure_first = known.measure_first if measure_first is None else measure_first
     relation = relation_of(neighbours)
     certifying = None if certificate is None else share(certificate, "certificate")
-    exact_epsilon = positive(epsilon, "epsilon")
-    if exact_epsilon > MOST_EPSILON:
-        raise ValueError("epsilon must be at most 2^1000")
+    exact_epsilon = _exact(epsilon)
     each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
     finer = () if known is None else finer_costs(known.columns, exact_epsilon / each_person)
     left = exact_epsilon / each_person - sum(each.epsilon for each in finer)
@@ -170,18 +186,7 @@ def plan(
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
-    if relation is Neighbours.REPLACE_ONE:
-        if n is None:
-            raise TypeError(
-                "n must be a whole number: the number of people, which is public under replace-one"
-            )
-        n = whole(n, "n")
-        if n_max is not None:
-            raise ValueError("n_max is for add-remove: under replace-one n itself is public")
-    elif n is not None:
-        raise ValueError("n is private under add-remove: leave it out")
-    if n_max is not None:
-        n_max = whole(n_max, "n_max")
+    n, n_max = _sizes(relation, n, n_max)
     if rows is not None and alpha is not None:
         raise ValueError("give rows or alpha, not both")
     if rows is not None:
@@ -211,6 +216,100 @@ def plan(
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
     stated = rows_per_person is not None
     return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
+
+
+def _exact(epsilon: Number) -> Fraction:
+    exact = positive(epsilon, "epsilon")
+    if exact > MOST_EPSILON:
+        raise ValueError("epsilon must be at most 2^1000")
+    return exact
+
+
+def _sizes(relation: Neighbours, n: int | None, n_max: int | None) -> tuple[int | None, int | None]:
+    """Check the number of rows, which is public or not, and the guess of it."""
+    if relation is Neighbours.REPLACE_ONE:
+        if n is None:
+            raise TypeError(
+                "n must be a whole number: the number of people, which is public under replace-one"
+            )
+        n = whole(n, "n")
+        if n_max is not None:
+            raise ValueError("n_max is for add-remove: under replace-one n itself is public")
+    elif n is not None:
+        raise ValueError("n is private under add-remove: leave it out")
+    return n, None if n_max is None else whole(n_max, "n_max")
+
+
+def links_of(schema: RelatedSchema) -> Links:
+    """Return how the tables of a schema hang together."""
+    parents = len(schema.parents.domain.columns) + 1
+    said = schema.parent_said, schema.children_said
+    return Links(schema.protected, said, parents, schema.most, schema.least, schema.cap, schema.drop)
+
+
+def _of_related(
+    schema: RelatedSchema,
+    epsilon: Number,
+    relation: Neighbours,
+    n: int | None,
+    n_max: int | None,
+    mechanism: str,
+    queries: QueryClass | Workload | str | None,
+    others: dict[str, Any],
+) -> Plan:
+    """Plan a release of related tables."""
+    if mechanism not in ("auto", ByMarginals.name):
+        raise ValueError("mechanism: related tables are made by marginals: leave it out")
+    ready = queries if isinstance(queries, Workload) and queries.domain == schema.domain else None
+    if ready is None:
+        others["queries"] = queries
+    if given := [name for name, value in others.items() if value is not None]:
+        raise ValueError(
+            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
+        )
+    exact = _exact(epsilon)
+    n, n_max = _sizes(relation, n, n_max)
+    if relation is Neighbours.ADD_REMOVE and n_max is None:
+        raise ValueError("n_max is missing: under add-remove give a public guess of the number of parents")
+    wrong = [
+        f"table {name!r}: its rules meet in tables of more than 2^21 cells: use fewer that meet"
+        for name, own in schema.tables.items()
+        if own.domain.rules and cells_of_rules(_universe(own.domain)) > MOST_CELLS
+    ]
+    if wrong:
+        raise ValueError(joined(wrong))
+    parents = _universe(schema.parents.domain, schema.most, schema.least)
+    request = Request(
+        workload_of(ready, schema.domain),
+        n,
+        None if n_max is None else min(GUESS, n_max),
+        exact,
+        Fraction(USUAL_BETA),
+        relation,
+        links=links_of(schema),
+    )
+    walks = plan_walks(
+        parents,
+        _universe(schema.children.domain),
+        exact,
+        relation is Neighbours.REPLACE_ONE,
+        request.rows_hint or 1,
+        cap=schema.cap,
+        n=n,
+    )
+    return Plan(request, walks, persons_stated=True)
+
+
+def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:
+    """Return the columns of a table and its rules; and of a number from `least` to `most`, behind them."""
+    sizes, ordered = domain.sizes, tuple(column.ordered for column in domain.columns)
+    if most is not None:
+        sizes, ordered = (*sizes, most + 1), (*ordered, True)
+    pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
+    rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
+    if most is not None and least:
+        rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
+    return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
 
 
 def _check_finer(finer: Sequence[FinerCost], request: Request) -> None:

@@ -107,7 +107,9 @@ class Plan:
 
     @property
     def strategy(self) -> str | None:
-        """What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; None of other mechanisms."""
+        """What marginals measure: "cells", "contrasts", "pairs", "adaptive" or "related"; None of others."""
+        if self.request.links is not None:
+            return "related"
         return self.chosen.strategy.name if isinstance(self.chosen, ByMarginals) else None
 
     @property

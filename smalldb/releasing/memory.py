@@ -8,10 +8,14 @@ from smalldb.planning import Plan
 
 BYTES_PER_FIELD = 64  # measured: values of the costliest kinds, decoded and written (52), and the rows before
 
+CHILDREN = 8  # of a parent, at most, that memory is foreseen for
+
 
 def check_memory(plan: Plan) -> None:
     """Refuse a release with more rows than this machine can hold."""
     rows, columns = plan.foreseen_rows, len(plan.workload.domain.columns)
+    if plan.request.links is not None:  # as if parents had half of the children that are told apart, or four
+        rows *= 1 + min(plan.request.links.most, CHILDREN) // 2
     limit = memory_limit()
     if limit is not None and rows * columns * BYTES_PER_FIELD > limit:
         raise ValueError(

@@ -1,7 +1,6 @@
-"""A release of one table from its source to its end: `carry_out` has the order of its steps.
+"""A release of one table, or of related ones, from its source to its end: `carry_out` has the steps."""
 
-Related tables have an order of their own: `related_release.release_related`.
-"""
+from __future__ import annotations
 
 import warnings
 from collections import Counter
@@ -9,9 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.encoding import merge, pack_codes
@@ -22,6 +22,7 @@ from smalldb.files.checkpoints import Folder, check_running
 from smalldb.files.inputs import progress_bar
 from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import SHOWN, Curator, Progress
+from smalldb.marginals.walks import MOST_PARENTS
 from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relation_of
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
@@ -48,6 +49,11 @@ from smalldb.releasing.transaction import Transaction, begun_beside, request_of
 from smalldb.schema import Schema
 from smalldb.schema.fields import Piece
 from smalldb.schema.reading import Learned
+from smalldb.schema.related_schema import RelatedSchema
+
+if TYPE_CHECKING:  # related tables take a moment to import
+    from smalldb.releasing.related_release import LinkedSource, RelatedRelease
+    from smalldb.schema.linked_rows import Linked
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
@@ -59,13 +65,13 @@ class EmptyReleaseWarning(UserWarning):
 class Destination:
     """Where a release goes, for as long as it is entered; this one: to the caller, who needs no file."""
 
-    def __enter__(self) -> "Destination":
+    def __enter__(self) -> Destination:
         return self
 
     def __exit__(self, *error: Any) -> None:
         """Bring what was written to its place, or remove it after an error."""
 
-    def rehearse(self, source: Source) -> None:
+    def rehearse(self, source: Any) -> None:
         """Prove that whatever a release of a source can hold can be written; nothing depends on the data."""
 
     def spend_on_nothing(self, why: str) -> None:
@@ -73,7 +79,7 @@ class Destination:
         warnings.warn(f"nothing useful is expected: {why}", EmptyReleaseWarning, stacklevel=5)
 
     def reserve(self, plan: Any) -> None:
-        """Take the room that the release will need; of related tables: parents, and most children of each."""
+        """Take the room that the release will need."""
 
     def begun(self, before: bool) -> None:
         """Take note whether an earlier run began this release; if not, no output may stand already."""
@@ -90,7 +96,7 @@ class Destination:
 
 
 def carry_out(
-    source: Source,
+    source: Source | LinkedSource,
     queries: QueryClass | Workload | str | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -103,8 +109,8 @@ def carry_out(
     ledger: Ledger | Callable[[Record], Ledger] | None = None,
     release_id: str = "",
     destination: Destination | None = None,
-) -> Release:
-    """Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget."""
+) -> Release | RelatedRelease:
+    """Release what is like a source: check, read, bind, make room, pay, draw, write, forget."""
     destination, settings = destination or Destination(), settings or {}
     stated = None if source.schema is None else source.schema.rows_per_person
     if ready is None:
@@ -123,10 +129,10 @@ def carry_out(
         settings = {**settings, "measure_first": source.measure_first}
 
     def planned(
-        described: Schema | Domain, n: int | None, queries: QueryClass | Workload | str | None
+        described: Schema | RelatedSchema | Domain, n: int | None, queries: QueryClass | Workload | str | None
     ) -> Plan:
-        schema = described if isinstance(described, Schema) else None
         domain = described if isinstance(described, Domain) else None
+        schema = None if isinstance(described, Domain) else described
         made = ready or replace(plan(domain, queries, schema=schema, n=n, **settings), learned=costs)
         if made.n != n:
             raise ValueError("the plan was made for another n")
@@ -169,7 +175,7 @@ def carry_out(
         histograms: Histograms = {}
 
         def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
-            if foreseen.finer and source.schema is not None:
+            if foreseen.finer and isinstance(source, Source) and source.schema is not None:
                 pieces = gather_finer(source.schema, source.counts, histograms, pieces)
             return pieces if learns is None else gather(learns, texts, pieces)
 
@@ -200,10 +206,10 @@ def carry_out(
                 rehearse_draw(foreseen, source.schema, "adaptive")
         journal = kept.enter_context(transaction.opened(bits))
         destination.begun(journal.begun)
-        transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *digests(texts))
+        transaction.bind(journal, *_told_apart(rows), *histograms.values(), *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
-        if learns is not None:
+        if learns is not None and isinstance(source, Source) and isinstance(rows, Rows):
             ask = asked_for(learns, costs, relation)
             learned = Curator(InMemory(rows, texts=texts), journal, ask.loss).answer(ask)
             schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
@@ -215,16 +221,22 @@ def carry_out(
             transaction.bind(journal, rows.words, rows.counts, *histograms.values())
 
         # From here on nothing is refused for the data: what was paid is released.
-        asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
-        loss = foreseen.chosen.guarantee.stated
-        for each in asks.values():
-            loss = loss.together(each.loss)
+        made: Release | RelatedRelease
         with _bar(progress) as shown:
-            curator = Curator(InMemory(rows, executor, finer=histograms), journal, loss, shown)
-            finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
-            if finer is not None:
-                source = source.with_finer(finer, finer_variances(foreseen))
-            made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
+            if isinstance(source, Source):
+                assert isinstance(rows, Rows)
+                asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
+                loss = foreseen.chosen.guarantee.stated
+                for each in asks.values():
+                    loss = loss.together(each.loss)
+                curator = Curator(InMemory(rows, executor, finer=histograms), journal, loss, shown)
+                finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
+                if finer is not None:
+                    source = source.with_finer(finer, finer_variances(foreseen))
+                made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
+            else:
+                assert not isinstance(rows, Rows)
+                made = source.released(foreseen, rows, middle, journal, shown, executor)
         if transaction.line is not None:
             made.record["ledger"] = transaction.line
         destination.write(made, rows)
@@ -280,8 +292,15 @@ def _bar(shown: bool) -> Iterator[Progress]:
         yield lambda done, most: bar.update(done - bar.n)
 
 
-def check_size(table: Rows, relation: Neighbours) -> None:
+def _told_apart(rows: Rows | Linked) -> Sequence[npt.NDArray[Any]]:
+    """Return what binds a release to its data."""
+    return (rows.words, rows.counts) if isinstance(rows, Rows) else rows.digest()
+
+
+def check_size(table: Rows | Linked, relation: Neighbours) -> None:
     """Refuse a table without rows where n is public, and one that is too large where it is not."""
+    if not isinstance(table, Rows) and table.n > MOST_PARENTS:
+        raise DataError("the table of parents has more than 2^32 rows")
     match relation:
         case Neighbours.REPLACE_ONE:
             if table.n == 0:

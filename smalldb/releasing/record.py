@@ -11,12 +11,14 @@ from typing import Any, NotRequired, TypedDict
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
+from smalldb.marginals.walks import UNIT, Related, Walks
 from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED
-from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
+from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, schema_ranges, standing_ranges
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure, tables_reached
 from smalldb.schema.bin_shapes import FinerCost
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.version import __version__
 
 
@@ -36,6 +38,7 @@ class Privacy(TypedDict):
     # of each row, where SmallDB was calibrated: what the exponential mechanism was run with
     internal_epsilon: NotRequired[str]
     rows_per_person: NotRequired[int]  # where a person can have more than one row: how many at most
+    unit: NotRequired[str]  # of related tables: parents by their key, with children by their link
 
 
 class Queries(TypedDict):
@@ -95,6 +98,23 @@ class RecordedFiner(TypedDict):
     values: NotRequired[list[int]]  # the counts with noise
 
 
+class RecordedTable(TypedDict):
+    """One of several related tables, and what was measured of it; of children by walks from their parent."""
+
+    rows: int  # of the synthetic table
+    key: NotRequired[str]  # of parents, the column that tells them apart
+    # of children: their parent's table, the column that holds its key, and how many are told apart
+    parent: NotRequired[str]
+    link: NotRequired[str]
+    most: NotRequired[int]
+    weights: NotRequired[dict[str, int]]  # a child of s weighs `unit` / max(s, `cap`)
+    # its part of the guarantee, and what was measured by which strategy
+    epsilon: str
+    strategy: str
+    columns: NotRequired[list[RecordedColumn]]
+    measurements: NotRequired[list[dict[str, Any]]]
+
+
 class RecordedLine(TypedDict):
     """Which line of a ledger paid for a release: by it an old copy of the ledger is known."""
 
@@ -138,6 +158,7 @@ class Record(TypedDict):
     # where there are none, or too many
     measurements: NotRequired[list[dict[str, Any]]]
     pairs: NotRequired[RecordedPairs]
+    tables: NotRequired[dict[str, RecordedTable]]  # of related tables: each of them, parents first
     ledger: NotRequired[RecordedLine]  # where one paid
     private: bool  # false where the randomness came from a seed or a script
     warning: NotRequired[str]  # where epsilon is large
@@ -203,7 +224,10 @@ def make_record(
     }
     if plan.strategy is not None:
         record["strategy"] = plan.strategy
-    if not domain.binary:
+    links = plan.request.links
+    if links is not None:
+        privacy["unit"] = links.unit
+    elif not domain.binary:
         own = standing_ranges(domain) if ranges is None else ranges
         record["universe"]["columns"] = recorded_columns(domain, own)
     if plan.request.targets:
@@ -270,10 +294,39 @@ def with_measurements(
     return whole
 
 
+def with_tables(record: Record, plan: Walks, schema: RelatedSchema, made: Related) -> Record:
+    """Return the record of related tables with what was measured of each."""
+    n, ranges = record.get("n"), schema_ranges(schema)
+    parents: RecordedTable = {
+        "rows": len(made.parents.codes),
+        "key": schema.key,
+        "epsilon": as_text(plan.parents.epsilon),
+        "strategy": plan.parents.name,
+    }
+    children: RecordedTable = {
+        "rows": len(made.children),
+        "parent": schema.unit,
+        "link": schema.link,
+        "most": schema.most,
+        "epsilon": as_text(plan.children.epsilon),
+        "strategy": plan.children.name,
+        "weights": {"unit": UNIT, "cap": made.cap},
+    }
+    tables = zip((parents, children), (made.of_parents, made.measurements), strict=True)
+    for (table, items), domain in zip(tables, schema.domains.values(), strict=True):
+        own = {name: ranges[name] for name in domain.names if name in ranges}
+        table["columns"] = recorded_columns(domain, own)
+        table["measurements"] = Measurements(domain, items, n, own).as_json()
+    return {**record, "tables": {schema.unit: parents, schema.child: children}}
+
+
 def written_record(record: Record) -> str:
     """Write a record as JSON; each measurement stands in a line of its own."""
-    measured = record.get("measurements")
-    return in_lines({**record, "measurements": []}, [measured]) if measured else in_lines(record, [])
+    tables = record.get("tables", {})
+    measured = [told["measurements"] for told in (*tables.values(), record) if told.get("measurements")]
+    bare = {name: {**told, "measurements": []} for name, told in tables.items()}
+    empty: dict[str, Any] = {"measurements": []} if record.get("measurements") else {}
+    return in_lines({**record, **empty, **({"tables": bare} if bare else {})}, measured)
 
 
 def in_lines(record: Mapping[str, Any], measured: Iterable[Sequence[object]]) -> str:
@@ -304,7 +357,7 @@ def read_record(path: str) -> dict[str, Any]:
         raise ValueError(f"{path!r} is not a record: expected JSON") from error
     if not isinstance(record, dict):
         raise ValueError(f"{path!r} is not a record: expected an object")
-    if "tables" in record and "unit" in record.get("privacy", {}):
+    if "tables" in record and "unit" in record.get("privacy", {}):  # of schema 1
         return record
     lacking = [key for key in record_schema()["required"] if key not in record]
     if lacking:

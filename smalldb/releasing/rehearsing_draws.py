@@ -18,18 +18,21 @@ from smalldb.mechanisms import Journal, Measurements
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record, with_measurements
 from smalldb.schema import Schema
+from smalldb.schema.related_schema import RelatedSchema
 
 ROWS, EPSILON = 64, 64  # so much that noise drowns nothing
 SIZES = (2, 3, 4)  # of made columns; the last one is ordered
 
 
-def rehearse_draw(foreseen: Plan, schema: Schema | None, strategy: str | None = None) -> None:
+def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strategy: str | None = None) -> None:
     """Release a made table by the mechanism of a plan, and decode a row; nothing depends on the data.
 
     `strategy` is one that may come instead of the plan's, whose columns are not all known.
     """
     from smalldb.kernels import polytope_points  # noqa: F401 - of noise that made columns may not get
 
+    if isinstance(schema, RelatedSchema):
+        return rehearse_walks(*schema.tables.values())
     made = _planned(foreseen, strategy or foreseen.strategy)
     domain, rows = made.workload.domain, made.n or ROWS
     codes = _codes(domain.sizes)[:rows]
@@ -44,6 +47,7 @@ def rehearse_draw(foreseen: Plan, schema: Schema | None, strategy: str | None = 
     with_measurements(record, made, measurements, Rows.from_codes(domain, drawn.codes))
     if schema is not None:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
+    return None
 
 
 def _planned(foreseen: Plan, strategy: str | None) -> Plan:

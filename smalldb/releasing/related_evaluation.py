@@ -13,7 +13,6 @@ from queries.arrays import Integers
 from queries.late import pd
 from smalldb.marginals.families import Families
 from smalldb.releasing.distances import Distances, distances
-from smalldb.releasing.related_record import domains
 from smalldb.schema.linked_rows import Linked, check_tables, read_linked
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -53,7 +52,7 @@ class RelatedEvaluation:
 def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> RelatedEvaluation:
     """Compare released tables with the data."""
     ours, theirs = (_read(tables, schema) for tables in (real, synthetic))
-    measured = domains(schema)
+    measured = schema.domains
     first, second = (_parents(found, measured[schema.unit], schema.most) for found in (ours, theirs))
     parents, number = distances(first, second, 2), len(first.domain.sizes) - 1
     singles = distances(first, second, 1)

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from os import PathLike
-from typing import Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from queries import Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.files.checkpoints import Folder
 from smalldb.planning import Plan, Settings
+from smalldb.planning.choosing import links_of
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
-from smalldb.releasing.related_release import (
-    RelatedRelease,
-    persons_schema,
-    refuse,
-    related_schema,
-    release_related,
-)
 from smalldb.releasing.released import Release
-from smalldb.releasing.table_source import table_source
+from smalldb.releasing.table_source import Source, table_source
+from smalldb.schema import Schema
 from smalldb.schema.mapping import finer_costs
-from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_open
+from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_any
 from smalldb.schema.related_schema import RelatedSchema
+
+if TYPE_CHECKING:  # related tables take a moment to import
+    from smalldb.releasing.related_release import LinkedSource, RelatedRelease
 
 RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]
 """A schema of related tables, the path of its file, or its text."""
@@ -185,41 +183,51 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
-    how: dict[str, Any]
-    together = related_schema(schema) if isinstance(data, Mapping) else persons_schema(schema)
-    if isinstance(data, Mapping) or together is not None:
-        more = {"queries": queries, "domain": domain, "executor": executor}
-        refused = [name for name, value in more.items() if value is not None]
-        refuse(refused + ["middle"] * middle + ["release_id"] * bool(release_id))
-        if together is None:
-            raise ValueError(
-                "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
-            )
-        how = {"rng": rng, "seed": seed, "checkpoint": checkpoint, "ledger": ledger}
-        return release_related(data, together, **how, **settings)
-    how = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
+    how: dict[str, Any] = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
     how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger, "release_id": release_id}
     if not isinstance(data, Plan):
         _check(settings)
-    if isinstance(schema, RelatedSchema):
-        raise TypeError("a schema of related tables is for a mapping of tables by their names")
     check_alone(schema, domain)
-    known = None if schema is None else read_open(schema)
+    known = None if schema is None else read_any(schema)
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if not isinstance(data, Plan):
-        return carry_out(table_source(data, domain, known), queries, settings, **how)
+        return carry_out(_source(data, domain, known), queries, settings, **how)
     if isinstance(known, OpenSchema):
         raise TypeError(
             "a plan cannot know categories that are learned: release(data, schema=..., epsilon=...)"
         )
     if domain is not None or settings:
         raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
-    universe = data.workload.domain
-    of_schema = () if known is None else finer_costs(known.columns, data.epsilon / data.rows_per_person)
-    if (known is not None and known.domain != universe) or of_schema != data.finer:
+    universe, links, finer = data.workload.domain, None, tuple[Any, ...]()
+    if isinstance(known, RelatedSchema):
+        links = links_of(known)
+    elif known is not None:
+        finer = finer_costs(known.columns, data.epsilon / data.rows_per_person)
+    if (known is not None and known.domain != universe) or (links, finer) != (data.request.links, data.finer):
         raise ValueError("the plan was made for another schema")
-    return carry_out(table_source(queries, universe if known is None else None, known), ready=data, **how)
+    return carry_out(_source(queries, universe if known is None else None, known), ready=data, **how)
+
+
+def _source(
+    data: Any, domain: Domain | None, schema: Schema | OpenSchema | RelatedSchema | None
+) -> Source | LinkedSource:
+    """Find out what a table holds, or several; ValueError: the schema is of another number of tables."""
+    several = isinstance(data, Mapping)
+    if isinstance(schema, RelatedSchema):
+        if several == (schema.whole is not None):
+            raise ValueError(
+                "person in a schema is for one table: give it alone"
+                if several
+                else "it is a schema of related tables, and one table is given: name both, such as "
+                "{'homes': ..., 'persons': ...}"
+            )
+        from smalldb.releasing.related_release import linked_source
+
+        return linked_source(data, schema)
+    if several:
+        raise ValueError("several tables need a schema with unit and [tables.NAME]: docs/related-tables.md")
+    return table_source(data, domain, schema)
 
 
 def _check(settings: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`."""
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
+    if tables := record.get("tables"):
+        rows = ", ".join(f"{told['rows']} rows of {visible(name)}" for name, told in tables.items())
     known = "n is private" if n is None else f"n = {n} is public"
     lines = [
         ("mechanism", f"{facts.method}, {rows}"),
@@ -52,7 +54,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
     if plan.expected_error is not None:
         lines.append(("expected", expected(plan)))
-    lines.append(("bound", error_told(bounds, visible(record["queries"]["text"]))))
+    bound = error_told(bounds, visible(record["queries"]["text"]))
+    lines.append(("bound", bound if plan.request.links is None else "none is stated for related tables"))
     if plan.nothing_expected is not None:
         lines += [("warning", "nothing useful is expected:"), ("", plan.nothing_expected)]
     elif bounds is not None and bounds.get("sharp", 0) > USEFUL:
@@ -146,6 +149,8 @@ def _side(plan: Plan) -> str:
         return "would not make it smaller"
     expected, spent = plan.expected_error, brief(plan.epsilon)
     at = f"epsilon {spent}" if plan.delta is None else f"({spent}, {float(plan.delta):g})"
+    if expected is None and plan.request.links is not None:
+        return f"nothing is foretold of the error at {at}"
     if expected is None:
         return f"nothing is known of the error at {at} without n_max, by {plan.chosen.facts.method}"
     figure = f"at most {promised(expected)}" if plan.chosen.promise.proved else f"about {expected:.2g}"
@@ -155,7 +160,9 @@ def _side(plan: Plan) -> str:
 def privacy(plan: Plan) -> str:
     """Write the guarantee."""
     spent = brief(plan.privacy) if plan.delta is None else f"({brief(plan.privacy)}, {brief(plan.delta)})"
-    return f"{spent}-differential privacy"
+    links = plan.request.links
+    whose = "" if links is None else " of each {} with all its {}".format(*map(visible, links.said))
+    return f"{spent}-differential privacy{whose}"
 
 
 def as_csv(rows: Sequence[Mapping[Any, object]]) -> str:

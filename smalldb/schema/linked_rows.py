@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, final
 
 import numpy as np
@@ -48,6 +49,22 @@ class Linked:
     parents: Integers
     children: Integers
     of: Integers  # shape (m,): which row of `parents` each child belongs to
+
+    @property
+    def n(self) -> int:
+        """The number of parents."""
+        return len(self.parents)
+
+    def digest(self) -> tuple[npt.NDArray[Any]]:
+        """Return what tells parents and their children from any others, in whatever order they were read."""
+        order = np.lexsort((*self.children.T, self.of))
+        children, ends = self.children[order], np.bincount(self.of, minlength=self.n).cumsum()
+        parts = zip(self.parents, np.split(children, ends[:-1]), strict=True)
+        families = sorted(parent.tobytes() + own.tobytes() for parent, own in parts)
+        found = sha256()
+        for family in families:
+            found.update(len(family).to_bytes(8, "big") + family)
+        return (np.frombuffer(found.digest(), np.uint8),)
 
 
 @final

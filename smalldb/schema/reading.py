@@ -174,7 +174,7 @@ def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | 
     return None if given is None else read_schema(given)
 
 
-def check_alone(given: SchemaLike | None, domain: object) -> None:
+def check_alone(given: object, domain: object) -> None:
     """Refuse a domain beside a schema, and a schema in place of a domain: TypeError."""
     if isinstance(domain, Schema):
         raise TypeError("domain is a queries.Domain: give a schema as schema=...")

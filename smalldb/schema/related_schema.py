@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from functools import cached_property
+from typing import Any, ClassVar, final
 
+from queries import Column, Domain
 from queries.expressions import suggestion
 from queries.faults import Faults
 from smalldb.schema.column_parsing import TOP, Type, faults_of
@@ -26,7 +28,7 @@ NOT_HERE = ("queries", "measure_first", "rows_per_person")  # keys of one table 
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RelatedSchema:
     """What two related tables can hold, and how they are linked: public choices.
 
@@ -63,6 +65,7 @@ class RelatedSchema:
     cap: int | None = None
     drop: bool = False
     whole: Schema | None = None
+    rows_per_person: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         number = re.compile(rf"{re.escape(self.number)}(>.*)?", re.DOTALL)
@@ -78,6 +81,28 @@ class RelatedSchema:
     def number(self) -> str:
         """The name of the column of parents that holds the number of their children."""
         return f"number of {self.child}"
+
+    @cached_property
+    def number_column(self) -> Column:
+        """The column of parents that holds the number of their children: 0, 1, and so on, or more."""
+        labels = [*map(str, range(self.most)), f"{self.most} or more"]
+        attributes = [f"{self.number}>={i}" for i in range(1, self.most + 1)]
+        table = [[int(code >= i) for i in range(1, self.most + 1)] for code in range(self.most + 1)]
+        return Column.coded(self.number, labels, attributes, table, ordered=True)
+
+    @cached_property
+    def domains(self) -> dict[str, Domain]:
+        """What is measured, by table: parents with their number of children, and walks to a child."""
+        own, other = (
+            [_named(column, name) for column in table.domain.columns] for name, table in self.tables.items()
+        )
+        own.append(self.number_column)
+        return {self.unit: Domain(own), self.child: Domain([*own, *other])}
+
+    @property
+    def domain(self) -> Domain:
+        """The universe of walks, from a parent to one of its children."""
+        return self.domains[self.child]
 
     @property
     def protected(self) -> str:
@@ -114,6 +139,16 @@ class RelatedSchema:
         """The columns of each table by which rows are told apart or linked: a key of its own first."""
         own = () if self.child_key is None else (self.child_key,)
         return {self.unit: (self.key,), self.child: (*own, self.link)}
+
+
+def _named(column: Column, table: str) -> Column:
+    """Return a column named after its table, too."""
+    name = f"{table}.{column.name}"
+    if column.yes_no:
+        return Column(name)
+    attributes = [f"{table}.{each}" for each in column.attributes]
+    ordered, cuts = column.ordered, column.cuts
+    return Column.coded(name, column.labels, attributes, column.table, ordered=ordered, cuts=cuts)
 
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
