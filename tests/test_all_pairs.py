@@ -20,12 +20,12 @@ from smalldb.marginals.strategies.all_pairs import (
     MOST_CATEGORIES,
     dependence,
     measurable,
+    noise_at_once,
     pairs_of,
     read_columns,
     read_pairs,
     tables_at_once,
     tables_measured,
-    variances,
 )
 from smalldb.noise import cone
 
@@ -94,12 +94,12 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     assert list(tables) == [(0,), (1,), (2,), *pairs]
     assert [table.shape for table in tables.values()] == [tuple(sizes[c] for c in cs) for cs in tables]
     assert (np.concatenate([table.ravel() for table in tables.values()]) == values).all()
-    columns = read_columns(some, tables, replaced, cost)
+    columns = read_columns(tables, asked[0][0])
     assert [part.scope for part in columns] == [((c, 0),) for c in range(3)]
     assert np.concatenate([part.counts for part in columns]).tolist() == values[:10].tolist()
     assert {part.cost for part in columns} == {0}
     assert {part.noise for part in columns} == {asked[0][0]}
-    assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
+    assert [part.variance for part in columns] == asked[0][0].variances[0]
     # counted in pieces, and by counts, they are the same
     twice = CountedRows(rows, np.full(40, 2, dtype=np.int64))
     whole = counted(twice, partial(count, tables_measured(some)))
@@ -117,11 +117,9 @@ def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
 
 def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
     all_pairs = universe(SIZES)
-    columns, cells = variances(all_pairs, Fraction(2, 3), True)
-    wanted = cone.variances(SIZES, Fraction(1, 3), pairs_of(all_pairs))
-    assert (columns, list(cells.values())) == wanted
-    assert list(cells) == pairs_of(all_pairs)
-    assert variances(all_pairs, Fraction(1, 3), False) == (columns, cells)
+    wanted = cone.ConeDifference(SIZES, Fraction(1, 3), tuple(pairs_of(all_pairs)))
+    assert noise_at_once(all_pairs, Fraction(2, 3), True) == wanted
+    assert noise_at_once(all_pairs, Fraction(1, 3), False) == wanted
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -135,9 +133,10 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
         all_pairs, count(tables_measured(all_pairs), rows), replaced, Fraction(1), SeededBits(0)
     )
     tables = tables_at_once(all_pairs, values)
-    for table, wanted in zip(read_columns(all_pairs, tables, replaced, Fraction(1)), columns, strict=True):
+    noise = noise_at_once(all_pairs, Fraction(1), replaced)
+    for table, wanted in zip(read_columns(tables, noise), columns, strict=True):
         assert (table.counts == wanted).all()
-    read = read_pairs(all_pairs, tables, replaced, Fraction(1), columns, groupings, N)
+    read = read_pairs(tables, noise, columns, groupings, N)
     for (a, b), table in zip(pairs_of(all_pairs), read, strict=True):
         there = rows.table((a, b), (SIZES[a], SIZES[b]))
         assert table.scope == ((a, groupings[a].finest), (b, groupings[b].finest))
@@ -154,14 +153,15 @@ def test_noise_of_counts_is_as_large_as_stated(replaced):
     none = count(tables_measured(small), rows_of(np.zeros((0, 3), dtype=np.int64)))
     even = [np.full(size, 1.0 / size) for size in sizes]
     groupings = [halved(mass, True) for mass in even]
-    columns, pairs = variances(small, cost, replaced)
+    noise = noise_at_once(small, cost, replaced)
+    columns, pairs = noise.variances
     # of pairs it is white noise, less its means along both axes
     stated = columns + [v * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b]) for (a, b), v in pairs.items()]
     squares = []
     for seed in range(draws):
         tables = tables_at_once(small, measure_at_once(small, none, replaced, cost, SeededBits(seed)))
-        read = read_pairs(small, tables, replaced, cost, even, groupings, 1)
-        parts = (*read_columns(small, tables, replaced, cost), *read)
+        read = read_pairs(tables, noise, even, groupings, 1)
+        parts = (*read_columns(tables, noise), *read)
         squares.append([(table.counts.astype(float) ** 2).mean() for table in parts])
     error = np.std(squares, axis=0) / draws**0.5
     assert (abs(np.mean(squares, axis=0) - stated) < 5 * error).all()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from smalldb.exact.bits import SeededBits
 from smalldb.noise import cone, cone_rounding
-from smalldb.noise.cone import ConeDifference, dimensions, squares, variances, width
+from smalldb.noise.cone import ConeDifference, dimensions, squares, width
 from smalldb.noise.cone_rounding import Drawn, rounded_tables
 
 DEEP = 600  # bits of numbers that are known exactly
@@ -357,7 +357,7 @@ def test_few_digits_enclose_what_many_tell(near, size):
 @pytest.mark.parametrize("sizes", [pytest.param((2, 3, 4), marks=pytest.mark.slow), (2, 2)])
 def test_variances_are_as_stated(sizes):
     rng, count, rate = np.random.default_rng(5), 60_000, Fraction(1, 3)
-    columns, cells = variances(sizes, rate, all_pairs(sizes))
+    columns, cells = ConeDifference(sizes, rate, tuple(all_pairs(sizes))).variances
     one, other = (by_definition(*numbers(sizes, count, rng), 1.5) for _ in range(2))
 
     def compared(noise, stated):
@@ -368,7 +368,7 @@ def test_variances_are_as_stated(sizes):
     for k, stated, here, there in zip(sizes, columns, one[0], other[0], strict=True):
         deviation, precision = compared(here - there, stated)
         assert deviation < 4.5 and precision < 0.02, k
-    for (a, b), stated, here, there in zip(all_pairs(sizes), cells, one[1], other[1], strict=True):
+    for (a, b), stated, here, there in zip(all_pairs(sizes), cells.values(), one[1], other[1], strict=True):
         table = here - there
         table = table - table.mean(axis=1, keepdims=True) - table.mean(axis=2, keepdims=True)
         table += (here - there).mean(axis=(1, 2), keepdims=True)
@@ -386,7 +386,7 @@ def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated
     one, other = (by_definition(*numbers(sizes, count, rng), 150) for _ in range(2))
     drawn = [a - b for a, b in zip([*one[0], *one[1]], [*other[0], *other[1]], strict=True)]
     entries = np.concatenate([table.reshape(count, -1) for table in drawn], axis=1)
-    columns, _ = variances(sizes, noise.rate, pairs)
+    columns, _ = noise.variances
     assert noise.variance(np.eye(1, noise.count)[0]) == pytest.approx(columns[0])
     margin = np.zeros(noise.count)  # of the first column and its table with the second, one way and the other
     margin[: sizes[0]] = 1
@@ -455,7 +455,8 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
     """Each ratio of that law is at most epsilon, and the noise that is drawn has it."""
     density, axis = difference(1.0), STEP * np.arange(-2 * HALF, 2 * HALF)
     law = density.sum(axis=(0, 1))
-    (column, _), (cell,) = variances((2, 2), Fraction(1), [(0, 1)])
+    (column, _), cells = ConeDifference((2, 2), Fraction(1), ((0, 1),)).variances
+    (cell,) = cells.values()
     assert law @ axis**2 == pytest.approx(4 * cell, rel=0.02)
     assert density.sum(axis=(1, 2)) @ axis**2 == pytest.approx(4 * column - 2 * dimensions((2, 2)), rel=0.02)
     rate, source, signs = Fraction(1, 100), SeededBits(6), np.array([1, -1, -1, 1])

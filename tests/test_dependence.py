@@ -13,7 +13,7 @@ from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.counted_rows import count
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import pairs_of, tables_measured, variances
+from smalldb.marginals.strategies.all_pairs import noise_at_once, pairs_of, tables_measured
 from smalldb.marginals.strategies.dependence import (
     DEPENDENT_SHARE,
     MOVED,
@@ -102,7 +102,7 @@ def test_far_tables_move_by_less_than_4_too():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
     where, law, cost = universe(), PrivacyMeasure(concentrated=False, replaced=replaced), Fraction(1, 50)
-    _, noise = variances(where, EPSILON, replaced)
+    _, noise = noise_at_once(where, EPSILON, replaced).variances
     counts = count(tables_measured(where), rows_of(tied(0.3)))[len(SIZES) :]
     exact = sum(min(tops(where, noise)[pair], distance(t)) for pair, t in zip(noise, counts, strict=True))
     assert 0 < exact < sum(tops(where, noise).values())

@@ -79,8 +79,7 @@ class Told:
             found = np.diag(
                 self.noise.variance() * np.bincount(self.membership[self.membership >= 0], minlength=count)
             )
-        least: Floats = found + 1e-6 * (float(np.diag(found).max()) or 1.0) * np.eye(count)
-        return least
+        return np.asarray(found + 1e-6 * (float(np.diag(found).max()) or 1.0) * np.eye(count))
 
 
 def _categories(measurements: Measurements) -> dict[int, set[int]]:

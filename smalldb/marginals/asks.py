@@ -80,8 +80,7 @@ class Noisy(Ask):
         """Add the noise."""
         noise = np.concatenate([noise.draw(many, coins) for noise, many in self.noises])
         # a function of the sum with the whole noise: what was cut off at CLIP is beyond LIMIT with any count
-        found: Integers = np.clip(exact + noise, -LIMIT, LIMIT)
-        return found
+        return np.asarray(np.clip(exact + noise, -LIMIT, LIMIT))
 
     def pack(self, answer: Integers) -> list[int]:
         """Return the numbers."""

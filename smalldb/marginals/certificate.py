@@ -114,8 +114,7 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     whole, rest = answers // rows, answers % rows  # so that no product passes 2^63
     if total * rows >= 1 << 62:
         return np.array([(2 * a * total + rows) // (2 * rows) for a in answers.tolist()], dtype=np.int64)
-    rounded: Integers = whole * total + (2 * rest * total + rows) // (2 * rows)
-    return rounded
+    return np.asarray(whole * total + (2 * rest * total + rows) // (2 * rows))
 
 
 # Proof: docs/proofs/certificate.md, lemmas 4 and 5.

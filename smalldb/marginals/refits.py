@@ -69,8 +69,7 @@ def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
             moved = max(moved, float(np.abs(shifts).max()))
         if moved < NO_ROWS:
             break
-    found: Floats = np.maximum(table, 0.0)
-    return found
+    return np.asarray(np.maximum(table, 0.0))
 
 
 # Proof: docs/proofs/refits.md, lemma 1.
@@ -305,5 +304,4 @@ def _table(number: int, start: int, part: Marginal, groupings: Sequence[Grouping
 def _noisier(measurement: Measurement, noise: Integers) -> Floats:
     """Return the released values with noise added; that of low ones is wider."""
     low = measurement.values < LOW * measurement.noise.variance() ** 0.5
-    found: Floats = measurement.values + np.where(low, WIDER, 1.0) * noise
-    return found
+    return np.asarray(measurement.values + np.where(low, WIDER, 1.0) * noise)

@@ -113,8 +113,7 @@ def _log_comb(n: Radii, k: int) -> Floats:
     inside = np.maximum(n, k)
     fixed = _listed_factorials(1 << k.bit_length())[k]
     logs = _log_factorials(inside) - _log_factorials(inside - k) - fixed
-    found: Floats = np.where(n >= k, logs, -np.inf)
-    return found
+    return np.asarray(np.where(n >= k, logs, -np.inf))
 
 
 def _log_factorials(n: Radii) -> Floats:
@@ -123,8 +122,7 @@ def _log_factorials(n: Radii) -> Floats:
 
     if n.dtype.kind == "i" and (most := int(n.max(initial=0))) < _LISTED:
         return _listed_factorials(1 << most.bit_length())[n]
-    found: Floats = gammaln(n + 1.0)
-    return found
+    return np.asarray(gammaln(n + 1.0))
 
 
 @cache
@@ -132,5 +130,4 @@ def _listed_factorials(count: int) -> Floats:
     """Return the logarithms of the factorials of 0 to count - 1."""
     from scipy.special import gammaln
 
-    found: Floats = gammaln(np.arange(1.0, count + 1))
-    return found
+    return np.asarray(gammaln(np.arange(1.0, count + 1)))

@@ -23,7 +23,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.normals import Normal, normals
-from smalldb.noise.cone_rounding import Drawn, Pairs, rounded_tables
+from smalldb.noise.cone_rounding import Drawn, rounded_tables
 from smalldb.noise.noise_protocol import Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import Uniforms
@@ -91,11 +91,36 @@ class ConeDifference(Noise):
         check_count(self.count, len(weights))
         return float((self._features(np.asarray(weights, dtype=np.float64)) ** 2).sum())
 
+    # Proof: docs/proofs/pairs.md, lemma 7.
+    @property
+    def variances(self) -> tuple[list[float], dict[tuple[int, int], float]]:
+        """
+        The variance of the noise: of a category's count for each column, and of a cell for each pair.
+
+        That of a cell is of the white noise which, less its means along both axes, is what a table gets
+        beyond its margins.
+        """
+        sizes, shape = self.sizes, dimensions(self.sizes)
+        # of two totals: each is a gamma number of that shape
+        second = float(2 * shape * (shape + 1) / self.rate**2)
+        first = float(2 * (shape / self.rate) ** 2)
+        halves = [squares(sizes, size) / 2 for size in sizes]
+        sums = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
+        columns = [
+            second * (half + 1) / (size * whole) - first / size**2
+            for size, half, whole in zip(sizes, halves, sums, strict=True)
+        ]
+        return columns, {
+            (a, b): second
+            * (halves[a] * halves[b] / width(sizes) + 1 / (sizes[a] * sizes[b]))
+            / (sums[a] * sums[b])
+            for a, b in self.pairs
+        }
+
     def covariance(self, weights: Floats) -> Floats:
         """Return the covariance of linear combinations, from what they are made of."""
         features = np.stack([self._features(one) for one in weights.T])
-        found: Floats = features @ features.T
-        return found
+        return np.asarray(features @ features.T)
 
     def _features(self, weights: Floats) -> Floats:
         """Return a vector whose square is the variance: of parts of the noise that are not correlated."""
@@ -208,30 +233,6 @@ def dimensions(sizes: Sequence[int]) -> int:
 def squares(sizes: Sequence[int], size: int) -> int:
     """Return of how many squares the share of a category is, in a column of `size` categories."""
     return width(sizes) - size + 2
-
-
-# Proof: docs/proofs/pairs.md, lemma 7.
-def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[float], list[float]]:
-    """
-    Return the variance of the noise: of a category's count for each column, and of a cell for each pair.
-
-    That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
-    its margins.
-    """
-    # of two totals: each is a gamma number of shape d
-    second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)
-    first = float(2 * (dimensions(sizes) / rate) ** 2)
-    halves = [squares(sizes, size) / 2 for size in sizes]
-    sums = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
-    columns = [
-        second * (half + 1) / (size * whole) - first / size**2
-        for size, half, whole in zip(sizes, halves, sums, strict=True)
-    ]
-    cells = [
-        second * (halves[a] * halves[b] / width(sizes) + 1 / (sizes[a] * sizes[b])) / (sums[a] * sums[b])
-        for a, b in pairs
-    ]
-    return columns, cells
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.

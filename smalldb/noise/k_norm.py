@@ -119,8 +119,7 @@ class KNorm(Noise):
             found[0] += (squares[size] - between) * (own.T @ own)
             found[0] += (between * size**2 - common) * np.outer(mean, mean)
             means += mean
-        covariance: Floats = found[0] + common * np.outer(means, means)
-        return covariance
+        return np.asarray(found[0] + common * np.outer(means, means))
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: radii, and given these a point for each column."""

@@ -45,8 +45,7 @@ class Noise(ABC):
 
     def covariance(self, weights: Floats) -> Floats:
         """Return the covariance of several linear combinations: weights (values, k), covariances (k, k)."""
-        found: Floats = self.variance() * (weights.T @ weights)
-        return found
+        return np.asarray(self.variance() * (weights.T @ weights))
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """
@@ -56,8 +55,7 @@ class Noise(ABC):
         """
         each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
         drawn = [self.draw(len(kinds), uniforms.bits) for _ in range(DRAWS)]
-        found: Floats = np.array(drawn, dtype=np.float64) @ each
-        return found
+        return np.asarray(np.array(drawn, dtype=np.float64) @ each)
 
     @abstractmethod
     def quantile(self, weights: Weights, failure: Fraction) -> float:

@@ -59,8 +59,7 @@ class Uniforms:
         """Return standard normal numbers."""
         from scipy.special import ndtri
 
-        found: Floats = ndtri(self.numbers(*shape))
-        return found
+        return np.asarray(ndtri(self.numbers(*shape)))
 
     def gammas(self, shape: float, count: int = 1) -> Floats:
         """Return gamma numbers of a shape, (draws, count)."""
@@ -68,8 +67,7 @@ class Uniforms:
 
     def roots_of_squares(self, degrees: int) -> Floats:
         """Return lengths of normal vectors of so many dimensions, (draws,)."""
-        found: Floats = np.sqrt(2 * self.gammas(degrees / 2)[:, 0])
-        return found
+        return np.asarray(np.sqrt(2 * self.gammas(degrees / 2)[:, 0]))
 
     # Proof: docs/proofs/noise.md, lemma 5.
     def triangle(self, rows: int, width: int) -> Floats:
@@ -122,14 +120,12 @@ def binomials(uniform: Floats, count: int, chance: float) -> Floats:
     if spread == 0:
         return np.full(len(uniform), mean)
     if spread > WIDE:
-        rounded: Floats = np.rint(mean + spread * ndtri(uniform))
-        return rounded
+        return np.asarray(np.rint(mean + spread * ndtri(uniform)))
     low, high = (min(max(int(mean + sign * (8 * spread + 40)), 0), count) for sign in (-1, 1))
     k = np.arange(low, high + 1)
     logs = k * np.log(chance) + (count - k) * np.log1p(-chance) - gammaln(k + 1) - gammaln(count - k + 1)
     odds = np.cumsum(np.exp(logs - logs.max()))
-    found: Floats = low + np.searchsorted(odds[:-1] / odds[-1], uniform).astype(np.float64)
-    return found
+    return np.asarray(low + np.searchsorted(odds[:-1] / odds[-1], uniform).astype(np.float64))
 
 
 @lru_cache(maxsize=64)
@@ -166,8 +162,7 @@ def _tails(transform: Floats) -> Floats:
 
 def _outwards(spread: Floats) -> Floats:
     """Round to whole numbers, away from 0."""
-    found: Floats = np.copysign(np.ceil(np.abs(spread)), spread)
-    return found
+    return np.asarray(np.copysign(np.ceil(np.abs(spread)), spread))
 
 
 @lru_cache(maxsize=256)

@@ -93,8 +93,7 @@ class WishartDifference(Noise):
         """Return the covariance of linear combinations: no two of the entries are correlated."""
         of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
         each = np.array([of_order[_order(pair)] for pair in self.pairs])
-        found: Floats = weights.T @ (each[:, None] * weights)
-        return found
+        return np.asarray(weights.T @ (each[:, None] * weights))
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
@@ -119,8 +118,7 @@ class WishartDifference(Noise):
 
         def entry(i: int, j: int) -> Floats:
             sizes = (rest if rows[i] else first) * (rest if rows[j] else first)
-            found: Floats = sizes * np.einsum("ij,ij->i", vectors[:, i], vectors[:, j])
-            return found
+            return np.asarray(sizes * np.einsum("ij,ij->i", vectors[:, i], vectors[:, j]))
 
         return entry
 

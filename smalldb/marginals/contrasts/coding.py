@@ -34,8 +34,7 @@ class Coding:
     def codes(self, bits: Bits) -> Integers:
         """Return the codes of columns from attributes, shape (rows, C)."""
         held = bits * np.array(self.categories)
-        codes: Integers = np.add.reduceat(held, self.starts[:-1], axis=1).astype(np.int64)
-        return codes
+        return np.asarray(np.add.reduceat(held, self.starts[:-1], axis=1).astype(np.int64))
 
 
 def attributes_of(domain: Domain) -> int:

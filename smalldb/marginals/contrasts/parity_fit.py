@@ -54,8 +54,7 @@ class Fitted(NamedTuple):
 
 def prior(orders: Integers) -> Floats:
     """Return how large parities of these orders are expected to be, as a standard deviation."""
-    deviations: Floats = FIRST_DEVIATION * np.power(FACTOR, orders - 1.0)
-    return deviations
+    return np.asarray(FIRST_DEVIATION * np.power(FACTOR, orders - 1.0))
 
 
 PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range(6))
@@ -202,5 +201,4 @@ def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
     ends = np.cumsum(distribution[cells])
     positions = (np.arange(rows) + 0.5) / rows * ends[-1]
     taken = cells[np.searchsorted(ends, positions, side="right")]
-    bits: Bits = (taken[:, None] >> np.arange(d - 1, -1, -1) & 1).astype(np.uint8)
-    return bits
+    return np.asarray((taken[:, None] >> np.arange(d - 1, -1, -1) & 1).astype(np.uint8))

@@ -145,8 +145,7 @@ def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
     belongs /= belongs.sum(axis=1, keepdims=True)
     expected = (belongs * (middles + variances / total * apart)).sum(axis=1)
     farthest = FARTHEST * np.sqrt(noise)
-    dependences: Floats = np.clip(expected, beyond - farthest, beyond + farthest)
-    return dependences
+    return np.asarray(np.clip(expected, beyond - farthest, beyond + farthest))
 
 
 def uninteracting(means: Floats, pairs: Floats) -> Floats:
@@ -166,5 +165,4 @@ def uninteracting(means: Floats, pairs: Floats) -> Floats:
         ups, downs = sums[:, even] + middle[:, None], sums[:, ~even] - middle[:, None]
         above = ups.prod(axis=1) > downs.prod(axis=1)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    parities: Floats = (low + high) / 2
-    return parities
+    return np.asarray((low + high) / 2)

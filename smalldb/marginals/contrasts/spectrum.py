@@ -62,8 +62,7 @@ class Spectrum:
 
     def over_queries(self, terms: Floats) -> Floats:
         """Add up one number a term for each query, shape (J,)."""
-        totals: Floats = np.add.reduceat(terms, self.starts[:-1])
-        return totals
+        return np.asarray(np.add.reduceat(terms, self.starts[:-1]))
 
     def answers(self, chi: Floats) -> Floats:
         """Return the answers that belong to the means of the parities, shape (K,)."""

@@ -112,8 +112,7 @@ def _own_weights(size: int, width: float) -> Floats:
 
 def on_simplex(values: Floats, total: float) -> Floats:
     """Return the nearest values that are at least 0 and sum to `total`, above 0."""
-    near: Floats = np.maximum(values - shifts_to(values[None, :], np.array([total]))[0], 0.0)
-    return near
+    return np.asarray(np.maximum(values - shifts_to(values[None, :], np.array([total]))[0], 0.0))
 
 
 def shifts_to(slices: Floats, sums: Floats) -> Floats:
@@ -122,8 +121,7 @@ def shifts_to(slices: Floats, sums: Floats) -> Floats:
     shifts = (np.cumsum(ranked, axis=1) - sums[:, None]) / np.arange(1, slices.shape[1] + 1)
     # the first is above its shift, but for a sum of 0, or for rounding where values are huge
     last = np.where(ranked > shifts, np.arange(slices.shape[1]), 0).max(axis=1)
-    found: Floats = np.take_along_axis(shifts, last[:, None], axis=1)[:, 0]
-    return found
+    return np.asarray(np.take_along_axis(shifts, last[:, None], axis=1)[:, 0])
 
 
 def reconciled(

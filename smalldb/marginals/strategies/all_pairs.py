@@ -49,7 +49,8 @@ class AllPairs(AtOnce):
         universe, left = setting.universe, setting.budget - setting.certifying
         if not measurable(universe):
             return None
-        expected = all_pairs(universe, *variances(universe, left, setting.law.replaced), setting.rows)
+        noise = noise_at_once(universe, left, setting.law.replaced)
+        expected = all_pairs(universe, *noise.variances, setting.rows)
         return cls.of(setting, expected=expected, measuring=left)
 
     def after(self, asking: Fraction) -> Self:
@@ -86,15 +87,13 @@ class AllPairs(AtOnce):
     # Proof: docs/proofs/rounds.md, lemma 12.
     def steps(self) -> Steps:
         """Ask for all tables at once; the most dependent ones make the model."""
-        universe, replaced, cost = self.universe, self.law.replaced, self.measuring
-        of = tables_measured(universe)
-        size = sum(each.size for each in of)
-        values = yield Noisy(of, ((self.noise, size),), cost, loss=Loss.pure(cost))
-        at_once = tables_at_once(universe, values)
-        estimator = Estimator.of(self, read_columns(universe, at_once, replaced, cost))
-        read = read_pairs(
-            universe, at_once, replaced, cost, estimator.read, estimator.groupings, estimator.total
+        noise, cost = self.noise, self.measuring
+        values = yield Noisy(
+            tables_measured(self.universe), ((noise, noise.count),), cost, loss=Loss.pure(cost)
         )
+        at_once = tables_at_once(self.universe, values)
+        estimator = Estimator.of(self, read_columns(at_once, noise))
+        read = read_pairs(at_once, noise, estimator.read, estimator.groupings, estimator.total)
         tables, beside, refused = list[NoisyTable](), list[NoisyTable](), 0
         for table in sorted(read, key=dependence, reverse=True):
             fits = refused < REFUSALS and estimator.fits(tables, table.scope)
@@ -110,7 +109,7 @@ class AllPairs(AtOnce):
             estimator.columns,
             tuple(tables),
             tuple(beside),
-            whole={columns: (table, self.noise) for columns, table in at_once.items()},
+            whole={columns: (table, noise) for columns, table in at_once.items()},
         )
 
 
@@ -123,15 +122,6 @@ def measurable(universe: Universe) -> bool:
     if max(map(len, universe.tables)) != 2:
         return False
     return 2 < max(universe.sizes) <= MOST_CATEGORIES and cone.width(universe.sizes) <= MOST_WIDE
-
-
-def variances(
-    universe: Universe, cost: Fraction, replaced: bool
-) -> tuple[list[float], dict[tuple[int, int], float]]:
-    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
-    noise = noise_at_once(universe, cost, replaced)
-    columns, cells = cone.variances(noise.sizes, noise.rate, noise.pairs)
-    return columns, dict(zip(noise.pairs, cells, strict=True))
 
 
 # Proof: docs/proofs/pairs.md, lemma 3.
@@ -157,36 +147,30 @@ def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...]
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
-def read_columns(
-    universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
-) -> tuple[NoisyTable, ...]:
+def read_columns(tables: Mapping[tuple[int, ...], Integers], noise: ConeDifference) -> tuple[NoisyTable, ...]:
     """Return what was released of each column. It costs nothing by itself."""
-    noise = noise_at_once(universe, cost, replaced)
     return tuple(
         NoisyTable(((c, 0),), tables[c,], Fraction(0), noise, variance)
-        for c, variance in enumerate(variances(universe, cost, replaced)[0])
+        for c, variance in enumerate(noise.variances[0])
     )
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
 def read_pairs(
-    universe: Universe,
     tables: Mapping[tuple[int, ...], Integers],
-    replaced: bool,
-    cost: Fraction,
+    noise: ConeDifference,
     columns: Sequence[Floats],
     groupings: Sequence[Grouping],
     total: int,
 ) -> list[NoisyTable]:
     """Return the released tables of pairs, with the margins of independent columns."""
-    found, noise = list[NoisyTable](), noise_at_once(universe, cost, replaced)
-    _, spread = variances(universe, cost, replaced)
-    for a, b in pairs_of(universe):
+    found = list[NoisyTable]()
+    for (a, b), variance in noise.variances[1].items():
         independent = np.outer(columns[a], columns[b]) / total
         ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
-        found.append(NoisyTable(scope, ranked, Fraction(0), noise, spread[a, b]))
+        found.append(NoisyTable(scope, ranked, Fraction(0), noise, variance))
     return found
 
 

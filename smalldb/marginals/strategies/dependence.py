@@ -15,7 +15,7 @@ from smalldb.marginals.asks import Number
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import AllPairs, tables_measured, variances
+from smalldb.marginals.strategies.all_pairs import AllPairs, tables_measured
 from smalldb.marginals.strategies.strategy import Strategy, TableStrategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Dependence
@@ -148,14 +148,13 @@ class DependenceTested(TableStrategy):
     @property
     def answerable(self) -> bool:
         """Whether there is an answer to hear."""
-        _, noise = variances(self.universe, self.at_once.measuring, self.law.replaced)
-        return answerable(self.universe, noise, self.at_once.law, self.asking)
+        return answerable(self.universe, self.at_once.noise.variances[1], self.at_once.law, self.asking)
 
     # Proof: docs/proofs/rounds.md, lemma 13.
     def steps(self) -> Steps:
         """Ask whether most pairs of columns depend, and follow the answer."""
         universe, law = self.universe, self.law
-        _, noise = variances(universe, self.at_once.measuring, law.replaced)
+        _, noise = self.at_once.noise.variances
         answer = yield ask(universe, noise, law, self.asking)
         found = yield from (self.at_once if mostly(answer, universe, noise) else self.adaptive).steps()
         return replace(found, dependence=answer)
