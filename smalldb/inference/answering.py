@@ -28,8 +28,7 @@ WHOLE = 1e-6  # more than what rounding takes from a number of rows
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """
-    What is known of a question; public.
+    """What is known of a question; public.
 
     Attributes
     ----------
@@ -93,8 +92,7 @@ def ask(
     bound: float | None = None,
     workload: Workload | None = None,
 ) -> Answer:
-    """
-    Answer a question from what was released.
+    """Answer a question from what was released.
 
     Parameters
     ----------
@@ -332,8 +330,7 @@ class _Asking:
         )
 
     def _sampled_together(self, start: int, r: float, s: float, apart: Sequence[float]) -> float:
-        """
-        Return the covariance, by sampling, of both terms' sums of x - r over their rows.
+        """Return the covariance, by sampling, of both terms' sums of x - r over their rows.
 
         It is a sum over rows that count in both; if these were not measured, it is taken as low as it can be.
         """

@@ -87,8 +87,7 @@ def _named(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str]) -> frozenset[str]:
-    """
-    Return the columns, of those given, that a statistic looks at together with others.
+    """Return the columns, of those given, that a statistic looks at together with others.
 
     The rows of one column are shuffled. That changes a statistic only if it depends on how the column goes
     with others; a mean of one column stays.

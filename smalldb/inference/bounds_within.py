@@ -16,8 +16,7 @@ MOST = 3  # tables: the more there are, the wider what holds of all of them at o
 
 
 def below_and_above(measurements: Measurements, term: Term) -> Iterator[tuple[Term, Term]]:
-    """
-    Yield what the groups of tables say of a term: one that is never above it, and one never below it.
+    """Yield what the groups of tables say of a term: one that is never above it, and one never below it.
 
     In each group of cells of a table, a row counts as the least, and as the most, of what it may count there
     by the rules. Where whoever has a cause of death is dead, ``cause | age>=80`` is never above
@@ -74,8 +73,7 @@ def _bounded(domain: Domain, term: Term, part: Marginal) -> tuple[Term, Term] | 
 
 
 def is_query(question: Question, workload: Workload) -> bool:
-    """
-    Tell whether a question is a query of a workload, up to sign and an added constant.
+    """Tell whether a question is a query of a workload, up to sign and an added constant.
 
     It is one share of all rows then, of what the query counts. What bounds the error of every query of the
     workload bounds that of the question, too.

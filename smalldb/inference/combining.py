@@ -15,8 +15,7 @@ EXPECTED = "a statistic must be a number, or a number and its squared standard e
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """
-    An estimate from several tables.
+    """An estimate from several tables.
 
     Attributes
     ----------
@@ -59,8 +58,7 @@ class Pooled:
 
 
 def combine(estimates: Sequence[float], variances: Sequence[float] | None = None) -> Pooled:
-    """
-    Combine what was computed from each of several tables of one release.
+    """Combine what was computed from each of several tables of one release.
 
     Parameters
     ----------
@@ -104,8 +102,7 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
 def interval(
     statistic: Callable[[Any], Any], tables: Iterable[Any], level: float = 0.95
 ) -> tuple[float, float]:
-    """
-    Return the interval of any function of a table.
+    """Return the interval of any function of a table.
 
     Parameters
     ----------

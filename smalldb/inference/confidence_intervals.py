@@ -106,8 +106,7 @@ def of_difference(one: Interval, other: Interval, correlation: float) -> Interva
 
 
 def share_intervals(measurements: Measurements, column: int, level: Fraction) -> tuple[Interval | None, ...]:
-    """
-    Return the interval of the share of each category of a column: about what `ask` answers of it.
+    """Return the interval of the share of each category of a column: about what `ask` answers of it.
 
     Each covers the share in the confidential table with probability `level`, by itself.
 

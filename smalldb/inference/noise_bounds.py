@@ -42,8 +42,7 @@ class Sums(NamedTuple):
 
     # Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/answers.md, lemma 5.
     def gaps(self, shares: Floats) -> Floats:
-        """
-        Return how far shares of finished rows are off at most, if the sums lie between their ends.
+        """Return how far shares of finished rows are off at most, if the sums lie between their ends.
 
         With A a sum over the data, and a its share, |A / n - a| is at most max(A - a n, a n - A) / n at the
         ends. Where nothing is known of n, it is 1.
@@ -64,8 +63,7 @@ class Sums(NamedTuple):
 
 # Proof: docs/proofs/certificate.md, "All cells".
 def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float, float]:
-    """
-    Return by how many rows no query's sum of cells is off, nor the released number of rows.
+    """Return by how many rows no query's sum of cells is off, nor the released number of rows.
 
     But for a probability of beta in all, shared evenly (union bound). The noise of a query is a sum over
     cells, each with a weight from 0 to 1; the largest sum of weights stands for all. From public numbers.
@@ -177,8 +175,7 @@ def table_bounds(
 
 
 def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float]:
-    """
-    Return by how many rows no possible cell of a table is off, and its sum; but for a probability of beta.
+    """Return by how many rows no possible cell of a table is off, and its sum; but for a probability of beta.
 
     Each cell, and the sum where n is private, has an equal part of it (union bound).
     """

@@ -65,8 +65,7 @@ class Question:
 
 
 def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
-    """
-    Read a question about the columns of a domain.
+    """Read a question about the columns of a domain.
 
     ``EVENT``, ``EVENT | CONDITION`` (or ``where``), ``mean(COLUMN)`` and ``count(EVENT)`` with a condition or
     without, and differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and,

@@ -1,5 +1,4 @@
-"""
-How kernels are compiled, and when those that Numba kept on disk are compiled anew.
+"""How kernels are compiled, and when those that Numba kept on disk are compiled anew.
 
 Kernels copy arrays in loops: of ``one[:] = other`` Numba compiles what would format an error, for 3 seconds.
 So they do with ``sum(axis=0)``, ``diff`` and ``sort``, each of which takes a second.

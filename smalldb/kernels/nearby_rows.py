@@ -103,8 +103,7 @@ def swap(
 def turn(
     signs: Signs, beyond: Floats, weights: Floats, threshold: float, first: int, starts: Integers
 ) -> int:
-    """
-    Offer each row the turning of each of its signs; return how many were turned.
+    """Offer each row the turning of each of its signs; return how many were turned.
 
     With s the row, a turn of sign c changes the sum over q of weight_cq beyond_cq^2 by
     -4 times the sum of weight_cq (beyond_cq s_c s_q - 1). It is made where that lowers the sum by more than

@@ -124,8 +124,7 @@ def columns_at_once(of: Sequence[Marginal], law: PrivacyMeasure, cost: Fraction)
 
 @dataclass(frozen=True, eq=False)
 class Worst(Ask):
-    """
-    The candidate that is furthest from what was foretold, less a public penalty; the answer is its number.
+    """The candidate that is furthest from what was foretold, less a public penalty; the answer is its number.
 
     Some candidates are not possible. Others are only found not to be when they are drawn: then another one is
     drawn, as if they had never been there. One must be left in the end.

@@ -20,8 +20,7 @@ _SLACK = 1 + 1e-12  # more than what rounding takes from a sum of a few floats
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """
-    What was released on the distance between the answers of the data and those of the finished rows.
+    """What was released on the distance between the answers of the data and those of the finished rows.
 
     Distances are in units of 1 / D of a row, where D is the common denominator of the queries.
     """
@@ -37,8 +36,7 @@ class Certificate:
     cost: Fraction  # of the selection, and again of the noise: an epsilon, or a rho
 
     def rows(self, beta: Fraction) -> Fraction:
-        """
-        Return a number of rows that no query is off by more than, with probability 1 - beta or more.
+        """Return a number of rows that no query is off by more than, with probability 1 - beta or more.
 
         Half of beta is for the selection: it takes a query that is less off than the worst one by more than t
         with probability at most (|Q| + 1) exp(-epsilon t / (2 D)). The other half is for the noise.
@@ -65,8 +63,7 @@ class Certificate:
 
 # Proof: docs/proofs/certificate.md, lemmas 1 and 2.
 def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure, cost: Fraction) -> Steps:
-    """
-    Ask for the worst query by the exponential mechanism, and how far it is off: a `Certificate`.
+    """Ask for the worst query by the exponential mechanism, and how far it is off: a `Certificate`.
 
     Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
     most D; the finished rows and the total were released. So the absolute distances, which are the scores,

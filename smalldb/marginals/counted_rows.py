@@ -86,8 +86,7 @@ def count(what: Sequence[Marginal] | Sequence[Parity] | PackedTables, rows: Coun
 
 # Proof: docs/proofs/rounds.md, lemma 1.
 def _tables(what: Sequence[Marginal], rows: CountedRows) -> list[Integers]:
-    """
-    Count tables, at all categories of a column or at groups of them; each column is grouped once.
+    """Count tables, at all categories of a column or at groups of them; each column is grouped once.
 
     Between neighbours under add-remove one cell of each table moves by 1; under replace-one two do, or none.
     """
@@ -136,8 +135,7 @@ def _parities(what: Sequence[Parity], rows: CountedRows) -> Integers:
 
 # Proof: docs/proofs/answers.md, lemma 1.
 def odd_counts(rows: Rows, sets: Sequence[tuple[int, ...]]) -> Integers:
-    """
-    Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).
+    """Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).
 
     Columns are packed bit by bit over the distinct rows, and so are the binary digits of the counts.
     Cost: k (distinct rows / 64) (digits of the largest count) words.

@@ -36,8 +36,7 @@ Linear: TypeAlias = Sequence[Marginal] | Sequence[Parity] | PackedTables | Answe
 
 
 class Counts(Protocol):
-    """
-    Confidential rows that can be counted: in memory, grouped by a database, or in pieces elsewhere.
+    """Confidential rows that can be counted: in memory, grouped by a database, or in pieces elsewhere.
 
     A row counts as often as it is there, or by its weight: see `walks`.
     """

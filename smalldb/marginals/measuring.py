@@ -90,8 +90,7 @@ class PrivacyMeasure:
 
     # Proof: docs/proofs/rounds.md, lemma 4.
     def selecting(self, cost: Fraction) -> Fraction:
-        """
-        Return the epsilon of an exponential mechanism of that cost.
+        """Return the epsilon of an exponential mechanism of that cost.
 
         It is bounded-range, and hence epsilon^2 / 8-zCDP (Dong et al. 2020; Cesar and Rogers 2021).
         """

@@ -46,8 +46,7 @@ NO_ROWS = 0.01  # rows: a change of all cells of a slice that is of no account
 
 # Proof: docs/proofs/refits.md, lemma 1.
 def nearest_table(table: Floats, margins: Sequence[Floats]) -> Floats:
-    """
-    Return the nearest table by the sum of squares whose cells are at least 0 and which has given margins.
+    """Return the nearest table by the sum of squares whose cells are at least 0 and which has given margins.
 
     Cells are shifted, all of a slice alike, and cut at 0: what the cut adds is taken from all cells of the
     slice, small ones too. (Scaling slices to their sums would take it from the large ones, and so make what
@@ -145,8 +144,7 @@ class Refits:
 
     @classmethod
     def of(cls, domain: Domain, measurements: Sequence[Measurement], total: int) -> Self | None:
-        """
-        Lay out the model; tables come into it in the order of measuring, as long as there is room.
+        """Lay out the model; tables come into it in the order of measuring, as long as there is room.
 
         None: something else than tables was measured, or in groups that are not nested.
         """
@@ -266,8 +264,7 @@ class Refits:
 
 
 def fills_cells(rows: int, cells: int, variance: float) -> bool:
-    """
-    Tell whether a table has, in the mean, at least as many rows in a cell as noise.
+    """Tell whether a table has, in the mean, at least as many rows in a cell as noise.
 
     Where most cells of a table of three columns are empty, being cut at 0 would hide what it tells of pairs.
     """

@@ -37,8 +37,7 @@ SHARES = tuple(Fraction(i, 16) for i in range(2, 13))  # of epsilon, for parents
 
 # Proof: docs/proofs/related.md, lemma 1.
 def weights_of(counts: Integers, cap: int) -> Integers:
-    """
-    Return what each child of a parent weighs that has so many: all of them together weigh at most `UNIT`.
+    """Return what each child of a parent weighs that has so many: all of them together weigh at most `UNIT`.
 
     >>> weights_of(np.array([1, 2, 3, 16, 17]), cap=2).tolist()
     [360360, 360360, 240240, 45045, 42395]

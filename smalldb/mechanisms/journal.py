@@ -31,8 +31,7 @@ class CountedBits:
 
 @final
 class Journal:
-    """
-    The steps of a release in their order: each is drawn once, saved, and read ever after.
+    """The steps of a release in their order: each is drawn once, saved, and read ever after.
 
     A step is saved before the next one begins, and before anybody is shown it. It holds what was drawn, and
     no coins: of a source that is not private, also how many bits a step took, so that the same seed goes on

@@ -25,8 +25,7 @@ KURTOSIS = (
 
 @dataclass(frozen=True, slots=True)
 class KnownPair:
-    """
-    What is known of how two columns depend.
+    """What is known of how two columns depend.
 
     Attributes
     ----------
@@ -69,8 +68,7 @@ class KnownPair:
 
 
 def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> tuple[KnownPair, ...]:
-    """
-    Return what is known of each pair of columns.
+    """Return what is known of each pair of columns.
 
     Dependence is seen where the squared differences from independent columns, over their variance, add up to
     `SEEN` standard deviations more than their number: at most about one quiet pair in fifty is called

@@ -16,8 +16,7 @@ from smalldb.noise.noise_protocol import Noise
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """
-    The counts of rows in each cell of a table of some columns, whose categories stand in groups.
+    """The counts of rows in each cell of a table of some columns, whose categories stand in groups.
 
     Where the domain's rules leave no row in a cell, its count may be 0 without noise.
     """
@@ -38,8 +37,7 @@ class Marginal:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """
-    One number about yes/no columns, or about a category of each of some columns: a contrast.
+    """One number about yes/no columns, or about a category of each of some columns: a contrast.
 
     Under replace-one how many rows have an odd number of yes among the columns; under add-remove the sum
     over the rows of -1 for an odd number, and of 1 for an even one (of no columns: the number of rows).
@@ -63,8 +61,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """
-    One number that tells how far pairs of columns depend, in all.
+    """One number that tells how far pairs of columns depend, in all.
 
     The sum over the pairs of how far their table is, in rows, from that of independent columns with its
     margins (the sum of absolute differences, rounded down), each up to its top.

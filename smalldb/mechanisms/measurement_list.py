@@ -22,8 +22,7 @@ SCHEMAS = (1, 2)  # of records that can be read: these differ in what they say o
 
 
 class Measurements(Sequence[Measurement]):
-    """
-    All that was released of the data, in order, but for bounds.
+    """All that was released of the data, in order, but for bounds.
 
     Parameters
     ----------
@@ -83,8 +82,7 @@ class Measurements(Sequence[Measurement]):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Measurements:
-        """
-        Return the measurements that a record holds; of related tables those of parents.
+        """Return the measurements that a record holds; of related tables those of parents.
 
         Raises
         ------
@@ -115,8 +113,7 @@ class Measurements(Sequence[Measurement]):
             ) from error
 
     def to_frame(self) -> pd.DataFrame:
-        """
-        Return one row for each released number.
+        """Return one row for each released number.
 
         Columns: `measurement`, its number from 0; `table`, its columns; `cell`, the categories of each;
         `value`; `noise`, its name; `deviation`, the standard deviation of the noise.

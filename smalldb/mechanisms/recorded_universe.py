@@ -66,8 +66,7 @@ def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
 
 
 def domain_of(universe: Mapping[str, Any]) -> Domain:
-    """
-    Return the domain that a record describes: names, categories, their order, and the rules.
+    """Return the domain that a record describes: names, categories, their order, and the rules.
 
     Attributes of one's own are not in a record: rules that name them are left out, so fewer cells are known
     to be empty.

@@ -19,8 +19,7 @@ _LISTED = 1 << 20
 # Proof: docs/proofs/k-norm.md, lemma 1.
 @lru_cache(maxsize=1 << 16)
 def points(size: int, up: int, down: int) -> int:
-    """
-    Count integer vectors of `size` entries that sum to `up - down`.
+    """Count integer vectors of `size` entries that sum to `up - down`.
 
     Their positive entries sum to at most `up`, the negative ones to at least `-down`.
 
@@ -33,8 +32,7 @@ def points(size: int, up: int, down: int) -> int:
 
 
 def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
-    """
-    Count those of which 0, 1, 2... of the first `free` entries are positive; the last one follows.
+    """Count those of which 0, 1, 2... of the first `free` entries are positive; the last one follows.
 
     Of which j are: comb(free, j) comb(up, j) comb(down + free - j, free - j), each from the one before.
     """

@@ -1,5 +1,4 @@
-"""
-Noise for all tables of one and two columns at once: a cone, two draws, one subtraction.
+"""Noise for all tables of one and two columns at once: a cone, two draws, one subtraction.
 
 A row adds u u^T to a matrix, where u is 1 at its category of each column and 0 elsewhere. The entries of the
 sum are the counts of all tables of one and two columns. It lies in the cone of semidefinite matrices that are
@@ -32,8 +31,7 @@ from smalldb.noise.tails import moment_quantile
 
 @dataclass(frozen=True, slots=True)
 class ConeDifference(Noise):
-    """
-    Tables of the difference of two matrices from the cone, rounded to nearest.
+    """Tables of the difference of two matrices from the cone, rounded to nearest.
 
     It speaks of rows: one that is added moves it by 1, one that is replaced by 2.
     """
@@ -53,8 +51,7 @@ class ConeDifference(Noise):
 
     # Proof: docs/proofs/pairs.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """
-        Draw all values, rounded to nearest, exactly: int64.
+        """Draw all values, rounded to nearest, exactly: int64.
 
         As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is
         returned is a function of the ideal noise.
@@ -79,8 +76,7 @@ class ConeDifference(Noise):
 
     # Proof: docs/proofs/noise.md, lemma 4.
     def variance(self, weights: Weights = None) -> float:
-        """
-        Return the exact variance of a linear combination.
+        """Return the exact variance of a linear combination.
 
         It is made of the total times a constant, of deviations of shares in each column, and in each pair of
         what is beyond both: none of these is correlated with another.
@@ -94,8 +90,7 @@ class ConeDifference(Noise):
     # Proof: docs/proofs/pairs.md, lemma 7.
     @property
     def variances(self) -> tuple[list[float], dict[tuple[int, int], float]]:
-        """
-        The variance of the noise: of a category's count for each column, and of a cell for each pair.
+        """The variance of the noise: of a category's count for each column, and of a cell for each pair.
 
         That of a cell is of the white noise which, less its means along both axes, is what a table gets
         beyond its margins.
@@ -238,8 +233,7 @@ def squares(sizes: Sequence[int], size: int) -> int:
 # Proof: docs/proofs/pairs.md, lemma 8.
 @lru_cache(maxsize=1024)
 def quantile(sizes: tuple[int, ...], rate: Fraction, shape: tuple[int, ...], failure: Fraction) -> int:
-    """
-    Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
+    """Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
 
     By the best of three moments.
     """

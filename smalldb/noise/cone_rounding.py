@@ -127,8 +127,7 @@ def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
 
 # Proof: docs/proofs/pairs.md, lemma 5.
 def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) -> Balls:
-    """
-    Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
+    """Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
 
     With a q for each category, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
     """

@@ -33,8 +33,7 @@ _NORMAL = 64  # squared scale from which a discrete Gaussian has it as its varia
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Noise):
-    """
-    Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
+    """Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
 
     It speaks of the square of the L2 norm (Canonne, Kamath and Steinke 2020).
     """
@@ -45,8 +44,7 @@ class DiscreteGaussian(Noise):
 
     # Proof: docs/proofs/delta.md, lemma 1.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """
-        Draw independent values, exactly; int64, cut off at `CLIP`.
+        """Draw independent values, exactly; int64, cut off at `CLIP`.
 
         By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
         exp(-(|x| - scale / t)^2 / (2 scale)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in four
@@ -106,8 +104,7 @@ class DiscreteGaussian(Noise):
 
 # Proof: docs/proofs/delta.md, lemma 3.
 def moving(attributes: int, order: int, distance: int) -> int:
-    """
-    Return how many sets of an order hold an odd number of `distance` given attributes of so many.
+    """Return how many sets of an order hold an odd number of `distance` given attributes of so many.
 
     Their parities, and no other, differ between two rows that differ in just these attributes.
 
@@ -121,8 +118,7 @@ def moving(attributes: int, order: int, distance: int) -> int:
 def least_variances(
     attributes: int, sizes: Mapping[int, int], needs: Mapping[int, float], rho: Fraction, replaced: bool
 ) -> dict[int, Fraction]:
-    """
-    Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours.
+    """Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours.
 
     Replace-one: rows that differ in h attributes move, by 1 each, the odd counts of no more sets than there
     are, nor than `moving(attributes, order, h)`. So weights w_o = 1 / (2 sigma_o^2) are rho-zCDP if the sum

@@ -23,8 +23,7 @@ _DIGITS = 50
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Noise):
-    """
-    Independent two-sided geometric noise: P(x) is proportional to exp(-rate |x|).
+    """Independent two-sided geometric noise: P(x) is proportional to exp(-rate |x|).
 
     It speaks of the L1 norm.
     """

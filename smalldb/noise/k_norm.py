@@ -285,8 +285,7 @@ def _law(noise: KNorm) -> _Law:
 
 @lru_cache(maxsize=64)
 def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
-    """
-    Return the mean square of a value of each size of column, and of the sum of a column.
+    """Return the mean square of a value of each size of column, and of the sum of a column.
 
     Radii spread by about one part in the root of the dimensions: of many, few are simulated.
     """
@@ -302,8 +301,7 @@ def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
 # Proof: docs/proofs/k-norm.md, lemma 5.
 @lru_cache(maxsize=256)
 def _quantile(noise: KNorm, size: int, failure: Fraction) -> int:
-    """
-    Return an r that a value of a column of that size exceeds with probability at most `failure`.
+    """Return an r that a value of a column of that size exceeds with probability at most `failure`.
 
     Of the size 0: the sum of a column. The least one, but for blocks.
     """

@@ -48,8 +48,7 @@ class Noise(ABC):
         return np.asarray(self.variance() * (weights.T @ weights))
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
-        """
-        Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
+        """Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
 
         This one draws all values as a release does, which any noise can; others have quicker ways.
         """

@@ -28,8 +28,7 @@ _WIDTH = 1e-9  # relative, of the orders where the search ends
 
 @dataclass(frozen=True, slots=True)
 class LossLaw(ABC):
-    """
-    A pair of distributions that no pair of neighbours is easier to tell apart than.
+    """A pair of distributions that no pair of neighbours is easier to tell apart than.
 
     So composition with any other steps, chosen adaptively, loses no more than with this pair in its place
     (Zhu, Dong and Wang 2022, Theorem 10).
@@ -304,8 +303,7 @@ class KaryResponse(LawOfOne):
     # Proof: docs/proofs/losses.md, lemma 5.
     @property
     def rho(self) -> Fraction:
-        """
-        Return the largest Renyi divergence over its order, rounded up; above the least by 1e-8 at most.
+        """Return the largest Renyi divergence over its order, rounded up; above the least by 1e-8 at most.
 
         Where k - 2 <= 4 e^(epsilon / 2), so always up to k = 6, it is that of order 1:
         epsilon (e^epsilon - 1) / (e^epsilon + k - 1) (Harrison and Manurangsi 2025). Else it is searched.

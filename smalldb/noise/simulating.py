@@ -21,8 +21,7 @@ _ROUNDED = 2.0**-34  # more than what rounding takes from a sum of probabilities
 
 @dataclass(frozen=True, slots=True)
 class Uniforms:
-    """
-    Independent uniform numbers of the interval (0, 1), `draws` of each; nothing private depends on them.
+    """Independent uniform numbers of the interval (0, 1), `draws` of each; nothing private depends on them.
 
     They stand in for an integral over the noise: what is computed from them is a function of public numbers.
     """
@@ -149,8 +148,7 @@ def _ring(deviation: float) -> int:
 
 
 def _tails(transform: Floats) -> Floats:
-    """
-    Return P(|S| > k) for k = 0, 1, ..., rounded up, as far as a uniform number of 32 bits reaches.
+    """Return P(|S| > k) for k = 0, 1, ..., rounded up, as far as a uniform number of 32 bits reaches.
 
     S is a symmetric sum of whole numbers on a ring of residues, given by its characteristic function there.
     """

@@ -20,8 +20,7 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 
 # Proof: docs/proofs/answers.md, lemma 4.
 def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fraction, *, power: int = 1) -> int:
-    """
-    Return an r that a level exceeds with probability < failure, drawn from a log-concave family.
+    """Return an r that a level exceeds with probability < failure, drawn from a log-concave family.
 
     The least one where the rate is above 1/32: `draw_level` inverts the distribution function at the number
     whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
@@ -36,8 +35,7 @@ def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fractio
 # Proof: docs/proofs/answers.md, lemma 3.
 @lru_cache(maxsize=256)
 def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
-    """
-    Return what |sum of w_c X_c| exceeds with probability at most `failure`, rounded up.
+    """Return what |sum of w_c X_c| exceeds with probability at most `failure`, rounded up.
 
     X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
     `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
@@ -56,8 +54,7 @@ def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
 # Proof: docs/proofs/wishart.md, lemma 9.
 @lru_cache(maxsize=256)
 def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int:
-    """
-    Return an r that a rounded sum of Laplace numbers exceeds with probability at most `failure`.
+    """Return an r that a rounded sum of Laplace numbers exceeds with probability at most `failure`.
 
     Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
     rounding of the arithmetic (outwards, 50 digits).
@@ -75,8 +72,7 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
 
 # Proof: docs/proofs/wishart.md, lemma 8; docs/proofs/pairs.md, lemma 8.
 def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
-    """
-    Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
+    """Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
 
     P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
     """
@@ -91,8 +87,7 @@ def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
 
 # Proof: docs/proofs/noise.md, lemma 3.
 def log_concave_quantile(variance: float, failure: Fraction) -> float:
-    """
-    Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density.
+    """Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density.
 
     E X^2m is at most (2m)! (variance / 2)^m, that of Laplace's law: by the best of some m.
     """
@@ -109,8 +104,7 @@ def log_odds(failure: Fraction) -> float:
 # Proof: docs/proofs/delta.md, lemma 7.
 @lru_cache(maxsize=256)
 def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
-    """
-    Return an r that |X| exceeds with probability at most `failure`, X discrete Gaussian of that sigma^2.
+    """Return an r that |X| exceeds with probability at most `failure`, X discrete Gaussian of that sigma^2.
 
     The least r = x - 1 where one of two bounds on P(|X| >= x) says so. X is subgaussian: 2 exp(-x^2 / (2
     variance)). And 2 P(N >= x - 1), N normal: the weights of all k >= x add up to less than the integral from
@@ -134,8 +128,7 @@ def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
 
 # Proof: docs/proofs/wishart.md, lemma 9.
 def laplace_sum_tail(count: int, x: Fraction) -> Real:
-    """
-    Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.
+    """Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.
 
     X is the time of the last of `count` arrivals of a Poisson process, less that of another one. If j of
     the first fall before x, the other's must all come before its last count - j: tosses of a fair coin.

@@ -41,8 +41,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WishartDifference(Noise):
-    """
-    Entries of the difference of two matrices from a cone, rounded to nearest (`noise.wishart`).
+    """Entries of the difference of two matrices from a cone, rounded to nearest (`noise.wishart`).
 
     It speaks of rows: one that adds u u^T to the matrix, u = (1, signs), moves it by 1. Where half of the
     signs are summed, a row that is replaced moves it by 1, too.
@@ -58,8 +57,7 @@ class WishartDifference(Noise):
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """
-        Draw the entries of V at the pairs, rounded to nearest, exactly: int64.
+        """Draw the entries of V at the pairs, rounded to nearest, exactly: int64.
 
         V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
         (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix
@@ -154,8 +152,7 @@ def degrees(attributes: int) -> tuple[int, int]:
 
 # Proof: docs/proofs/wishart.md, lemma 4.
 def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
-    """
-    Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation.
+    """Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation.
 
     Replace-one, where odd rows are counted (half of a sum of signs): the matrix moves by u u^T / 2 up and
     v v^T / 2 down, each for (x + y) / 2. Add-remove, where signs are summed: by u u^T, for x + y.
@@ -165,8 +162,7 @@ def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
 
 # Proof: docs/proofs/wishart.md, lemma 8.
 def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: int) -> list[Fraction]:
-    """
-    Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2.
+    """Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2.
 
     V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions:
     E cos^2m = 1 3 ... (2m - 1) / ((d + 2) (d + 4) ... (d + 2m)), and E a^m = k (k + 1) ... (k + m - 1) / y^m.
@@ -189,8 +185,7 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
 # Proof: docs/proofs/wishart.md, lemma 8.
 @lru_cache(maxsize=256)
 def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
-    """
-    Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
+    """Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
 
     In absolute value, by the best of many moments: never worse than Chernoff's bound.
     """

@@ -17,8 +17,7 @@ MOST_COLUMNS = 2  # of a table whose columns are coded
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coding:
-    """
-    A yes/no attribute for each category of each column but its first; a yes/no column is its own.
+    """A yes/no attribute for each category of each column but its first; a yes/no column is its own.
 
     A row has yes in at most one attribute of a column. Its signs, 1 and -1, are those of a row of yes/no
     columns, so what protects these protects it.
@@ -44,8 +43,7 @@ def attributes_of(domain: Domain) -> int:
 
 @lru_cache(maxsize=32)
 def coding(domain: Domain) -> Coding:
-    """
-    Return the coding of a domain: that of yes/no columns is the domain itself.
+    """Return the coding of a domain: that of yes/no columns is the domain itself.
 
     Up to 20 attributes, what no row has, two of a column, cannot exist.
 
@@ -82,8 +80,7 @@ def unlike_coded(workload: Workload) -> str | None:
 
 
 def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
-    """
-    Write cells of tables as sums of parities of attributes.
+    """Write cells of tables as sums of parities of attributes.
 
     The share of a category but the first is that of its attribute's yes, (1 - chi) / 2; that of the first is
     what the others leave of 1. The share of a cell is a product of these, one a column.

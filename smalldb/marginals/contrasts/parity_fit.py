@@ -81,8 +81,7 @@ def guarded_fit(plan: Plan, parities: Means, guard: Means, both: Means) -> Fitte
 
 
 def sizes_of(plan: Plan, released: Means) -> Floats:
-    """
-    Return how large coefficients seem to be, as standard deviations, shape (K,).
+    """Return how large coefficients seem to be, as standard deviations, shape (K,).
 
     The prior; of order 2 the likeliest of its halvings. The parity of a pair that does not interact is the
     product of its means, and a small coefficient moves it by that times the variances of both signs.
@@ -110,8 +109,7 @@ def sizes_of(plan: Plan, released: Means) -> Floats:
 
 
 def fit(plan: Plan, released: Means, sizes: Floats | None = None) -> Fitted:
-    """
-    Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
+    """Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
     Maximum entropy with a normal prior on the log-linear coefficients: q is proportional to
     exp(sum of theta_S chi_S) on the cells, and theta minimises ::
@@ -149,8 +147,7 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
 
 
 def flipped_towards(plan: Any, released: Means, near: Floats, start: Signs) -> Signs:
-    """
-    Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
+    """Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 
     Each counts by the precision that its noise and a normal prior leave; pairs that no query needs do not.
     """
@@ -187,8 +184,7 @@ def _products(signs: Signs) -> Floats:
 
 
 def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
-    """
-    Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d).
+    """Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d).
 
     Systematic rounding: the unit interval is laid out in cells, as long as they are likely, and every row
     takes the cell at its position (i + 1/2) / rows. Cells follow each other in Gray code order, in which

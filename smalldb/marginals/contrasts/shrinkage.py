@@ -1,5 +1,4 @@
-"""
-Released parities of many columns as they are believed, by a prior that is fitted to them; post-processing.
+"""Released parities of many columns as they are believed, by a prior that is fitted to them; post-processing.
 
 The parity of two columns is the product of their means, and what they depend on each other beyond it. The
 released parities of all pairs tell how dependence is spread (empirical Bayes). Where most pairs hardly
@@ -38,8 +37,7 @@ class _Pairs(NamedTuple):
 
 
 def believed(plan: Plan, released: Means) -> tuple[Floats, Floats]:
-    """
-    Return the means of all attributes, shape (d,), and each parity as it is believed, shape (K,).
+    """Return the means of all attributes, shape (d,), and each parity as it is believed, shape (K,).
 
     Order 2: the mean of what the pair depends, beyond the product of its means, by a mixture of priors that
     is fitted to all pairs. Order 3: by a normal prior about `uninteracting`, where its pairs are there.
@@ -82,8 +80,7 @@ def believed(plan: Plan, released: Means) -> tuple[Floats, Floats]:
 
 
 def _means(chi: Floats, variances: Floats, pairs: _Pairs) -> tuple[Floats, Floats]:
-    """
-    Return means of attributes as all parities tell them, (d,), and what dependences move pairs by, (d, d).
+    """Return means of attributes as all parities tell them, (d,), and what dependences move pairs by, (d, d).
 
     With x_j the mean of j and s_ij a scale, the parity of i and j is x_i x_j + s_ij (m + a_i + e_ij), and
     noise: m is what all pairs have in common, a_i what those of i have, normal of deviation t, and e_ij is
@@ -126,8 +123,7 @@ def _means(chi: Floats, variances: Floats, pairs: _Pairs) -> tuple[Floats, Float
 
 
 def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
-    """
-    Return the mean of what pairs depend, given what was released: by a mixture of narrow normal priors.
+    """Return the mean of what pairs depend, given what was released: by a mixture of narrow normal priors.
 
     Shares of the mixture are the likeliest (Kiefer and Wolfowitz 1956), by expectation and maximisation. No
     pair is believed to be far from what was released of it, as if it were like most others (limited
@@ -149,8 +145,7 @@ def _dependences(beyond: Floats, noise: Floats, middles: Floats) -> Floats:
 
 
 def uninteracting(means: Floats, pairs: Floats) -> Floats:
-    """
-    Return the parities of three attributes if these have no three-way interaction, shape (k,).
+    """Return the parities of three attributes if these have no three-way interaction, shape (k,).
 
     The logarithms of the four cells of even parity add up to those of the four others. Where no table has the
     given means, shape (k, 3), and pairs (1 2), (1 3), (2 3), the middle of what each cell alone allows.

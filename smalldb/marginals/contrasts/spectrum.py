@@ -70,8 +70,7 @@ class Spectrum:
 
 
 def spectrum(workload: Workload) -> Spectrum:
-    """
-    Write the queries of a workload as sums of parities.
+    """Write the queries of a workload as sums of parities.
 
     Queries with the same table are written together: cost as that of sorting the terms.
     """

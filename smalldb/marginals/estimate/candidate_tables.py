@@ -105,8 +105,7 @@ class Candidates:
 
 
 def candidates(universe: Universe, groupings: Sequence[Grouping]) -> Candidates:
-    """
-    Return the candidates for a workload: the pairs of columns in its tables, and its tables of three.
+    """Return the candidates for a workload: the pairs of columns in its tables, and its tables of three.
 
     The finest levels are coarser where all tables together would be too large to count.
     """

@@ -40,8 +40,7 @@ _LEAST = 1e-12  # deviation of a mean, as noise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contrasts:
-    """
-    Contrasts of all sets of columns: products of one cosine a column, of mean 0 and mean square 1.
+    """Contrasts of all sets of columns: products of one cosine a column, of mean 0 and mean square 1.
 
     The contrasts of a column of k categories are sqrt(2) cos(pi j (2x + 1) / 2k) for j = 1 to k - 1: smooth
     ones first. That of a yes/no column is its sign, so those of yes/no columns are the parities of all sets.
@@ -84,8 +83,7 @@ class Contrasts:
 def minimised(
     function: Callable[[Floats], tuple[float, Floats]], start: Floats, scale: Floats, enough: float, most: int
 ) -> Floats:
-    """
-    Return where a function is least: L-BFGS (Nocedal 1980), with steps that are halved until they help.
+    """Return where a function is least: L-BFGS (Nocedal 1980), with steps that are halved until they help.
 
     SciPy's calls LAPACK for matrices of up to 100 columns at each step, whose threads take several times as
     long as all the rest.
@@ -128,8 +126,7 @@ def minimised(
 def maximum_entropy(
     contrasts: Contrasts, codes: Integers, means: Floats, ridge: Floats, enough: float, most: int
 ) -> tuple[Floats, Floats]:
-    """
-    Return the log-linear coefficients of some contrasts, and the probabilities of the cells, shape (N,).
+    """Return the log-linear coefficients of some contrasts, and the probabilities of the cells, shape (N,).
 
     They are where ``log Z(theta) - theta means + ridge theta^2 / 2`` is least; what is left of each mean is
     then ridge theta. See `minimised`.
@@ -162,8 +159,7 @@ class CellCounts:
     rows: float | None = None
 
     def read(self, total: int, codes: Integers, theta: Floats, spread: Floats) -> Floats:
-        """
-        Return a distribution over the cells, shape (N,): their posterior means, divided by their sum.
+        """Return a distribution over the cells, shape (N,): their posterior means, divided by their sum.
 
         Expected counts are log-linear, with a normal prior for each coefficient. True counts are negative
         binomial around them. The likeliest coefficients are those of what was released: of the counts, with
@@ -213,8 +209,7 @@ class CellCounts:
         return value, away / spread - self.contrasts.sums(slopes)[codes]
 
     def posterior(self, logs: Floats, shape: float) -> tuple[float, Floats, Floats, Floats]:
-        """
-        Return what the released counts tell, where expected ones are given as logarithms.
+        """Return what the released counts tell, where expected ones are given as logarithms.
 
         The logarithm of their likelihood; of each cell how far a step of the logarithm of its expected count
         arrives at the count; and the mean and the variance of the count.
@@ -241,8 +236,7 @@ class CellCounts:
 
 # Proof: docs/proofs/rounds.md, lemma 9.
 def read_cells(universe: Universe, measured: NoisyTable, rate: float, total: int, replaced: bool) -> Model:
-    """
-    Return a distribution over all cells, from the released counts of all of them.
+    """Return a distribution over all cells, from the released counts of all of them.
 
     Expected counts are log-linear in the contrasts of one and two columns: see `CellCounts.read` and
     `prior_spread`.

@@ -171,8 +171,7 @@ def least_variance(
     total: float,
     exactly: bool = False,
 ) -> Floats:
-    """
-    Return the values at least 0, `total` in all, that are nearest to all measurements by their precisions.
+    """Return the values at least 0, `total` in all, that are nearest to all measurements by their precisions.
 
     Groups are nested. So on the way up, from categories to coarser and coarser groups, what a level says is
     averaged with the sums of what stands below. On the way down, what a group holds beyond the sum of its
@@ -202,8 +201,7 @@ def least_variance(
 
 
 def _parts(mean: Floats, spread: Floats, held: Floats, starts: Integers, parents: Integers) -> Floats:
-    """
-    Return the nearest values at least 0, by their variances, that add up to what each group holds.
+    """Return the nearest values at least 0, by their variances, that add up to what each group holds.
 
     Those that come out below 0 are 0, and the others share anew (Michelot 1986).
     """
@@ -227,8 +225,7 @@ def without_margins(table: Floats) -> Floats:
 
 
 def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
-    """
-    Return the prior variance of what each cell of a table holds beyond what was expected.
+    """Return the prior variance of what each cell of a table holds beyond what was expected.
 
     It is c expected^p: p is the likeliest of `POWERS`, c is estimated by moments. Cells that stand out by
     more than three deviations of the noise stand on their own.

@@ -43,8 +43,7 @@ NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with
 def moved(
     expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[tuple[Integers, Integers]]
 ) -> Floats:
-    """
-    Move a table towards what was released of it, measurement by measurement.
+    """Move a table towards what was released of it, measurement by measurement.
 
     The released counts of groups are read as in `modelling.factor_of`: what they are beyond the expected ones
     is shrunk by how much of it is noise. Cells of a group change by the same factor; rows and columns keep
@@ -104,8 +103,7 @@ def exchanged(
     sweeps: int,
     seed: int,
 ) -> Codes:
-    """
-    Return rows in which pairs of rows have exchanged categories of a column: columns keep their counts.
+    """Return rows in which pairs of rows have exchanged categories of a column: columns keep their counts.
 
     Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
     """

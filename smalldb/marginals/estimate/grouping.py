@@ -75,8 +75,7 @@ def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
 
 
 def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
-    """
-    Return the grouping whose levels are some partitions, as measurements publish them.
+    """Return the grouping whose levels are some partitions, as measurements publish them.
 
     None: of two of them, neither splits the groups of the other.
 

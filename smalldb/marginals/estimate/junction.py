@@ -46,8 +46,7 @@ def union(scopes: Iterable[Scope]) -> dict[int, int]:
 def junction_tree(
     scopes: Iterable[Scope], groupings: Sequence[Grouping], last: int = 0
 ) -> tuple[Bucket, ...]:
-    """
-    Eliminate columns, level by level from the finest, so that tables stay small.
+    """Eliminate columns, level by level from the finest, so that tables stay small.
 
     A column at its finest level is taken with all tables that have it there; their union is a bucket. What is
     passed on has the column at the next coarser level at which another table has it, so that groups of a

@@ -156,8 +156,7 @@ def fitted_to(
 def factor_of(
     table: NoisyTable, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int
 ) -> Factor:
-    """
-    Return the factor of a measured table: its counts with the margins of columns, and the ridge.
+    """Return the factor of a measured table: its counts with the margins of columns, and the ridge.
 
     The counts mu of independent columns move by about mu times a coefficient. With noise of variance v, and a
     prior variance s of what is there beyond mu, the mean of that is the share s / (s + v) of what was seen;

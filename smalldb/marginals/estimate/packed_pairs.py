@@ -52,8 +52,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedPairs:
-    """
-    Candidates of which all are tables of two columns: what `Candidates` does, for all tables at once.
+    """Candidates of which all are tables of two columns: what `Candidates` does, for all tables at once.
 
     The tables at their finest levels are a list of one array, strip by strip.
     """
@@ -211,8 +210,7 @@ def _levels(table: Integers, coarser: Sequence[Integers]) -> Iterator[Integers]:
 def association_weights(
     layout: Candidates | PackedPairs, predicted: Sequence[Floats], measured: Sequence[NoisyTable]
 ) -> tuple[int, ...]:
-    """
-    Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.
+    """Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.
 
     Say that the model has two trees of columns, and that a table joins a column of one with a column of the
     other. Then it tells something of other columns of both trees, too: the more these depend on its own two.
@@ -254,8 +252,7 @@ def _at_once(packed: PackedPairs, predicted: Sequence[Floats], part: Integers) -
 
 
 def cramers_v(table: Floats) -> float:
-    """
-    Return Cramer's V of a table of two columns: 0 for independent ones, 1 where one tells the other.
+    """Return Cramer's V of a table of two columns: 0 for independent ones, 1 where one tells the other.
 
     V is the root of chi^2 / (n (k - 1)), where k is the lesser number of categories that occur. If one column
     has one category in use, it is 0.

@@ -36,8 +36,7 @@ def fit(
     sweeps: int,
     close: float = CLOSE,
 ) -> list[Floats]:
-    """
-    Return coefficients theta, for each factor with counts: maximum entropy, relaxed by normal priors.
+    """Return coefficients theta, for each factor with counts: maximum entropy, relaxed by normal priors.
 
     They are where this is greatest ::
 

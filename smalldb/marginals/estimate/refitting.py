@@ -23,8 +23,7 @@ AT_ONCE = 1 << 19  # cells of a bucket that are looked at together, times the gr
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[tuple[int, ...], Floats]:
-    """
-    Return the probabilities of all pairs of columns, as blocks of one symmetric matrix.
+    """Return the probabilities of all pairs of columns, as blocks of one symmetric matrix.
 
     Given what a bucket passes on, the columns below it are independent of all others. So the table of two
     columns below different children of a bucket is P(one | cell) P(other | cell) P(cell), summed over the
@@ -164,8 +163,7 @@ class ModelPart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInParts:
-    """
-    A model for each set of columns that tables connect: tables refit their own, and predictions are exact.
+    """A model for each set of columns that tables connect: tables refit their own, and predictions are exact.
 
     The more tables there are, the less one more changes. So it waits for some others, and predictions of its
     own columns are moved towards it until all of them are fitted.

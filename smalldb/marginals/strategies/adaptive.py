@@ -65,8 +65,7 @@ class StoppingRule:
 
 
 def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> bool:
-    """
-    Whether a released table is farther from what was expected than noise alone would be.
+    """Whether a released table is farther from what was expected than noise alone would be.
 
     Of N cells, the sum of squares over the variance of the noise is N in the mean; it is looked at whether
     it is larger by more than two of its deviations.
@@ -76,8 +75,7 @@ def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> boo
 
 
 class ModelCapacity:
-    """
-    For which candidates the model has room, in one round.
+    """For which candidates the model has room, in one round.
 
     There is room for a table where the model, with it or with any coarser candidate of its columns, stays
     within its memory. That follows from released numbers alone, whichever candidates are looked at.
@@ -204,8 +202,7 @@ class Adaptive(RoundsBudget):
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
     def _loss_of_rounds(self) -> Loss:
-        """
-        The loss of steps that are chosen as rounds go on, and of columns measured again at their end.
+        """The loss of steps that are chosen as rounds go on, and of columns measured again at their end.
 
         The rho of a step is convex in its cost, and 0 at no cost. So all of them lose no more for their cost
         than the largest that there can be: one step of the whole budget, or columns at once of their share.

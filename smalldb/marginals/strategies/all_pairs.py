@@ -114,8 +114,7 @@ class AllPairs(AtOnce):
 
 
 def measurable(universe: Universe) -> bool:
-    """
-    Whether all tables of two columns can be measured at once, and the workload has no wider ones.
+    """Whether all tables of two columns can be measured at once, and the workload has no wider ones.
 
     Yes/no columns alone have parities, which `smalldb.marginals.strategies.contrasts` measures.
     """

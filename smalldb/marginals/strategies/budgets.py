@@ -41,8 +41,7 @@ BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cov
 def column_groups(
     sizes: Sequence[int], among: Sequence[int], concentrated: bool
 ) -> tuple[tuple[int, ...], ...]:
-    """
-    Return groups of columns such that the sum of their expected errors is least.
+    """Return groups of columns such that the sum of their expected errors is least.
 
     K-norm noise puts each column of a group off by about (categories of all - columns + 1) times (1 - 1 / its
     own categories), over the cost. With costs proportional to the root of a group's error, the sum of all is
@@ -119,8 +118,7 @@ class RoundsBudget(TableStrategy):
     measuring: Fraction
 
     def cost_of(self, cells: int) -> Fraction:
-        """
-        Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.
+        """Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.
 
         Proportional to the square root of cells, from a quarter to four times as much: the sum over tables of
         cells / cost, the noise of all of them, is then least for a given sum of costs.

@@ -39,8 +39,7 @@ def plan_tables(
     certificate: Fraction = CERTIFICATE,
     strategy: str | None = None,
 ) -> TableStrategy:
-    """
-    Return the strategy of least expected error, or the one of a name; ValueError: none can do it.
+    """Return the strategy of least expected error, or the one of a name; ValueError: none can do it.
 
     `rows` is the public n under replace-one, else a public guess of it; `certificate` a share of the budget.
     """

@@ -33,8 +33,7 @@ Pairs = Mapping[tuple[int, int], float]
 
 
 def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
-    """
-    Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
+    """Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
 
     Columns that are nearer to independent than noise are better left alone than measured with it.
     """

@@ -132,8 +132,7 @@ def _share(columns_error: float, concentrated: bool) -> Fraction:
 def groups_of_first(
     first: FirstTable, universe: Universe, groupings: Sequence[Grouping], law: PrivacyMeasure, rows: int
 ) -> Scope:
-    """
-    Return the groups of smallest expected error; categories of a target are never grouped.
+    """Return the groups of smallest expected error; categories of a target are never grouped.
 
     Groups tell less than categories, and cells have noise.
     """
