@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -63,6 +64,8 @@ class Column:
         Names of the yes/no attributes.
     kind
         "yes/no", "labels", "integers" or "cuts": how the data spell a category.
+    spelled
+        What files write for no and for yes: see `spelled_as`. Empty: as usual.
 
     Examples
     --------
@@ -82,6 +85,8 @@ class Column:
     coding: str
     cuts: tuple[int | float | Decimal, ...] = ()
     _given: bytes | None = field(default=None, repr=False)
+    # of yes/no: what files write for no, and for yes, where that is not as usual
+    spelled: tuple[tuple[str, ...], ...] = field(default=(), repr=False, compare=False)
 
     def __init__(
         self,
@@ -172,9 +177,15 @@ class Column:
         return column
 
     def _set(self, *values: object) -> None:
-        fields = ("name", "kind", "labels", "attributes", "ordered", "coding", "cuts", "_given")
-        for key, value in zip(fields, values, strict=True):
+        fields = ("name", "kind", "labels", "attributes", "ordered", "coding", "cuts", "_given", "spelled")
+        for key, value in zip(fields, (*values, ()), strict=True):
             object.__setattr__(self, key, value)
+
+    def spelled_as(self, texts: Iterable[Iterable[str]]) -> "Column":
+        """Return the column, which files spell like this: texts that mean no, and texts that mean yes."""
+        found = copy(self)
+        object.__setattr__(found, "spelled", tuple(map(tuple, texts)))
+        return found
 
     def __repr__(self) -> str:
         return (

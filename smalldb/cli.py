@@ -99,10 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return REFUSED
     if given[0] == "help":
         given = [*given[1:], "--help"]
+    answered = False  # whether standard output has what was asked for: one document, and no second one
     try:
         _run(given)
     except Incomplete as error:
-        code, said = INCOMPLETE, str(error)
+        code, said, answered = INCOMPLETE, str(error), True
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not unfinished.paid:
@@ -122,11 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             said = f"{_location(error)}: {_reason(error)}"
         else:
             code, said = getattr(error, "exit_code", REFUSED), str(error)
+            answered = getattr(error, "answered", False)
     else:
         return DONE
     said = visible(said + unfinished.consequence())
     print(f"smalldb: {said}", file=sys.stderr)
-    if "--json" in given and sys.stdout is not None:
+    if "--json" in given and not answered and sys.stdout is not None:
         print(json.dumps({"error": said, "exit_code": code, "paid": unfinished.paid}))
     return code
 

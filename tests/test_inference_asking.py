@@ -777,7 +777,7 @@ def test_an_odd_question_does_not_stop_the_others(folder, capsys):
     assert main(["ask", "record.json", *questions, "--json"]) == 1
     answers = json.loads(capsys.readouterr().out)
     assert [one["known"] for one in answers] == ["measured", "error", "measured", "error"]
-    assert "did you mean 'ill'" in answers[1]["note"] and answers[1]["low"] is None
+    assert "did you mean 'ill'" in answers[1]["note"] and answers[1]["low"] is None  # and it is one document
     assert main(["ask", "record.json", "il", "ill |"]) == 2
     assert main(["ask", "record.json", "ill", "--level", "3"]) == 2
 
@@ -807,6 +807,29 @@ def test_fields_are_asked_as_a_file_spells_them():
         for odd in (f"{column}=4", f"{column}=2.5"):
             with pytest.raises(ValueError, match="parts a bin"):
                 made.ask(odd)
+
+
+@pytest.mark.parametrize("gaps", ["", ", missing = true"])
+def test_a_spelling_of_its_own_means_what_the_schema_says(gaps, tmp_path):
+    """Once 1 was read as yes where a file writes it for no: the answer was that of the other share."""
+    schema = as_schema(
+        f"""
+        columns.sex = {{ kind = "bool", true = [2], false = [1]{gaps} }}
+        columns.ill = {{ kind = "bool", true = ["J", "j"], false = ["N"]{gaps} }}
+        """
+    )
+    frame = pd.DataFrame({"sex": [1] * 700 + [2] * 300, "ill": (["J"] + ["N"] * 4) * 200})
+    made = smalldb.release(frame, schema=schema, epsilon=50, mechanism="marginals", strategy="cells", seed=1)
+    (tmp_path / "record.json").write_text(json.dumps(made.record))
+    read = Measurements.read(str(tmp_path / "record.json"))
+    for own in (made.ask, lambda text: ask(read, text)):
+        for text, share in [("sex=1", 0.7), ("sex=2", 0.3), ("sex=true", 0.3), ("sex", 0.3), ("sex=no", 0.7)]:
+            assert own(text).estimate == pytest.approx(share, abs=0.02)
+        for text in ("ill=J", "ill=j", "ill=true", "ill in (J)"):
+            assert own(text).estimate == pytest.approx(0.2, abs=0.02)
+        for odd in ("sex=0", "sex=3", "sex>=2", "ill=1", "ill=y"):
+            with pytest.raises(ValueError, match=r"has no category|have no order"):
+                own(odd)
 
 
 def test_the_command_shows_the_value_of_the_synthetic_table(folder, capsys):

@@ -217,7 +217,7 @@ def test_odd_labels_mark_their_column_and_the_others_are_drafted(tmp_path, suffi
     assert "# the label '2' of the code 1 is the code of another: mend the labels" in b
     assert c == 'c]\nkind = "id"  # an identifier, by its label: fresh numbers\n'
     assert "groups = { yes = [1], no = [2] }" in d and 'description = "Has an ID"' in d
-    assert 'kind = "cuts"' in e and "decimals = 0" in e and 'description = "Age in years"' in e
+    assert 'kind = "cuts"' in e and "decimals = []" in e and 'description = "Age in years"' in e
 
 
 def test_a_formula_without_a_stored_value_is_called_what_it_is(tmp_path, monkeypatch):

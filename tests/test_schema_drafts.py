@@ -408,6 +408,16 @@ def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     assert {*last} == {"column", "gaps", "not_covered", "rows"}
 
 
+def test_a_draft_of_floats_leaves_open_whether_they_are_whole():
+    """Means are bounded by whole numbers where 0 is stated, and a draft had stated it of fractions."""
+    made = draft(pd.DataFrame({"weight": [50.3], "children": [1]})).replace("cuts = []", "cuts = [60]")
+    made = made.replace("range = []", "range = [0, 99]")
+    assert re.findall("decimals = (\\S+)", made) == ["[]", "0"]
+    with pytest.raises(ValueError, match=r"column 'weight': fill in the draft: decimals is empty"):
+        parse_schema(made)
+    assert [c.kind.decimals for c in parse_schema(made.replace("= []  # as", "= 1  # as")).columns] == [1, 0]
+
+
 def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
     def frame(rows):
         return pd.DataFrame(

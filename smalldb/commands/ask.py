@@ -28,6 +28,7 @@ class _Unanswered(ValueError):
     """Some questions have no answer, others have."""
 
     exit_code = 1
+    answered = True
 
 
 def add(commands: Commands) -> None:

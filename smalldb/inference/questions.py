@@ -196,12 +196,14 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
         )
     c = domain.names.index(column)
     own = domain.columns[c]
+    if not sign and own.labels[:2] == Flag.labels:  # one with gaps, of a record
+        return c, np.arange(own.size) == 1
     if not sign:
         how = f"{quote(own.name)}=..." if own.size < 3 else f"a category of it, or mean({quote(own.name)})"
         raise ValueError(f"{name!r} is no yes/no column: ask {how}; its categories are {_some(own.labels)}")
-    if sign == "=" and own.labels[:2] == Flag.labels and (code := USUAL.get(value.casefold())) is not None:
+    if sign == "=" and own.labels[:2] == Flag.labels and (code := _yes_or_no(own, value)) is not None:
         return c, np.arange(own.size) == code
-    numbers = ranges.get(column)
+    numbers = None if own.spelled else ranges.get(column)  # what files write there are no numbers
     if sign == "=" and own.cuts and (codes := _of_one_value(numbers or (), value)):
         return c, np.arange(own.size) == codes[0]
     if numbers is not None and not own.cuts and (held := _compared(numbers, sign, value)) is not None:
@@ -229,6 +231,15 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
     alike = [label for label in own.labels if near and label.casefold() == near.split("'")[1]]
     hint = f"; did you mean {alike[0]!r}?" if alike else ""
     raise ValueError(f"column {column!r} has no category {value!r}{hint}: it has {_some(own.labels)}")
+
+
+def _yes_or_no(column: Column, value: str) -> int | None:
+    """Return what a field says of a yes/no column: where files have a spelling of their own, by that."""
+    for code, texts in enumerate(column.spelled):
+        if value in texts:
+            return code
+    code = USUAL.get(value.casefold())
+    return code if not column.spelled or value.casefold() in ("false", "true") else None
 
 
 def _of_one_value(numbers: Sequence[Range], value: str) -> tuple[int, bool] | None:

@@ -54,6 +54,8 @@ def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
         recorded: dict[str, Any] = {"name": column.name, "places": list(column.labels)}
         if column.yes_no:
             recorded["yes_no"] = True
+        if column.spelled:
+            recorded["spelled"] = [list(texts) for texts in column.spelled]
         if column.ordered and not column.yes_no:
             recorded["ordered"] = True
         if column.cuts:
@@ -75,7 +77,7 @@ def domain_of(universe: Mapping[str, Any]) -> Domain:
     if told is None:
         columns = [Column(name) for name in universe["attributes"]]
     else:
-        columns = [_column(each) for each in told]
+        columns = [_column(each).spelled_as(each.get("spelled", ())) for each in told]
     valid = universe["valid"]
     if valid is None or (isinstance(valid, list) and valid and isinstance(valid[0], int)):
         return Domain(columns, valid)

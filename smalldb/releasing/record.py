@@ -227,7 +227,7 @@ def make_record(
     links = plan.request.links
     if links is not None:
         privacy["unit"] = links.unit
-    elif not domain.binary:
+    elif not domain.binary or any(column.spelled for column in domain.columns):
         own = standing_ranges(domain) if ranges is None else ranges
         record["universe"]["columns"] = recorded_columns(domain, own)
     if plan.request.targets:

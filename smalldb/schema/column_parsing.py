@@ -180,8 +180,8 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
         raise _of_column(name, *faults_of(given, every), Fault(said, "kind"))
     spec = SPECS[kind]
     keys = {**SHARED, **spec.keys}
-    wrong = [*faults_of(given, keys)]
-    empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
+    empty = [key for key in ("values", "cuts", "range", "decimals") if key in keys and given.get(key) == []]
+    wrong = [*faults_of({key: value for key, value in given.items() if key not in empty}, keys)]
     wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
     wrong += lacking(given, spec.needed)
     if "cuts" in given and "bins" in given and "bins" in keys:

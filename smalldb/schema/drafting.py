@@ -14,7 +14,7 @@ from queries.late import pd
 from smalldb.schema.codebook import Described, declared_fields, read_table_schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS, Spec
-from smalldb.schema.kinds.bins import WHOLE
+from smalldb.schema.kinds.bins import DIGITS, WHOLE
 
 _HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
@@ -252,8 +252,10 @@ def _of_dtype(dtype: object) -> str:
     found = types.pandas_dtype(dtype)
     if types.is_bool_dtype(found):
         return f'kind = "bool"\ndtype = "{found}"'
-    if types.is_integer_dtype(found) or types.is_float_dtype(found):
+    if types.is_integer_dtype(found):
         return f'kind = "cuts"\n{SPECS["cuts"].draft}\ndtype = "{found}"'
+    if types.is_float_dtype(found):  # perhaps whole numbers: whoever knows has to say
+        return f'kind = "cuts"\n{SPECS["cuts"].draft.replace(WHOLE, DIGITS)}\ndtype = "{found}"'
     if types.is_datetime64_any_dtype(found):
         return f'kind = "dates"\n{SPECS["dates"].draft}\ndtype = "{found}"'
     if isinstance(found, pd.CategoricalDtype):

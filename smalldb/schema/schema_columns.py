@@ -382,8 +382,13 @@ class Column:
 
     def _universe(self, coding: str) -> queries.Column:
         gap, kind = ["missing"] * self.missing, self.kind
-        if isinstance(kind, Flag) and not gap:
-            return queries.Column(self.name)
+        if isinstance(kind, Flag):
+            made = self._coded(coding, gap) if gap else queries.Column(self.name)
+            return made.spelled_as(kind.spelled) if kind.true else made
+        return self._coded(coding, gap)
+
+    def _coded(self, coding: str, gap: Sequence[str]) -> queries.Column:
+        kind = self.kind
         labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
         scheme = self._scheme(coding)
         return queries.Column.coded(

@@ -24,6 +24,7 @@ from smalldb.schema.kinds.kind import (
 
 MAX_DECIMALS = 12
 WHOLE = "decimals = 0  # whole numbers; or as many digits behind the point as the data have"
+DIGITS = "decimals = []  # as many digits behind the point as the data have; 0 if all are whole"
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole
 EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 

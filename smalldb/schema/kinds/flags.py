@@ -73,6 +73,11 @@ class Flag(Kind):
         """Return False and True, or the first spelling of each."""
         return [self.false[0], self.true[0]] if self.true else [False, True]
 
+    @property
+    def spelled(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What means no, and what means yes, as fields have it."""
+        return tuple(map(str, self.false)), tuple(map(str, self.true))
+
     def ends(self) -> Sequence[tuple[float, float]]:
         """Return 0 and 1."""
         return (0.0, 0.0), (1.0, 1.0)
