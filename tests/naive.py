@@ -77,3 +77,10 @@ def exp_minus(r):
     for _ in range(halvings):
         total = total * total // ONE
     return Fraction(total, ONE)
+
+
+def offset_in_bin(value, low, high, units):
+    """How far a number is above the middle of its bin, in units of its width; half a unit to even."""
+    value, low, high = Fraction(value), Fraction(low), Fraction(high)
+    inside = min(max(value, low), high)
+    return 0 if low == high else round((inside - (low + high) / 2) / (high - low) * units)

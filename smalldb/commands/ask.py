@@ -180,9 +180,10 @@ def answer_told(answer: Answer) -> str:
         by = "by measured groups and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
     if answer.guess is not None:
-        lines.append(
-            f"  a guess: {_number(answer.guess)}, if numbers lie at the middle of their bins; it has no level"
-        )
+        sure = "it has no level"
+        if answer.guess_low is not None:
+            sure = f"{_number(answer.guess_low)} to {_number(answer.guess_high)} under this assumption"
+        lines.append(f"  a guess: {_number(answer.guess)} ({sure})")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:

@@ -168,6 +168,12 @@ def add_size(command: Parser) -> None:
         help="share of epsilon that marginals spend on a bound for every query (default 1/20; 0: no bound)",
     )
     command.add_argument(
+        "--means",
+        metavar="SHARE",
+        help="share of epsilon that marginals spend on where numbers lie in their bins, for means and drawn "
+        "values (default 1/25, where that tells something; 0: none)",
+    )
+    command.add_argument(
         "--target",
         metavar="COLUMN",
         action="append",

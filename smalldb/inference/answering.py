@@ -18,12 +18,15 @@ from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, otherwise, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
+from smalldb.inference.means_of_bins import inside_bins, simulated
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 WHOLE = 1e-6  # more than what rounding takes from a number of rows
+MIDDLE = "the guess takes numbers as the middle of their bins"
+SAME = "the guess takes the mean of a bin as the same in every group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,10 @@ class Answer:
         "measured": the estimate follows from released numbers, and the interval is that of their noise. "not
         measured": there is no estimate.
     estimate, low, high
-        The estimate and the ends of its interval; None: it is not known. A mean of numbers in bins has no
-        estimate: its interval holds wherever the numbers lie in their bins.
+        The estimate and the ends of its interval; None: it is not known. A mean of numbers in bins has an
+        estimate where it was measured where they lie in their bins; otherwise it has none, and its interval
+        holds wherever they do. A quantile lies from the least number to the largest of the bins of its
+        interval.
     level
         The probability that an interval made in this way covers the true value; of this answer alone.
     population
@@ -48,8 +53,10 @@ class Answer:
     of
         The tables and contrasts that were combined, with their groups: those of most of its columns first.
     guess
-        Of a mean of numbers in bins: the mean if each number were the middle of its bin; otherwise None. No
-        level holds for it.
+        Of a mean of numbers in bins without an estimate: what it would be under the assumption that `note`
+        names; otherwise None.
+    guess_low, guess_high
+        The ends of the interval of the guess under that assumption; None: no level holds for it.
     note
         What else is to be known, or what could be asked instead; empty: nothing.
     assumed
@@ -76,6 +83,8 @@ class Answer:
     assumed: float | None = None
     bound: float | None = None
     within: tuple[float, float] | None = None
+    guess_low: float | None = None
+    guess_high: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -123,6 +132,8 @@ def ask(
         raise ValueError(f"{error}; {otherwise(measurements, error.columns)}") from error
     if population and any(term.counted for term in read.terms):
         raise ValueError(f"question {shorten(question)!r}: a population has no count: ask a share")
+    if read.quantile is not None:
+        return _quantile(_Asking(measurements, read, chance, population), read.quantile)
     covered = bound is not None and workload is not None and is_query(read, workload)
     return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
 
@@ -131,22 +142,35 @@ class _Asking:
     """A question at work: its cells, its sums, and their noise."""
 
     def __init__(
-        self, measurements: Measurements, question: Question, level: Fraction, population: bool
+        self,
+        measurements: Measurements,
+        question: Question,
+        level: Fraction,
+        population: bool,
+        assuming: bool = False,  # that bins have the same mean in all groups
     ) -> None:
-        self.measurements, self.question = measurements, question
+        self.asked_for, self.assuming = question, assuming
+        self.inside = [inside_bins(measurements, term, assuming) for term in question.terms]
+        terms = [
+            term if own is None else own.counting(term)
+            for term, own in zip(question.terms, self.inside, strict=True)
+        ]
+        self.measurements, self.question = measurements, replace(question, terms=tuple(terms))
         self.level, self.population = level, population
-        terms, domain = question.terms, measurements.domain
+        domain = measurements.domain
         self.columns = tuple(sorted({c for term in terms for c in term.columns}))
         sides = [term.binned or (term.numerator, term.numerator) for term in terms]
         binned = any(term.binned is not None for term in terms)
-        ends = [(0, 1), (1, 0)] if binned else [(0, 1)]  # a difference is least where the second term is most
+        # a difference is least where the second term is most
+        ends = [(0, 1), (1, 0)] if binned else [(0,) * len(terms)]
         arrays = [self._over(term, term.rows & (not term.counted)) for term in terms]
         arrays += [self._over(term, term.numerator) for term in terms]
         self.starts = list[int]()  # of each end, and of its products
         for end in ends:
             self.starts.append(len(arrays))
             for term, own, side in zip(terms, sides, end, strict=False):
-                arrays += [self._over(term, one) for one in (own[side], own[side] ** 2 * term.rows)]
+                squares = own[side] ** 2 if term.spread is None else own[side] ** 2 + term.spread
+                arrays += [self._over(term, one) for one in (own[side], squares * term.rows)]
         shape = [domain.sizes[c] for c in self.columns]
         self.asked, cells = AskedCells.of(
             measurements, self.columns, [np.broadcast_to(one, shape) for one in arrays]
@@ -158,6 +182,29 @@ class _Asking:
                 cells = np.column_stack([cells, x * y, x * h, g * y, g * h])
         self.products = len(arrays)
         self.sums: Sums = least_variance(told_of(measurements, self.asked), cells, measurements.n)
+        self.values = self.sums.values.copy()
+        for i, inside in enumerate(self.inside):
+            if inside is not None:
+                axes = tuple(a for a, c in enumerate(terms[i].columns) if c != terms[i].of)
+                added, of_squares, guessed = inside.shifts(
+                    terms[i].numerator.sum(axes) / np.maximum(terms[i].rows.sum(axes), 1)
+                )
+                self.values[self._numerators(i)] += added
+                self.values[[at + 1 for at in self._numerators(i)]] += of_squares
+                self.values[len(terms) + i] += guessed
+
+    def _numerators(self, i: int) -> list[int]:
+        """Return where the sums of a term's numbers stand, by each end."""
+        return [start + 2 * i for start in self.starts]
+
+    def noise(self) -> Floats:
+        """Return the noise of all sums, simulated: shape (DRAWS, sums)."""
+        noise = self.sums.noise()
+        if any(own is not None for own in self.inside):
+            noise, added = noise.copy(), simulated(self.inside)
+            for i in range(len(self.inside)):
+                noise[:, self._numerators(i)] += added[:, [i]]
+        return noise
 
     def _over(self, term: Term, array: Floats | Booleans) -> Floats:
         """Lay an array over the columns of the whole question."""
@@ -183,7 +230,7 @@ class _Asking:
             assumed = None if rows is None else self._assumed(rows)
             return replace(unknown, assumed=assumed, bound=bound, within=self._within())
         of = tables_named(self.measurements, self.sums.used(), self.columns)
-        noise = self.sums.noise()
+        noise = self.noise()
         found = [made for start in self.starts if (made := self._interval(start, noise)) is not None]
         if len(found) < len(self.starts):
             note = "so few rows meet the condition that noise hides them: ask a wider condition"
@@ -197,13 +244,27 @@ class _Asking:
         synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
         if synthetic is not None and not least <= synthetic <= most:
             notes.append(f"the synthetic table has {synthetic:.4g}, outside of this interval")
-        if self.question.terms[0].counted:  # a number of rows is whole
+        if self.question.terms[0].counted and self.question.terms[0].of is None:  # rows are whole
             estimate = float(round(estimate))
             least, most = min(ceil(least - WHOLE), estimate), max(floor(most + WHOLE), estimate)
         answer = Answer(text, "measured", estimate, float(least), float(most), level, self.population, of)
-        if len(found) > 1:  # numbers may lie anywhere in their bins
-            answer = replace(answer, estimate=None, guess=min(max(self._guess(), limits[0]), limits[1]))
+        if len(found) > 1:
+            guess = min(max(self._guess(), limits[0]), limits[1])
+            if all(
+                term.binned is None or own for term, own in zip(self.question.terms, self.inside, strict=True)
+            ):
+                answer = replace(answer, estimate=min(max(guess, float(least)), float(most)))
+            else:  # numbers may lie anywhere in their bins
+                answer = self._guessed(replace(answer, estimate=None, guess=guess))
+                notes.append(MIDDLE if answer.guess_low is None else SAME)
         return replace(answer, note="; ".join(notes))
+
+    def _guessed(self, answer: Answer) -> Answer:
+        """Add what the answer is if bins have the same mean in all groups, where that is known."""
+        same = _Asking(self.measurements, self.asked_for, self.level, self.population, assuming=True)
+        if self.assuming or same.lacking() or (made := same.answer(None, None)).estimate is None:
+            return answer
+        return replace(answer, guess=made.estimate, guess_low=made.low, guess_high=made.high)
 
     def lacking(self) -> list[Term]:
         """Return the terms that are not known."""
@@ -219,7 +280,7 @@ class _Asking:
             return ""
         found = _Asking(self.measurements, Question(term.text, (term.gaps,)), self.level, False)
         share = found.answer(None, None)
-        said = "the mean is of the rows with a number"
+        said = "it is of the rows with a number"
         if share.estimate is None:
             return said
         return f"{said}; {share.estimate:.1%} ({share.low:.1%} to {share.high:.1%}) have none"
@@ -256,26 +317,29 @@ class _Asking:
 
     def _rows(self, i: int) -> float:
         """Return how many rows a term divides by."""
-        return 1.0 if self.question.terms[i].counted else float(self.sums.values[i])
+        return 1.0 if self.question.terms[i].counted else float(self.values[i])
 
     def _guess(self) -> float:
         """Return the answer if each number were the middle of its bin."""
         terms = range(len(self.question.terms))
-        middles = [float(self.sums.values[len(terms) + i]) / self._rows(i) for i in terms]
+        middles = [float(self.values[len(terms) + i]) / self._rows(i) for i in terms]
         return middles[0] - sum(middles[1:])
 
     def _interval(self, start: int, noise: Floats) -> Interval | None:
         """Return the interval of one end; None: a denominator may be 0."""
         parts = list[Interval]()
         for i in range(len(self.question.terms)):
-            own = start + 2 * i
-            sampling = self._sampling(i, own) if self.population else None
-            sums = float(self.sums.values[own]), self._rows(i)
-            made = of_ratio(sums, (noise[:, own], noise[:, i]), self.level, sampling)
+            made = self.ratio(i, start + 2 * i, noise)
             if made is None:
                 return None
             parts.append(made)
         return parts[0] if len(parts) == 1 else self._difference(start, parts, noise)
+
+    def ratio(self, i: int, own: int, noise: Floats) -> Interval | None:
+        """Return the interval of a term; None: its denominator may be 0."""
+        sampling = self._sampling(i, own) if self.population else None
+        sums = float(self.values[own]), self._rows(i)
+        return of_ratio(sums, (noise[:, own], noise[:, i]), self.level, sampling)
 
     def _sampling(self, i: int, own: int) -> Callable[[float], Floats]:
         """Return what sampling adds to numerator - r denominator; exactly of a share."""
@@ -300,7 +364,7 @@ class _Asking:
         if self._is_share(i):
             r = min(max(r, 0.0), 1.0)
             return max(below, 1.0) * r * (1 - r)
-        above, squares = self.sums.values[own : own + 2].tolist()
+        above, squares = self.values[own : own + 2].tolist()
         return float(max(squares - 2 * r * above + r * r * below, 0.0))
 
     def _difference(self, start: int, parts: Sequence[Interval], noise: Floats) -> Interval:
@@ -352,6 +416,42 @@ class _Asking:
                 return None
             values.append(float(rows.counts @ (term.numerator * term.rows)[at]) / below)
         return values[0] - sum(values[1:])
+
+
+def _quantile(asking: _Asking, share: Fraction) -> Answer:
+    """Return the bins in which a quantile lies: those that no interval of the share below them rules out."""
+    measurements, terms, text = asking.measurements, asking.question.terms, asking.question.text
+    first, level = terms[0], float(asking.level)
+    if asking.lacking():
+        note = coarser(measurements, first)
+        return Answer(text, "not measured", None, None, None, level, asking.population, note=note)
+    of, noise = tables_named(measurements, asking.sums.used(), asking.columns), asking.noise()
+    known = Answer(text, "measured", None, None, None, level, asking.population, of)
+    shares = [asking.ratio(i, asking.starts[0] + 2 * i, noise) for i in range(len(terms))]
+    assert first.of is not None
+    bins = [each for each in measurements.ranges[measurements.domain.names[first.of]] if each is not None]
+    low = high = 0
+    while low < len(shares) and (one := shares[low]) is not None and one.high < share:
+        low += 1
+    while high < len(shares) and (one := shares[-1 - high]) is not None and one.low > share:
+        high += 1
+    least, most = bins[low][0], bins[len(bins) - 1 - high][1]
+    if None in shares:
+        return replace(
+            known, note="so few rows meet the condition that noise hides them: ask a wider condition"
+        )
+    below = [0.0, *(one.estimate for one in shares if one is not None), 1.0]
+    at = max(k for k in range(len(bins)) if k == 0 or below[k] <= share)
+    notes = [note for note in (asking._gaps(first), first.note) if note]
+    if least is None or most is None:
+        return replace(known, low=least, high=most, note="; ".join([*notes, "an outer bin has no end"]))
+    if bins[at][0] == bins[at][1]:
+        return replace(known, estimate=bins[at][0], low=least, high=most, note="; ".join(notes))
+    start, end = bins[at]
+    part = min(max((float(share) - below[at]) / max(below[at + 1] - below[at], 1e-9), 0.0), 1.0)
+    guess = None if start is None or end is None else start + part * (end - start)
+    notes.append("the guess takes rows as evenly spread over a bin")
+    return replace(known, low=least, high=most, guess=guess, note="; ".join(notes))
 
 
 def _term_within(

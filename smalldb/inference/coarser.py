@@ -10,7 +10,7 @@ from queries.expressions import quote
 from smalldb.inference.cells_asked import Told, joined
 from smalldb.inference.questions import Term
 from smalldb.mechanisms.known_pairs import NOT_MEASURED
-from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart
+from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Offsets
 from smalldb.mechanisms.measurement_list import Measurements
 
 MOST_GROUPS = 12  # that are listed of a column
@@ -73,6 +73,8 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
 def _named(measurements: Measurements, part: MeasuredPart) -> str:
     """Name a table with the groups of its columns, or a contrast."""
     names = measurements.domain.names
+    if isinstance(part, Offsets):
+        return f"means in the bins of {names[part.columns[0]]}"
     if not isinstance(part, Marginal):
         kind = "dependence" if isinstance(part, Dependence) else "parity"
         return f"{kind} of {', '.join(names[c] for c in part.columns)}" if part.columns else "number of rows"

@@ -1,9 +1,10 @@
-"""Questions of analysts, in a few words: shares, conditional shares, means and differences of them."""
+"""Questions of analysts, in a few words: shares, means, sums, quantiles, and differences."""
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import prod
 
 import numpy as np
@@ -12,17 +13,20 @@ from queries import Column, Domain
 from queries.arrays import Booleans, Floats
 from queries.expressions import MAX_LENGTH, NAME, Expression, parse, quote, shorten, suggestion
 from queries.rule_tables import Truth, truth_of
+from smalldb.exact.numbers import between_0_and_1
 from smalldb.mechanisms.recorded_universe import Range, Ranges
 from smalldb.schema.kinds.flags import USUAL, Flag
 
 MAX_CELLS = 1 << 16  # of the columns that one question looks at
 GRAMMAR = (
     "a question is like 'death', 'death | age>=80', 'mean(income) where sex=f' "
-    "or 'married - married | age<40'"
+    "or 'married - married | age<40'; sum(income), median(income) and quantile(income, 0.9) are asked alike"
 )
 
 _CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
-_MEAN = re.compile(rf"mean\s*\(\s*({NAME})\s*\)", re.I)
+_MEAN = re.compile(rf"(mean|sum)\s*\(\s*({NAME})\s*\)", re.I)
+_QUANTILE = re.compile(rf"(?:median\s*\(\s*({NAME})|quantile\s*\(\s*({NAME})\s*,\s*([0-9./]+))\s*\)", re.I)
+_MINUS, _GIVEN = re.compile(r"\s-\s"), re.compile(r"\||\bwhere\b", re.I)
 _COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
 _TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
@@ -52,16 +56,22 @@ class Term:
     binned: tuple[Floats, Floats] | None = None
     # of a mean: the share of rows without a number among those that meet the condition; None: none can be
     gaps: "Term | None" = None
-    counted: bool = False  # it is a number of rows, and is divided by nothing
+    counted: bool = False  # it is a number of rows or a sum, and is divided by nothing
+    of: int | None = None  # the column whose numbers are added up; None: rows are counted
+    # how far squares of numbers in bins may be above those of `numerator`, alike shaped; None: not at all
+    spread: Floats | None = None
     note: str = ""  # on how it was read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """One or two terms; two are subtracted."""
+    """One or two terms, of which two are subtracted; or a quantile."""
 
     text: str  # as it was asked
     terms: tuple[Term, ...]  # the first, and what is taken from it
+    # of a quantile, what share of the rows is below it: each term is then the share of rows below a category
+    # of a column of numbers, but for the first one
+    quantile: Fraction | None = None
 
 
 def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
@@ -75,22 +85,52 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
         raise TypeError(f"a question must be text, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise ValueError(f"a question may have at most {MAX_LENGTH} characters")
-    parts = list(_split(text, re.compile(r"\s-\s")))
+    parts = list(_split(text, _MINUS))
     if not text.strip() or len(parts) > 2:
         raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
+    quantile = _quantile(text.strip(), domain, ranges) if len(parts) == 1 else None
+    if quantile is not None:
+        return quantile
     terms = tuple(_term(part.strip(), domain, ranges) for part in parts)
     if len(terms) > 1 and any(term.counted for term in terms):
-        raise ValueError(f"question {shorten(text)!r}: a count stands alone: ask a difference of shares")
+        raise ValueError(
+            f"question {shorten(text)!r}: counts and sums stand alone: ask a difference of shares"
+        )
     return Question(text.strip(), terms)
 
 
-def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
-    said = list(_split(text, re.compile(r"\||\bwhere\b", re.I)))
+def _asked(text: str) -> tuple[str, str | None]:
+    """Return what is asked and the condition, if there is one."""
+    said = list(_split(text, _GIVEN))
     if len(said) > 2 or not all(part.strip() for part in said):
         raise ValueError(
             f"question {shorten(text)!r}: {GRAMMAR}; | means 'given', and 'or' only inside parentheses"
         )
-    asked, condition = said[0].strip(), said[1].strip() if len(said) == 2 else None
+    return said[0].strip(), said[1].strip() if len(said) == 2 else None
+
+
+def _quantile(text: str, domain: Domain, ranges: Ranges) -> Question | None:
+    """Return a quantile as the shares of rows below each bin; None: it is none."""
+    asked, condition = _asked(text)
+    found = _QUANTILE.fullmatch(asked)
+    if found is None:
+        return None
+    name = (found[1] or found[2]).strip("`")
+    share = between_0_and_1(found[3] or "1/2", f"question {shorten(text)!r}: the share below a quantile")
+    c = _number_column(name, domain, ranges)
+    own = [None if each is None else (each[0] or 0.0, each[1] or 0.0) for each in ranges[name]]
+    mean = _term(
+        f"mean({quote(name)})" + (f" where {condition}" if condition else ""), domain, {**ranges, name: own}
+    )
+    along = [-1 if column == c else 1 for column in mean.columns]
+    codes = [code for code, each in enumerate(own) if each is not None]
+    first = replace(mean, text=text, binned=None, bounds=(0.0, 1.0))
+    below = [(mean.rows & (np.arange(len(own)) < code).reshape(along)) for code in codes[1:]]
+    return Question(text, tuple(replace(first, numerator=each.astype(np.float64)) for each in below), share)
+
+
+def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
+    asked, condition = _asked(text)
     counted = _COUNT.fullmatch(asked)
     if counted is not None:
         return _count(text, counted[1].strip(), condition, domain, ranges)
@@ -98,14 +138,15 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     if mean is None and _CALLED.match(asked):
         named = {name.strip("`") for name in re.findall(NAME, asked[asked.index("(") :])}
         raise OtherKind(
-            f"question {shorten(text)!r}: shares, means, counts and differences are answered",
+            f"question {shorten(text)!r}: shares, means, sums, quantiles, counts and differences are "
+            "answered",
             tuple(c for c, name in enumerate(domain.names) if name in named),
         )
     truths: dict[str, Truth] = {}
     event = _predicate(asked, domain, ranges, truths) if mean is None else None
     given = None if condition is None else _predicate(condition, domain, ranges, truths)
     note = "; ".join(note for name in truths if (note := _if_whole(name, domain, ranges)))
-    column = None if mean is None else _number_column(mean[1].strip("`"), domain, ranges)
+    column = None if mean is None else _number_column(mean[2].strip("`"), domain, ranges)
     columns = tuple(sorted({c for c, _ in truths.values()} | ({column} if column is not None else set())))
     shape = [domain.sizes[c] for c in columns]
     if prod(shape) > MAX_CELLS:
@@ -121,8 +162,10 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     if event is not None:
         numerator = (truth_of(event, truths, columns) & rows).astype(np.float64)
         return Term(text, columns, numerator, rows, (0.0, 1.0), condition, note=note)
-    assert column is not None
+    assert column is not None and mean is not None
     term = _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
+    if mean[1].lower() == "sum":
+        term = replace(term, counted=True, bounds=(-np.inf, np.inf))
     return replace(term, note=note)
 
 
@@ -170,7 +213,7 @@ def _mean(
     binned = None if (ends[0] == ends[1]).all() else (lows, highs)
     lacking = (given & ~there).astype(np.float64)
     gaps = Term(text, columns, lacking, given, (0.0, 1.0), condition) if lacking.any() else None
-    return Term(text, columns, middles, rows, bounds, condition, binned, gaps)
+    return Term(text, columns, middles, rows, bounds, condition, binned, gaps, of=column)
 
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
@@ -322,12 +365,12 @@ def _position(value: str) -> float | None:
 def _number_column(name: str, domain: Domain, ranges: Ranges) -> int:
     if name not in domain.names:
         near = suggestion(name, domain.names)
-        raise ValueError(f"mean({name}): no column {name!r}{near}: the columns are {_some(domain.names)}")
+        raise ValueError(f"no column {name!r}{near}: the columns are {_some(domain.names)}")
     if name not in ranges:
         raise ValueError(
-            f"mean({name}): {name!r} holds dates or times, not numbers: ask a share, {name}>=..."
+            f"{name!r} holds dates or times, not numbers: ask a share, {name}>=..."
             if domain.columns[domain.names.index(name)].cuts
-            else f"mean({name}): {name!r} holds categories, not numbers: ask the share of one, {name}=..."
+            else f"{name!r} holds categories, not numbers: ask the share of one, {name}=..."
         )
     return domain.names.index(name)
 

@@ -22,9 +22,9 @@ from queries.arrays import Booleans
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
-from smalldb.marginals.counts import Counts, Linear
+from smalldb.marginals.counts import Counts, Linear, SumsOfOffsets
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.mechanisms import Dependence, Drawn, Marginal, Measurement, Parity
+from smalldb.mechanisms import Dependence, Drawn, Marginal, Measurement, Offsets, Parity
 from smalldb.noise.distributions import Noise
 from smalldb.noise.privacy_loss import Loss
 from smalldb.selection import select
@@ -93,13 +93,14 @@ class Noisy(Ask):
 
     def measurements(self, answer: Integers, selecting: Fraction | None) -> list[Measurement]:
         """Return, for each noise, the parts that have it; nothing of the sums of queries."""
-        if not isinstance(self.of, Sequence):
+        of: Any = self.of.of if isinstance(self.of, SumsOfOffsets) else self.of
+        if not isinstance(of, Sequence):
             return []
-        parts: Iterator[Marginal | Parity] = iter(self.of)
+        parts: Iterator[Marginal | Parity | Offsets] = iter(of)
         found, cost = list[Measurement](), self.cost
         ends = np.cumsum([many for _, many in self.noises])[:-1]
         for (noise, many), values in zip(self.noises, np.split(answer, ends), strict=True):
-            some, left = list[Marginal | Parity](), many
+            some, left = list[Marginal | Parity | Offsets](), many
             while left > 0:
                 some.append(next(parts))
                 left -= some[-1].size
@@ -120,6 +121,15 @@ def columns_at_once(of: Sequence[Marginal], law: PrivacyMeasure, cost: Fraction)
     """Ask for columns at once, of a pure cost: a row stands in one category of each."""
     sizes = tuple(each.size for each in of)
     return Noisy(tuple(of), ((law.noise_of_columns(sizes, cost), sum(sizes)),), cost, loss=Loss.pure(cost))
+
+
+# Proof: docs/proofs/curator.md, lemma 5.
+def offsets_at_once(of: Sequence[Offsets], law: PrivacyMeasure, cost: Fraction) -> Noisy:
+    """Ask where numbers lie in the bins of columns: a row moves one sum of each by at most half a bin."""
+    each, halves = cost / len(of), 2 if law.replaced else 1
+    # a row that is replaced may move one sum by all of a bin: from its low end to its high end
+    noises = tuple((law.noise_of_number(each, halves * part.units // 2), part.size) for part in of)
+    return Noisy(SumsOfOffsets(tuple(of)), noises, cost, loss=law.loss_of_number(cost))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.marginals.counted_rows import CountedRows, PackedTables, checked, count, counted
-from smalldb.mechanisms import Marginal, Parity
+from smalldb.mechanisms import Marginal, Offsets, Parity
 
 Texts: TypeAlias = Mapping[str, Counter[str]]
 
@@ -31,7 +31,14 @@ class FinerBins:
     column: str
 
 
-Linear: TypeAlias = Sequence[Marginal] | Sequence[Parity] | PackedTables | Answers | FinerBins
+@dataclass(frozen=True, slots=True)
+class SumsOfOffsets:
+    """The sums of offsets of bins, as the table was read: a row moves one of each column, or none."""
+
+    of: tuple[Offsets, ...]
+
+
+Linear: TypeAlias = Sequence[Marginal] | Sequence[Parity] | PackedTables | Answers | FinerBins | SumsOfOffsets
 """What is counted: sums over the rows of what each row adds by itself. Public."""
 
 
@@ -63,9 +70,11 @@ class InMemory:
         executor: Executor | None = None,
         *,
         finer: Mapping[str, Integers] | None = None,
+        offsets: Mapping[int, Integers] | None = None,
         texts: Texts | None = None,
     ) -> None:
         self._table, self._executor, self._finer = table, executor, finer or {}
+        self._offsets = offsets or {}  # by the number of a column, those of its bins
         self.texts: Texts = texts or {}
         self._kept: dict[int, tuple[Linear, list[Integers]]] = {}
 
@@ -99,4 +108,6 @@ class InMemory:
             return [np.append(workload.answers(table), workload.denominator * table.n)]
         if isinstance(what, FinerBins):
             return [self._finer[what.column]]
+        if isinstance(what, SumsOfOffsets):
+            return [self._offsets[part.columns[0]] for part in what.of]
         return counted(self._rows, partial(count, what), executor)

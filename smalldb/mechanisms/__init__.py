@@ -2,7 +2,7 @@
 
 from smalldb.mechanisms.journal import LOST, Journal
 from smalldb.mechanisms.known_pairs import KnownPair
-from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Parity
+from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Offsets, Parity
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Promise, Resumable
 from smalldb.mechanisms.request import (
@@ -33,6 +33,7 @@ __all__ = [
     "Measurements",
     "Mechanism",
     "Neighbours",
+    "Offsets",
     "Parity",
     "Promise",
     "Request",

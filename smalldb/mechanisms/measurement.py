@@ -81,7 +81,26 @@ class Dependence:
         return 1
 
 
-MeasuredPart: TypeAlias = Marginal | Parity | Dependence
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """
+    Of a column of numbers in bins, for each bin the sum of how far the numbers are from its middle.
+
+    In `units` of the bin's width, rounded: of a row at most half of them, up or down. Rows with a gap count
+    nowhere.
+    """
+
+    columns: tuple[int]  # its number
+    bins: int
+    units: int
+
+    @property
+    def size(self) -> int:
+        """The number of bins."""
+        return self.bins
+
+
+MeasuredPart: TypeAlias = Marginal | Parity | Dependence | Offsets
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from queries import Domain
 from queries.late import pd
 from smalldb.exact.numbers import as_fraction, as_text, whole
 from smalldb.mechanisms.known_pairs import KnownPair, known_pairs
-from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Measurement, Parity
+from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Measurement, Offsets, Parity
 from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, standing_ranges
 from smalldb.noise.distributions import read as read_noise
 
@@ -169,6 +169,8 @@ class Measurements(Sequence[Measurement]):
         if isinstance(part, Dependence):
             pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
             return {"dependence": pairs, "tops": list(part.tops)}
+        if isinstance(part, Offsets):
+            return {"offsets": names[0], "bins": part.bins, "units": part.units}
         return {"columns": names, "groups": [list(own) for own in part.groups]}
 
     def _cells(self, part: MeasuredPart) -> list[str]:
@@ -184,6 +186,10 @@ class Measurements(Sequence[Measurement]):
             return [f"sum of signs: -1 for an odd number of {yes}" if part.columns else "rows"]
         if isinstance(part, Dependence):
             return ["dependence of pairs, in rows"]
+        if isinstance(part, Offsets):
+            of = self.domain.columns[part.columns[0]]
+            unit = f"sum of offsets from its middle, in 1/{part.units} of its width"
+            return [f"{of.name}={label}: {unit}" for label in of.labels[: part.bins]]
         cells = [""]
         for c, own in zip(part.columns, part.groups, strict=True):
             name, labels = self.domain.names[c], self.labels(c, own)
@@ -239,6 +245,8 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
     if "dependence" in told:
         pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
         return Dependence(pairs, tuple(int(top) for top in told["tops"]))
+    if "offsets" in told:
+        return Offsets((at[told["offsets"]],), whole(told["bins"], "bins"), whole(told["units"], "units"))
     columns = tuple(at[name] for name in told["columns"])
     groups = tuple(tuple(int(group) for group in own) for own in told["groups"])
     for c, own in zip(columns, groups, strict=True):

@@ -14,26 +14,38 @@ from queries.expressions import joined, suggestion
 from queries.spec import named_tables
 from smalldb import bounds
 from smalldb.accounting.checked_arguments import checked_flag
-from smalldb.accounting.concentrated import group_factor
+from smalldb.accounting.concentrated import group_factor, rho_of
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
-from smalldb.exact.numbers import Number, between_0_and_1, positive, rounded_down, share, whole
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, positive, rounded_down, share, whole
 from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.mechanism import MOST_CELLS, STRATEGIES, ByMarginals
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
-from smalldb.mechanisms import Links, Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
+from smalldb.mechanisms import (
+    MAX_N,
+    Links,
+    Mechanism,
+    Neighbours,
+    Request,
+    columns_named,
+    relation_of,
+    workload_of,
+)
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
-from smalldb.planning.plans import Plan, finer_measure
-from smalldb.schema.bin_shapes import FinerCost
-from smalldb.schema.mapping import finer_costs
+from smalldb.planning.plans import MeansCost, Plan, finer_measure
+from smalldb.schema import Schema
+from smalldb.schema.bin_means import SHARE
+from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
+from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import SchemaLike, check_alone, read_any, read_schema
 from smalldb.schema.related_schema import RelatedSchema
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
 LEAST_BETA = Fraction(1, 10**300)  # likewise
+HIDDEN = 8  # deviations of the noise of a bin: of so few rows, little would be known of where numbers lie
 USUAL_BETA = "0.05"
 GUESS = 1 << 32  # of parents, at most
 
@@ -56,6 +68,7 @@ class Settings(TypedDict, total=False):
     beta: Number
     rows_per_person: int | None
     calibrated: bool
+    means: Number | None
 
 
 def plan(
@@ -79,6 +92,7 @@ def plan(
     beta: Number = USUAL_BETA,
     rows_per_person: int | None = None,
     calibrated: bool = False,
+    means: Number | None = None,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -139,6 +153,10 @@ def plan(
         less. Under replace-one the loss is looked up over all tables of n rows, so it is for small universes
         and tables. A single release gains by it; several lose more together, because the range of the loss
         grows with the internal epsilon (`smalldb.auditing.worst_case`). Under add-remove it costs nothing.
+    means
+        The share of epsilon that marginals spend on where numbers lie in the bins of a schema's columns, so
+        that means have intervals and values are drawn by them: from 0, for none, to 1/2. None: 1/25, where
+        noise of so much would not hide it. Columns with finer bins have no need of it.
 
     Raises
     ------
@@ -158,6 +176,7 @@ def plan(
         others |= {"candidates": candidates, "certificate": certificate, "target": target}
         others |= {"measure_first": measure_first or None, "rows_per_person": rows_per_person}
         others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
+        others["means"] = means or None
         return _of_related(read, epsilon, relation_of(neighbours), n, n_max, mechanism, queries, others)
     known = None if read is None else read_schema(read)
     if known is not None:
@@ -170,6 +189,9 @@ def plan(
     each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
     finer = () if known is None else finer_costs(known.columns, exact_epsilon / each_person)
     left = exact_epsilon / each_person - sum(each.epsilon for each in finer)
+    spent = SHARE if means is None else as_fraction(means, "means")
+    if not 0 <= spent <= MOST_SHARE:
+        raise ValueError(f"means must be a share of epsilon from 0, for none, to {MOST_SHARE}")
     exact_beta = between_0_and_1(beta, "beta")
     if exact_beta < LEAST_BETA:
         raise ValueError("beta must be at least 1e-300")
@@ -213,7 +235,16 @@ def plan(
         calibrated=calibrated,
     )
     _check_finer(finer, request)
-    made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
+    choose = _least_error if rows is None else _first
+    aside = None if known is None or not spent else _means(known, request, spent)
+    if ByMarginals not in mechanisms or aside is None:
+        made = choose(request, mechanisms)
+    else:
+        made = choose(replace(request, epsilon=left - aside.epsilon), mechanisms)
+        if isinstance(made.chosen, ByMarginals):
+            made = replace(made, means=_concentrated(aside, made, request))
+        else:
+            made = choose(request, mechanisms)
     stated = rows_per_person is not None
     return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
 
@@ -310,6 +341,27 @@ def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Univer
     if most is not None and least:
         rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
     return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
+
+
+def _means(schema: Schema, request: Request, share: Fraction) -> MeansCost | None:
+    """Return what is measured of where numbers lie in bins; None: nothing, or noise would hide it."""
+    columns = measurable_columns(schema.columns)
+    rows = request.rows_hint
+    if not columns or not rows or request.largest_n > MAX_N:
+        return None
+    halves = 2 if request.neighbours is Neighbours.REPLACE_ONE else 1
+    scale = halves * len(columns) / (2 * share * request.epsilon)  # of Laplace noise, in widths of bins
+    return MeansCost(columns, share * request.epsilon) if 2 * (HIDDEN * scale) ** 2 < rows**2 else None
+
+
+# Proof: docs/proofs/curator.md, lemma 5.
+def _concentrated(aside: MeansCost, made: Plan, request: Request) -> MeansCost:
+    """Return the cost of means beside a mechanism: a rho, if that of the mechanism is one."""
+    rho, delta = made.chosen.guarantee.stated.rho, made.chosen.guarantee.delta
+    if rho is None or delta is None:
+        return aside
+    left = rho_of(request.epsilon, delta) - rho
+    return replace(aside, rho=left) if left > 0 else aside
 
 
 def _check_finer(finer: Sequence[FinerCost], request: Request) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from queries import Workload
 from smalldb import bounds
 from smalldb.accounting.concentrated import group_factor
-from smalldb.exact.numbers import as_text, rounded_up
+from smalldb.exact.numbers import as_text, brief, rounded_up
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
@@ -19,6 +19,7 @@ from smalldb.schema.bin_shapes import FinerCost
 from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
 
+MOST_NAMED = 4  # columns in a line
 USELESS = 1 / 2  # noise on the share of a category above which a table is empty of information
 
 
@@ -47,6 +48,9 @@ class Plan:
         the rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
     finer
         The finer bins that are measured beside what the mechanism measures, and what they cost; likewise.
+    means
+        The columns of which is measured where numbers lie in their bins, and what that costs; likewise. None:
+        there are none, or the mechanism measures no counts that this would be added to.
     """
 
     request: Request
@@ -57,6 +61,7 @@ class Plan:
     persons_stated: bool = False
     learned: tuple[Learned, ...] = ()
     finer: tuple[FinerCost, ...] = ()
+    means: "MeansCost | None" = None
 
     def __repr__(self) -> str:
         rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
@@ -82,13 +87,27 @@ class Plan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that was asked for, exact; what is guaranteed: `privacy`."""
-        of_row = self.request.epsilon + self.for_finer
+        of_row = self.request.epsilon + self.for_finer + self.for_means
         return of_row * self.rows_per_person + sum(each.epsilon for each in self.learned)
 
     @property
     def for_finer(self) -> Fraction:
         """What all finer bins cost, for each row."""
         return sum((each.epsilon for each in self.finer), Fraction(0))
+
+    @property
+    def for_means(self) -> Fraction:
+        """What means cost of epsilon, for each row."""
+        return Fraction(0) if self.means is None else self.means.epsilon
+
+    @property
+    def means_told(self) -> str | None:
+        """Which columns have measured means, and for how much of epsilon of a person; None: none has."""
+        if self.means is None:
+            return None
+        names = [self.workload.domain.names[c] for c in self.means.columns]
+        told = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} columns"
+        return f"{brief(self.for_means * self.rows_per_person)} of epsilon is for means of {told}"
 
     @property
     def beta(self) -> Fraction:
@@ -149,7 +168,7 @@ class Plan:
         Where categories are learned it is all of epsilon: it is paid before they are known, and a mechanism
         that states less for the categories foreseen might not for those that are learned.
         """
-        of_row = self.chosen.guarantee.epsilon + self.for_finer
+        of_row = self.chosen.guarantee.epsilon + self.for_finer + self.for_means
         return self.epsilon if self.learned else of_row * self.rows_per_person
 
     @property
@@ -157,11 +176,12 @@ class Plan:
         """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
         own = self.chosen.guarantee.delta
         if own is not None and self.rows_per_person > 1:
-            own *= group_factor(self.request.epsilon, self.rows_per_person)
+            own *= group_factor(self.request.epsilon + self.for_means, self.rows_per_person)
         deltas = (own, *(each.delta for each in self.learned))
         return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
-    # Proof: docs/proofs/losses.md, lemmas 7 and 8; docs/proofs/learned.md, lemma 7.
+    # Proof: docs/proofs/losses.md, lemmas 7 and 8; docs/proofs/learned.md, lemma 7; docs/proofs/curator.md,
+    # lemma 5.
     @property
     def loss(self) -> Loss:
         """What all rows of a person lose together: beside epsilon a rho and laws, where they are known.
@@ -173,6 +193,8 @@ class Plan:
         found = self.chosen.guarantee.stated
         for each in self.finer:
             found = found.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
+        if self.means is not None:
+            found = found.together(self.means.loss)
         return found.of_group(self.rows_per_person)
 
     @property
@@ -254,6 +276,31 @@ class Plan:
                 n=n, cells=cells, queries=queries, epsilon=epsilon, support=support
             ),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class MeansCost:
+    """Columns of which it is measured where numbers lie in their bins, and what that costs a row; public."""
+
+    columns: tuple[int, ...]  # their numbers
+    epsilon: Fraction  # what it takes of epsilon
+    # what it costs beside a mechanism that is concentrated: what delta and all of epsilon prove, less what
+    # they prove without this epsilon; None: it is pure
+    rho: Fraction | None = None
+
+    @property
+    def cost(self) -> Fraction:
+        """An epsilon or a rho."""
+        return self.epsilon if self.rho is None else self.rho
+
+    def law(self, relation: Neighbours) -> PrivacyMeasure:
+        """Return how it is measured."""
+        return PrivacyMeasure(self.rho is not None, relation is Neighbours.REPLACE_ONE)
+
+    @property
+    def loss(self) -> Loss:
+        """What it loses."""
+        return Loss.pure(self.epsilon) if self.rho is None else Loss.concentrated(self.rho)
 
 
 class Pairs(NamedTuple):

@@ -19,7 +19,7 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.mechanisms import Marginal, Measurement, Measurements, Parity
+from smalldb.mechanisms import Marginal, Measurement, Measurements, Offsets, Parity
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.planning import Plan
 from smalldb.schema import Schema
@@ -177,7 +177,8 @@ def streamed(
     if rows is not None and rows > total:
         raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
     seed, domain = bit_source(rng).bits(64), measurements.domain
-    refits = Refits.of(domain, measurements, total) or ParityRefits.of(domain, measurements, total)
+    counts = [each for each in measurements if not isinstance(each.of[0], Offsets)]
+    refits = Refits.of(domain, counts, total) or ParityRefits.of(domain, counts, total)
     if refits is None:
         raise ValueError(
             "several tables are drawn from counts of cells in nested groups, or from contrasts alone, and "

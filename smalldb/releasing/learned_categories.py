@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,19 +32,20 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
-from smalldb.marginals.asks import Ask, Noisy
+from smalldb.marginals.asks import Ask, Noisy, offsets_at_once
 from smalldb.marginals.counts import Counts, FinerBins, Texts
-from smalldb.mechanisms import Neighbours
+from smalldb.mechanisms import Neighbours, Offsets
 from smalldb.mechanisms.request import read_delta
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Loss
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
+from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins
 from smalldb.schema.column_parsing import ColumnToLearn
 from smalldb.schema.fields import Piece, occurrences, spelled
 from smalldb.schema.kinds import MAX_CATEGORIES, Cuts
 from smalldb.schema.kinds.kind import without_zeros
-from smalldb.schema.mapping import Schema
+from smalldb.schema.mapping import Schema, measurable_columns
 from smalldb.schema.reading import Learned, OpenSchema, bins_of
 from smalldb.selection import select
 
@@ -277,18 +278,35 @@ def _plain(scaled: int, decimals: int) -> str:
 Histograms: TypeAlias = dict[str, Integers]
 """By column with finer bins, how many rows are in each. Private."""
 
+SumsOfOffsets: TypeAlias = dict[int, Integers]
+"""By the number of a column, for each bin the sum of how far numbers are from its middle. Private."""
+
+
+def no_offsets(schema: Schema) -> SumsOfOffsets:
+    """Return sums of nothing, of the columns of which it can be measured where numbers lie in their bins."""
+    return {
+        c: np.zeros(schema.columns[c].kind.size, dtype=np.int64) for c in measurable_columns(schema.columns)
+    }
+
 
 def gather_finer(
-    schema: Schema, counts: str | None, histograms: Histograms, pieces: Iterator[Piece]
+    schema: Schema,
+    counts: str | None,
+    histograms: Histograms,
+    pieces: Iterator[Piece],
+    offsets: SumsOfOffsets | None = None,
 ) -> Iterator[Piece]:
     """
     Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
 
-    Gaps are left out, and fields that have no category: the reading of the table refuses them.
+    By the numbers of other columns, `offsets` has the sums of offsets of their bins, which are added to. Gaps
+    are left out, and fields that have no category: the reading of the table refuses them.
     """
     finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    inside = {c: InBins.of(schema.columns[c].kind) for c in offsets or {}}
+    memos = {c: schema.columns[c].memo(kind) for c, kind in inside.items()}
     for fields, times in pieces:
         given = occurrences(fields, times, counts)
         occur = [1] * len(fields[0]) if given is None else [int(count) for count in given]
@@ -299,6 +317,11 @@ def gather_finer(
             found = schema.columns[c].found_finer(fields[c])
             kept = (found >= 0) & (found < sizes[name])
             np.add.at(histograms[name], found[kept], each[kept])
+        for c, sums in (offsets or {}).items():
+            found = schema.columns[c].found(fields[c], memos[c])
+            kept = (found >= 0) & (found < inside[c].size)
+            code, offset = np.divmod(found[kept], UNITS + 1)
+            np.add.at(sums, code, (offset - HALF) * each[kept])
         yield fields, times
 
 
@@ -319,6 +342,23 @@ def finer_asks(plan: Plan, schema: Schema) -> dict[str, Noisy]:
             loss=law.loss_of_table(each.epsilon),
         )
         for each in plan.finer
+    }
+
+
+# Proof: docs/proofs/curator.md, lemma 5.
+def means_ask(plan: Plan, schema: Schema) -> Noisy:
+    """Return what is asked about where numbers lie in their bins."""
+    assert plan.means is not None
+    parts = [Offsets((c,), schema.columns[c].kind.size, UNITS) for c in plan.means.columns]
+    return offsets_at_once(parts, plan.means.law(plan.neighbours), plan.means.cost)
+
+
+def means_released(ask: Noisy, answer: Integers, total: float) -> dict[int, BinMeans]:
+    """Return what was released of bins, by the number of a column; about `total` rows are in the data."""
+    return {
+        part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
+        for each in ask.measurements(answer, None)
+        for part, values in each.tables()
     }
 
 

@@ -28,8 +28,10 @@ from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.imputed_tables import released_total
 from smalldb.releasing.learned_categories import (
     Histograms,
+    SumsOfOffsets,
     asked_for,
     digests,
     finer_asks,
@@ -37,6 +39,9 @@ from smalldb.releasing.learned_categories import (
     gather,
     gather_finer,
     learn,
+    means_ask,
+    means_released,
+    no_offsets,
     shared,
 )
 from smalldb.releasing.ledger_account import Account
@@ -127,6 +132,9 @@ def carry_out(
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
+    if isinstance(source, Source) and not source.has_values:  # of which nothing is known but their bins
+        settings = {**settings, "means": 0}
+        ready = ready and replace(ready, means=None)
 
     def planned(
         described: Schema | RelatedSchema | Domain, n: int | None, queries: QueryClass | Workload | str | None
@@ -173,11 +181,16 @@ def carry_out(
         # What the data can be refused for is refused before the payment, too: who reads them all knows that
         # each row can be decoded. Categories are learned from texts that are counted on this same way.
         histograms: Histograms = {}
+        offsets: SumsOfOffsets = {}
 
         def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
-            if foreseen.finer and isinstance(source, Source) and source.schema is not None:
-                pieces = gather_finer(source.schema, source.counts, histograms, pieces)
-            return pieces if learns is None else gather(learns, texts, pieces)
+            if not isinstance(source, Source):
+                return pieces
+            if source.schema is not None and source.has_values:
+                if source.learns is None and settings.get("means") != 0:  # whatever n is
+                    offsets.update(no_offsets(source.schema))
+                pieces = gather_finer(source.schema, source.counts, histograms, pieces, offsets)
+            return pieces if source.learns is None else gather(source.learns, texts, pieces)
 
         rows = source.read(progress, watched)
         check_size(rows, relation)
@@ -206,7 +219,8 @@ def carry_out(
                 rehearse_draw(foreseen, source.schema, "adaptive")
         journal = kept.enter_context(transaction.opened(bits))
         destination.begun(journal.begun)
-        transaction.bind(journal, *_told_apart(rows), *histograms.values(), *digests(texts))
+        measured = [*histograms.values(), *offsets.values()]
+        transaction.bind(journal, *_told_apart(rows), *measured, *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         if learns is not None and isinstance(source, Source) and isinstance(rows, Rows):
@@ -215,10 +229,11 @@ def carry_out(
             schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
             source = source.learned(schema)
             texts.clear()
-            first, rows = rows, source.read(progress)
+            histograms.clear()
+            first, rows = rows, source.read(progress, watched)
             if not alike(first, rows, {asked.column for asked in learns.asked}):
                 raise DataError("the table changed while it was read: start again with the one it was")
-            transaction.bind(journal, rows.words, rows.counts, *histograms.values())
+            transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *offsets.values())
 
         # From here on nothing is refused for the data: what was paid is released.
         made: Release | RelatedRelease
@@ -229,7 +244,10 @@ def carry_out(
                 loss = foreseen.chosen.guarantee.stated
                 for each in asks.values():
                     loss = loss.together(each.loss)
-                curator = Curator(InMemory(rows, executor, finer=histograms), journal, loss, shown)
+                if foreseen.means is not None:
+                    loss = loss.together(foreseen.means.loss)
+                data = InMemory(rows, executor, finer=histograms, offsets=offsets)
+                curator = Curator(data, journal, loss, shown)
                 finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
                 if finer is not None:
                     source = source.with_finer(finer, finer_variances(foreseen))
@@ -254,6 +272,11 @@ def carried_out(
 ) -> Release:
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
     drawn = curator.run(plan.chosen, progress)
+    if plan.means is not None and source.schema is not None:
+        ask = means_ask(plan, source.schema)
+        answer = curator.answer(ask)
+        total = released_total(curator.measurements) if plan.n is None else plan.n
+        source = source.with_means(means_released(ask, answer, total))
     schema, domain, codes = source.schema, source.domain, drawn.codes
     finishing = curator.journal.postprocessing_bits()
     if schema is not None:

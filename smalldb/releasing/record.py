@@ -152,6 +152,9 @@ class Record(TypedDict):
     # the columns whose categories were learned, or that have finer bins
     learned: NotRequired[list[RecordedLearning]]
     finer: NotRequired[list[RecordedFiner]]
+    # the columns of which was measured where numbers lie in their bins, and what was paid for that: an
+    # epsilon or a rho, of the guarantee of all
+    means: NotRequired[dict[str, Any]]
     # what is proved or estimated of the error, and beta, with which it may fail
     bounds: NotRequired[dict[str, Any] | None]
     # all numbers with noise, in the order of their release, and which pairs of columns they tell of; left out
@@ -247,6 +250,13 @@ def make_record(
         ]
     if plan.finer:
         record["finer"] = [_finer(plan, each, (finer or {}).get(each.column)) for each in plan.finer]
+    if plan.means is not None:
+        names = [domain.names[c] for c in plan.means.columns]
+        cost = {"epsilon": as_text(plan.means.epsilon)}
+        record["means"] = {
+            "columns": names,
+            **(cost if plan.means.rho is None else {"rho": as_text(plan.means.rho)}),
+        }
     if plan.neighbours is Neighbours.ADD_REMOVE:
         del record["n"]
     if bounds is None:

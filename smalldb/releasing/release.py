@@ -18,7 +18,7 @@ from smalldb.releasing.pipeline import carry_out
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source, table_source
 from smalldb.schema import Schema
-from smalldb.schema.mapping import finer_costs
+from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_any
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -200,11 +200,14 @@ def release(
     if domain is not None or settings:
         raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
     universe, links, finer = data.workload.domain, None, tuple[Any, ...]()
+    unlike = known is not None and known.domain != universe
     if isinstance(known, RelatedSchema):
         links = links_of(known)
     elif known is not None:
         finer = finer_costs(known.columns, data.epsilon / data.rows_per_person)
-    if (known is not None and known.domain != universe) or (links, finer) != (data.request.links, data.finer):
+        columns = set() if data.means is None else {*data.means.columns}
+        unlike = unlike or not columns <= {*measurable_columns(known.columns)}
+    if unlike or (links, finer) != (data.request.links, data.finer):
         raise ValueError("the plan was made for another schema")
     return carry_out(_source(queries, universe if known is None else None, known), ready=data, **how)
 

@@ -12,6 +12,7 @@ from queries.frames import as_frame, rows_of, universe_of, without_index
 from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
+from smalldb.schema.bin_means import BinMeans
 from smalldb.schema.counting_sql import counting_inside
 from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
@@ -36,6 +37,12 @@ class Source:
     given: Any = None  # the table of any library that was given: the synthetic one is of the same library
     counts: str | None = None  # of a file: the column that says how often each row occurs; None: once
     file: FileFormat = USUAL  # how a file is written
+    inside: bool = False  # a database counts by bins: where numbers lie in them is not read
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the values themselves are read, of which a schema knows the bins."""
+        return self.schema is not None and not self.inside and not isinstance(self.table, Rows)
 
     @property
     def n(self) -> int | None:
@@ -65,6 +72,13 @@ class Source:
             return self
         columns = with_finer(self.schema.columns, released, variances)
         return replace(self, schema=replace(self.schema, columns=columns))
+
+    def with_means(self, released: Mapping[int, BinMeans]) -> Source:
+        """Return the source whose schema has what was released of bins, by the number of a column."""
+        if self.schema is None:
+            return self
+        columns = [replace(each, means=released.get(c)) for c, each in enumerate(self.schema.columns)]
+        return replace(self, schema=replace(self.schema, columns=tuple(columns)))
 
     def learned(self, schema: Schema) -> Source:
         """Return the source with the categories that were learned."""
@@ -136,7 +150,9 @@ def file_source(
     if inside:
         query, counts = counting_inside(path, known, form.query)
         form = replace(form, query=query)
-    return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form)
+    return Source(
+        path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form, inside=inside
+    )
 
 
 def _check_fits(path: str, file: FileFormat) -> None:

@@ -48,6 +48,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         names = ", ".join(visible(each.column) for each in plan.finer)
         share = brief(plan.for_finer * plan.rows_per_person)
         lines.append(("", f"(of which {share} of epsilon is for finer bins of {names})"))
+    if (means := plan.means_told) is not None:
+        lines.append(("", f"(of which {visible(means)})"))
     if "warning" in record:
         lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:

@@ -21,6 +21,7 @@ from queries.rule_tables import rule_texts, unknown
 from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
+from smalldb.schema.bin_means import measurable
 from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
 from smalldb.schema.column_relations import (
     Comparisons,
@@ -74,6 +75,11 @@ def finer_costs(columns: Sequence[Column], epsilon: Fraction) -> tuple[FinerCost
         for column in columns
         if column.finer
     )
+
+
+def measurable_columns(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Return the numbers of columns of which it is measured where numbers lie in their bins."""
+    return tuple(c for c, column in enumerate(columns) if column.finer is None and measurable(column.kind))
 
 
 def with_finer(

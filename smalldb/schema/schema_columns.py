@@ -18,6 +18,7 @@ from queries.expressions import suggestion
 from queries.faults import Fault
 from queries.late import pd
 from smalldb.exact.bits import BitSource
+from smalldb.schema.bin_means import BinMeans, InBins, TiltedShape
 from smalldb.schema.bin_shapes import BinShape, FinerBins, FinerShape, drawn_steps
 from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Ranged, Value
@@ -112,6 +113,8 @@ class Column:
         For people: what the column is, and what its numbers count.
     finer
         Smaller bins, which a release measures beside the categories; None: it does not.
+    means
+        What a release measured of where numbers lie in the bins; None: nothing yet.
 
     Attributes
     ----------
@@ -137,6 +140,7 @@ class Column:
     description: str = ""
     unit: str = ""
     finer: FinerBins | None = None
+    means: BinMeans | None = None
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
@@ -198,7 +202,7 @@ class Column:
             return f"column {self.name!r} has missing values: missing = true gives them a category"
         return None
 
-    def memo(self, kind: Kind | None = None) -> Memo:
+    def memo(self, kind: Kind | InBins | None = None) -> Memo:
         """Return what finds the code of a text: of a gap the one behind all others, or `UNKNOWN`."""
         kind = kind or self.kind
         size, blank = kind.size, {"", *self.gaps}
@@ -259,8 +263,9 @@ class Column:
         """Write each code, shape (r,), as a value of the column.
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
-        (`bin_shapes`), or of its finer bins where these were released (`finer_bins`); a drawn value that the
-        column's dtype would round into another bin is the middle, too.
+        (`bin_shapes`), by that of its finer bins where these were released (`finer_bins`), or such that bins
+        have the means that were released (`bin_means`); a drawn value that the column's dtype would round
+        into another bin is the middle, too.
 
         ValueError: a code that the column does not have.
         """
@@ -273,13 +278,17 @@ class Column:
             max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62,
         )
         steps = np.zeros(len(codes), dtype=object if wide else np.int64)
-        finer = None if self.finer is None else self.finer.shape(shape)
+        within: BinShape | FinerShape | TiltedShape | None = None
+        if self.finer is not None:
+            within = self.finer.shape(shape)
+        elif self.means is not None and isinstance(self.kind, Cuts):
+            within = self.means.shape(self.kind, shape, len(codes))
         codes = np.ascontiguousarray(codes)
         order, counts = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=self.kind.size)
         parts = np.split(order, np.cumsum(counts))
         for code in np.flatnonzero(counts[: self.kind.size]).tolist():
             at = parts[code]
-            steps[at] = _steps(self.kind, code, len(at), shape if finer is None else finer, source)
+            steps[at] = _steps(self.kind, code, len(at), within or shape, source)
         return self._at(steps, codes)
 
     def holding(self, codes: Codes, steps: Sequence[int | None]) -> pd.Series[Any]:
@@ -456,8 +465,8 @@ class Column:
 
 
 def _steps(
-    kind: Binned, code: int, count: int, shape: BinShape | FinerShape, source: BitSource
+    kind: Binned, code: int, count: int, shape: BinShape | FinerShape | TiltedShape, source: BitSource
 ) -> Sequence[int] | Integers:
-    if isinstance(shape, FinerShape):
-        return shape.drawn_steps(code, count, source)
-    return drawn_steps(kind, code, count, shape, source)
+    if isinstance(shape, BinShape):
+        return drawn_steps(kind, code, count, shape, source)
+    return shape.drawn_steps(code, count, source)

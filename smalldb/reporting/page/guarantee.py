@@ -40,6 +40,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         ),
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         *([paragraph(_finer(plan))] if plan.finer else []),
+        *([paragraph(f"{means.capitalize()}.")] if (means := plan.means_told) is not None else []),
         paragraph(
             f"What this means for one person{alone}: somebody may know all other people's rows, and "
             f"{meaning}:"

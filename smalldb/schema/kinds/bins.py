@@ -164,9 +164,13 @@ class Cuts(Binned):
 
     def ends(self) -> Sequence[tuple[float, float]]:
         """Return the least and the largest number of each bin; with fractions, the ends of the bin."""
-        if self.whole:
-            return [(float(low), float(high)) for low, high in map(self.steps, range(self.size))]
-        return [(float(low), float(high)) for low, high in pairwise(self.edges)]
+        return [(float(low), float(high)) for low, high in self.spans()]
+
+    def spans(self) -> Sequence[tuple[Decimal, Decimal]]:
+        """Return them exactly."""
+        if not self.whole:
+            return [*pairwise(self.edges)]
+        return [(Decimal(low), Decimal(high)) for low, high in map(self.steps, range(self.size))]
 
     def in_sql(self) -> InSql | None:
         """Return the bins of numbers that a float holds."""
