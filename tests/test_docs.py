@@ -289,6 +289,15 @@ def test_the_reference_of_the_command_line_is_made_from_the_parser():
     assert page("commands.md") == loaded("commands.py").text(), "run: python docs/commands.py"
 
 
+def test_the_schema_of_records_has_all_strategies_and_noises():
+    made = loaded("record_schema.py")
+    text = made.HOME.read_text(encoding="utf-8")
+    assert made.written(text) == text, "run: python docs/record_schema.py"
+    assert (
+        made.written(text.replace('"pairs", "adaptive"]', '"pairs"]').replace('"const": "cone"', "0")) == text
+    )
+
+
 def test_the_page_on_the_mechanisms_is_computed():
     text = page("mechanisms.md")
     names = followed(text)
