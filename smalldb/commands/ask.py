@@ -1,7 +1,7 @@
 """`ask`: shares, conditional shares, means and differences from what a release measured."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
+from smalldb.inference.answering import ask_related
 from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries
 from smalldb.releasing.table_source import file_source
@@ -78,21 +79,7 @@ def run_ask(arguments: argparse.Namespace) -> None:
     if arguments.beta is not None:
         level = as_text(1 - between_0_and_1(arguments.beta, "beta"))
     record = read_record(arguments.file)
-    try:
-        measurements = Measurements.from_record(record)
-    except ValueError as error:
-        raise ValueError(f"{arguments.file}: {error}") from error
-    rows, bound = _synthetic(arguments, measurements), stated_bound(record)
-    workload = None if bound is None else _workload(record, measurements)
-    asked = partial(
-        ask,
-        measurements,
-        level=level,
-        population=arguments.population,
-        rows=rows,
-        bound=bound,
-        workload=workload,
-    )
+    asked = partial(_asked(arguments, record), level=level, population=arguments.population)
     answers, faults = list[Answer](), list[ValueError]()
     for question in arguments.questions:
         try:
@@ -111,6 +98,22 @@ def run_ask(arguments: argparse.Namespace) -> None:
         print("\n\n".join(map(answer_told, answers)))
     if faults:
         raise _Unanswered(f"{len(faults)} of {len(answers)} questions have an error, in their place")
+
+
+def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable[..., Answer]:
+    """Return what answers a question from a record: ValueError, it holds no measurements."""
+    try:
+        if "tables" in record:
+            if arguments.synthetic is not None:
+                raise ValueError("--synthetic is for a record of one table: leave it out")
+            return partial(ask_related, Measurements.of_tables(record))
+        measurements = Measurements.from_record(record)
+    except ValueError as error:
+        raise ValueError(f"{arguments.file}: {error}") from error
+    bound = stated_bound(record)
+    workload = None if bound is None else _workload(record, measurements)
+    rows = _synthetic(arguments, measurements)
+    return partial(ask, measurements, rows=rows, bound=bound, workload=workload)
 
 
 def _workload(record: Mapping[str, Any], measurements: Measurements) -> Workload | None:

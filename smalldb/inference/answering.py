@@ -1,6 +1,8 @@
 """Answers to questions: an estimate, its interval, and how it is known."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -20,7 +22,7 @@ from smalldb.inference.confidence_intervals import Interval, margin, of_differen
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.means_of_bins import inside_bins, simulated
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
-from smalldb.mechanisms.measurement_list import Measurements
+from smalldb.mechanisms.measurement_list import Measurements, Weighed
 from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
@@ -138,8 +140,63 @@ def ask(
     return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
 
 
+def ask_related(
+    tables: Mapping[str, Measurements],
+    question: str,
+    *,
+    level: Number = "0.95",
+    population: bool = False,
+    rows: Mapping[str, Rows] | None = None,
+) -> Answer:
+    """
+    Answer a question about related tables: about children if it names a column of theirs, else about parents.
+
+    Parameters
+    ----------
+    tables
+        As `Measurements.of_tables` reads them.
+    question, level, population
+        As `ask`. A column may be named after its table, too: ``persons.age>=65``.
+    rows
+        By table, the synthetic parents with their numbers of children, and walks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `ask`; or a population of children is asked for, whose siblings are no random sample.
+    """
+    (unit, parents), (child, walks) = tables.items()
+    width = len(parents.domain.names)
+    own = [name.removeprefix(f"{child}.") for name in walks.domain.names[width:]]
+    of_parents, of_walks = question, question
+    for table, names, kept in ((unit, parents.domain.names, 0), (child, own, width)):
+        for name, other in zip(names, walks.domain.names[kept:], strict=False):
+            named = re.compile(rf"(?<![\w.]){re.escape(f'{table}.{name}')}(?![\w.])")
+            of_parents = named.sub(name.replace("\\", r"\\"), of_parents)
+            of_walks = named.sub(other.replace("\\", r"\\"), of_walks)
+    how: dict[str, Any] = {"level": level, "population": population}
+    try:
+        read = read_question(of_walks, walks.domain, walks.ranges)
+        children = any(c >= width for term in read.terms for c in term.columns)
+    except OtherKind as error:
+        children = any(c >= width for c in error.columns)
+    except ValueError:
+        with suppress(ValueError):
+            return ask(parents, of_parents, rows=None if rows is None else rows[unit], **how)
+        children = True
+    if not children:
+        return ask(parents, of_parents, rows=None if rows is None else rows[unit], **how)
+    if population:
+        raise ValueError(f"rows of {child} of one parent are no random sample: ask for the tables themselves")
+    return ask(walks, of_walks, rows=None if rows is None else rows[child], **how)
+
+
 class _Asking:
-    """A question at work: its cells, its sums, and their noise."""
+    """
+    A question at work: its cells, its sums, and their noise.
+
+    Of children, `every` one counts, or those of a large family count as so many as walks are weighed by.
+    """
 
     def __init__(
         self,
@@ -148,6 +205,7 @@ class _Asking:
         level: Fraction,
         population: bool,
         assuming: bool = False,  # that bins have the same mean in all groups
+        every: bool = True,
     ) -> None:
         self.asked_for, self.assuming = question, assuming
         self.inside = [inside_bins(measurements, term, assuming) for term in question.terms]
@@ -158,7 +216,16 @@ class _Asking:
         self.measurements, self.question = measurements, replace(question, terms=tuple(terms))
         self.level, self.population = level, population
         domain = measurements.domain
-        self.columns = tuple(sorted({c for term in terms for c in term.columns}))
+        weighed, self.every, counted = measurements.weighed, every, set[int]()
+        factor = np.ones(1)
+        if weighed is not None:
+            factor = weighed.rows_in(domain.sizes[weighed.column], every)
+            counted = {weighed.column} if np.ptp(factor) else counted
+        self.columns = tuple(sorted({c for term in terms for c in term.columns} | counted))
+        if counted:
+            factor = factor.reshape([-1 if c in counted else 1 for c in self.columns])
+        elif weighed is not None:
+            factor = factor[:1]
         sides = [term.binned or (term.numerator, term.numerator) for term in terms]
         binned = any(term.binned is not None for term in terms)
         # a difference is least where the second term is most
@@ -173,7 +240,7 @@ class _Asking:
                 arrays += [self._over(term, one) for one in (own[side], squares * term.rows)]
         shape = [domain.sizes[c] for c in self.columns]
         self.asked, cells = AskedCells.of(
-            measurements, self.columns, [np.broadcast_to(one, shape) for one in arrays]
+            measurements, self.columns, [np.broadcast_to(one * factor, shape) for one in arrays]
         )
         if len(terms) == 2:
             g, h = cells[:, 0], cells[:, 1]
@@ -225,6 +292,8 @@ class _Asking:
             ]
             if None not in wider:
                 notes.append(f"ask {' - '.join(map(str, wider))!r}")
+            if self.measurements.weighed is not None and self.every:
+                notes = [self._weighed(self.measurements.weighed) or "; ".join(notes)]
             note = "; ".join(notes)
             unknown = Answer(text, "not measured", None, None, None, level, self.population, note=note)
             assumed = None if rows is None else self._assumed(rows)
@@ -239,6 +308,10 @@ class _Asking:
         least, most = (min(max(end, limits[0]), limits[1]) for end in (found[0].low, found[-1].high))
         estimate = min(max(found[0].estimate, limits[0]), limits[1])
         notes = [note for term in self.question.terms for note in (self._gaps(term), term.note) if note]
+        if self.measurements.weighed is not None and self.every:
+            column, _, cap = self.measurements.weighed
+            told = max(self.measurements.domain.sizes[column] - 1, cap)
+            notes.append(f"more than {told} of a parent count as {told} together")
         if len(self.question.terms) > 1 and not least <= 0 <= most:
             notes += self._quiet()
         synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
@@ -261,10 +334,25 @@ class _Asking:
 
     def _guessed(self, answer: Answer) -> Answer:
         """Add what the answer is if bins have the same mean in all groups, where that is known."""
-        same = _Asking(self.measurements, self.asked_for, self.level, self.population, assuming=True)
+        same = _Asking(
+            self.measurements, self.asked_for, self.level, self.population, assuming=True, every=self.every
+        )
         if self.assuming or same.lacking() or (made := same.answer(None, None)).estimate is None:
             return answer
         return replace(answer, guess=made.estimate, guess_low=made.low, guess_high=made.high)
+
+    def _weighed(self, how: Weighed) -> str:
+        """Say what is known where children of large families count as fewer; empty: nothing is."""
+        capped = _Asking(self.measurements, self.asked_for, self.level, False, every=False)
+        found = None if capped.lacking() else capped.answer(None, None)
+        if found is None or found.low is None or found.high is None:
+            return ""
+        number = self.measurements.domain.names[how.column]
+        estimate = "" if found.estimate is None else f"{found.estimate:.4g}, "
+        return (
+            f"{number} was not measured with these columns; if all of a parent with more than {how.cap} "
+            f"count as {how.cap} together, the answer is {estimate}from {found.low:.4g} to {found.high:.4g}"
+        )
 
     def lacking(self) -> list[Term]:
         """Return the terms that are not known."""
@@ -278,7 +366,9 @@ class _Asking:
         """Say how many rows have no number, of a mean; empty: all have one."""
         if term.gaps is None:
             return ""
-        found = _Asking(self.measurements, Question(term.text, (term.gaps,)), self.level, False)
+        found = _Asking(
+            self.measurements, Question(term.text, (term.gaps,)), self.level, False, every=self.every
+        )
         share = found.answer(None, None)
         said = "it is of the rows with a number"
         if share.estimate is None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from queries import Domain
+from queries.arrays import Floats
 from queries.late import pd
 from smalldb.exact.numbers import as_fraction, as_text, whole
 from smalldb.mechanisms.known_pairs import KnownPair, known_pairs
@@ -19,6 +21,22 @@ from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, s
 from smalldb.noise.distributions import read as read_noise
 
 SCHEMAS = (1, 2)  # of records that can be read: these differ in what they say of privacy
+
+
+class Weighed(NamedTuple):
+    """How children are counted: one of s weighs 1 / max(s, `cap`) of a parent, in whole units."""
+
+    column: int  # that holds s
+    unit: int  # of which a parent has so many
+    cap: int
+
+    def rows_in(self, size: int, every: bool) -> Floats:
+        """Return by number of children, from 0, how many of them a unit stands for; the last is for more.
+
+        If not `every` child counts, those of a parent with more than `cap` stand for `cap` together.
+        """
+        rows: Floats = np.maximum(np.arange(size) if every else 0, np.full(size, self.cap)) / self.unit
+        return rows
 
 
 class Measurements(Sequence[Measurement]):
@@ -34,19 +52,26 @@ class Measurements(Sequence[Measurement]):
         The rows of the data where they are public: under replace-one; else None.
     ranges
         Of columns of numbers: see `recorded_universe.Ranges`.
+    weighed
+        Of children of related tables: how they are counted. None: each row counts as one.
 
     Attributes
     ----------
-    domain, n, ranges
+    domain, n, ranges, weighed
         As given.
     """
 
-    __slots__ = ("_items", "domain", "n", "ranges")
+    __slots__ = ("_items", "domain", "n", "ranges", "weighed")
 
     def __init__(
-        self, domain: Domain, items: Sequence[Measurement], n: int | None = None, ranges: Ranges | None = None
+        self,
+        domain: Domain,
+        items: Sequence[Measurement],
+        n: int | None = None,
+        ranges: Ranges | None = None,
+        weighed: Weighed | None = None,
     ) -> None:
-        self.domain, self._items, self.n = domain, tuple(items), n
+        self.domain, self._items, self.n, self.weighed = domain, tuple(items), n, weighed
         self.ranges = standing_ranges(domain) if ranges is None else dict(ranges)
 
     def __repr__(self) -> str:
@@ -82,7 +107,7 @@ class Measurements(Sequence[Measurement]):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Measurements:
-        """Return the measurements that a record holds; of related tables those of parents.
+        """Return the measurements that a record holds; of related tables those of parents: `of_tables`.
 
         Raises
         ------
@@ -90,7 +115,7 @@ class Measurements(Sequence[Measurement]):
             It is no record of this schema, or holds no measurements: says what to do.
         """
         if isinstance(record, dict) and "tables" in record:
-            record = _of_parents(record)
+            return next(iter(cls.of_tables(record).values()))
         if not isinstance(record, dict) or "universe" not in record:
             raise ValueError(
                 "not a record of smalldb: name what generate wrote with --measurements or --record"
@@ -108,6 +133,32 @@ class Measurements(Sequence[Measurement]):
             n = None if record.get("n") is None else whole(record["n"], "n")
             return cls(domain, items, n, ranges_of(record["universe"]))
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                "its measurements cannot be read: it was changed, or is of another version"
+            ) from error
+
+    @classmethod
+    def of_tables(cls, record: Mapping[str, Any]) -> dict[str, Measurements]:
+        """
+        Return the measurements of each of related tables, parents first; those of children tell of walks.
+
+        A column of walks has its own name where no other table has it, else that of its table before a point.
+        Errors as `from_record`.
+        """
+        try:
+            (unit, parents), (child, children) = record["tables"].items()
+            owns, every = ([column["name"] for column in told["columns"]] for told in (parents, children))
+            bare = {name: name.partition(".")[2] or name for name in every}
+            times, n = Counter(bare.values()), record.get("n")
+            apart = {name: own if times[own] == 1 else name for name, own in bare.items()}
+            walks = cls.from_record(_renamed(children, apart, record["schema"], None))
+            weights = (whole(children["weights"][key], key) for key in ("unit", "cap"))
+            weighed = Weighed(len(owns) - 1, *weights)
+            return {
+                unit: cls.from_record(_renamed(parents, bare, record["schema"], n)),
+                child: cls(walks.domain, walks, None, walks.ranges, weighed),
+            }
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
                 "its measurements cannot be read: it was changed, or is of another version"
             ) from error
@@ -197,20 +248,21 @@ class Measurements(Sequence[Measurement]):
         return cells
 
 
-def _of_parents(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the record of related tables says of parents, with columns of their own names."""
-    ((unit, told),) = ((name, told) for name, told in record["tables"].items() if "parent" not in told)
-
-    def own(name: str) -> str:
-        return name.removeprefix(f"{unit}.")
-
-    columns = [{**column, "name": own(column["name"])} for column in told["columns"]]
+def _renamed(told: Mapping[str, Any], names: Mapping[str, str], schema: object, n: object) -> dict[str, Any]:
+    """Return what a record says of one of related tables as of a single one, with other names of columns."""
+    columns = [{**column, "name": names[column["name"]]} for column in told["columns"]]
     measurements = [
-        {**each, "tables": [{**part, "columns": [*map(own, part["columns"])]} for part in each["tables"]]}
+        {**each, "tables": [_part_renamed(part, names) for part in each["tables"]]}
         for each in told["measurements"]
     ]
     universe = {"columns": columns, "attributes": [], "valid": None}
-    return {"schema": 1, "n": record.get("n"), "universe": universe, "measurements": measurements}
+    return {"schema": schema, "n": n, "universe": universe, "measurements": measurements}
+
+
+def _part_renamed(part: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    lists = {key: [names[name] for name in part[key]] for key in ("columns", "parity") if key in part}
+    pairs = {key: [[names[a], names[b]] for a, b in part[key]] for key in ("dependence",) if key in part}
+    return {**part, **lists, **pairs}
 
 
 def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:

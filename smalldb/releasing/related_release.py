@@ -9,17 +9,16 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from queries import Domain, Rows
+from queries import Rows
 from queries.frames import as_given
 from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
-from smalldb.inference.answering import Answer, ask
+from smalldb.inference.answering import Answer, ask_related
 from smalldb.marginals.curator import Progress
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.walks import Related, Walks
 from smalldb.mechanisms import Drawn, Journal, Measurements
-from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record, make_record, with_tables
 from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
@@ -77,10 +76,11 @@ class RelatedRelease:
 
     def ask(self, question: str, *, level: Number = "0.95", population: bool = False) -> Answer:
         """
-        Answer a question about parents and their numbers of children from what was released of them.
+        Answer a question from what was released: about children if it names a column of theirs, else parents.
 
-        As `smalldb.Release.ask`: ``"rent>=900 | town=A"``. Columns have the names of the schema, and the
-        number of children is a column "number of persons". Of children nothing can be asked yet.
+        As `smalldb.Release.ask`: ``"rent>=900 | town=A"``, ``"age>=65"``. Columns have the names of the
+        schema, or those with their table's before a point, and the number of children is a column "number of
+        persons".
 
         Parameters
         ----------
@@ -96,11 +96,12 @@ class RelatedRelease:
         TypeError, ValueError
             The question cannot be read, names what is not there, or cannot be met: in one line.
         """
-        domain = Domain([*self.schema.parents.domain.columns, self.schema.number_column])
-        parents, ranges = self._made.parents, schema_ranges(self.schema.parents)
-        measured = Measurements(domain, self._made.of_parents, self.record.get("n"), ranges)
-        rows = Rows.from_codes(domain, parents.codes)
-        return ask(measured, question, level=level, population=population, rows=rows)
+        tables, made = Measurements.of_tables(self.record), self._made
+        parents = made.parents.codes
+        walks = np.column_stack([parents[made.of], made.children])
+        codes = zip(tables, (parents, walks), strict=True)
+        rows = {name: Rows.from_codes(tables[name].domain, own) for name, own in codes}
+        return ask_related(tables, question, level=level, population=population, rows=rows)
 
     @property
     def linked(self) -> Linked:
