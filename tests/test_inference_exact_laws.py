@@ -7,15 +7,17 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.inference.confidence_intervals import margin
 from smalldb.mechanisms import Marginal, Measurement
-from smalldb.noise import simulating
-from smalldb.noise.distributions import ConeDifference, DiscreteGaussian, Geometric, KNorm
+from smalldb.noise import cone, simulating, wishart
+from smalldb.noise.distributions import ConeDifference, DiscreteGaussian, Geometric, KNorm, WishartDifference
 from smalldb.noise.simulating import Uniforms
+from smalldb.noise.wishart import rates
 
 pytestmark = pytest.mark.usefixtures("remembered")
 
@@ -135,6 +137,79 @@ def test_sums_of_cone_noise_are_covered(rate):
         simulated = noise.simulated(rows, np.array(kinds), Uniforms.fixed())[:, 0]
         sizes = abs(drawn @ np.vstack([rows, [[0.0]]])[kinds][:, 0])
         assert (sizes <= margin(simulated, Fraction(9, 10)) + EDGE).mean() >= 0.9 - 3 * 0.3 / draws**0.5
+
+
+WISHART = tuple((i, j) for i in range(4) for j in range(i + 1, 4))  # three columns: orders 1 and 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", ["1/3", "2", "6", "15"])
+def test_sums_of_wishart_noise_are_covered(rate):
+    """Of noise that is drawn exactly: of n, of one parity, and of the sums that a cell and a share are."""
+    noise = WishartDifference(3, *rates(Fraction(rate), Fraction(1, 3)), ((0, 0), *WISHART))
+    draws = 400
+    drawn = np.array([noise.draw(7, SeededBits(seed)) for seed in range(draws)])
+    shown = [[1, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1], [0, 1, 1, 0, 1, 0, 0]]
+    for weights in (*shown, [1, -1, 0, 1, 1, 0, 1]):
+        kinds = np.array([-1, 0, 1])[weights]  # of weight 0, 1 and -1
+        simulated = noise.simulated(np.array([[1.0], [-1.0]]), kinds, Uniforms.fixed())[:, 0]
+        sizes = abs(drawn @ weights)
+        assert (sizes <= margin(simulated, Fraction(9, 10)) + EDGE).mean() >= 0.9 - 3 * 0.3 / draws**0.5
+
+
+STEPS, NODES = 16, 40  # of a grid in each row, and of equally likely numbers
+
+
+def below(noise, entry, ends):
+    """The chance that an entry of one of the two matrices is below some ends, by what it is made of."""
+    middles = (np.arange(NODES) + 0.5) / NODES
+    if isinstance(noise, ConeDifference):  # of the first column's counts: the total times a share
+        half, size = cone.squares(noise.sizes, noise.sizes[0]) / 2, noise.sizes[0]
+        shares = stats.beta(half, (size - 1) * half).ppf(middles)
+        total = stats.gamma(cone.dimensions(noise.sizes), scale=1 / float(noise.rate))
+        return np.mean([total.cdf(ends / share) for share in shares], axis=0)
+    low, high = (stats.gamma(degree / 2) for degree in wishart.degrees(noise.attributes))
+    if entry == (0, 0):
+        return low.cdf(float(noise.x) * ends)
+    half, sizes = (noise.attributes + 1) / 2, np.abs(ends)  # of a cosine times sqrt(a a), or sqrt(b a)
+    cosines, rate = np.abs(2 * stats.beta(half, half).ppf(middles) - 1), float(noise.y)
+    if entry[0]:
+        of_size = np.mean([high.cdf(rate * sizes / c) for c in cosines], axis=0)
+    else:
+        squares = float(noise.x) * rate * sizes**2
+        of_size = np.mean(
+            [high.cdf(squares / (b * c * c)) for b in low.ppf(middles) for c in cosines], axis=0
+        )
+    return (1 + np.sign(ends) * of_size) / 2
+
+
+SINGLE = {  # noise by its rate, and one of its values
+    "rows": (lambda rate: WishartDifference(3, *rates(rate, Fraction(1, 3)), ((0, 0), (0, 1), (1, 2))), 0),
+    "order 1": (lambda rate: WishartDifference(3, *rates(rate, Fraction(1, 3)), ((0, 0), (0, 1), (1, 2))), 1),
+    "order 2": (lambda rate: WishartDifference(3, *rates(rate, Fraction(1, 3)), ((0, 0), (0, 1), (1, 2))), 2),
+    "cone": (lambda rate: ConeDifference((2, 2), rate, ((0, 1),)), 0),
+    "wide cone": (lambda rate: ConeDifference((3, 2), rate, ((0, 1),)), 0),
+}
+
+
+@pytest.mark.parametrize("of", quick(SINGLE, ("order 2", "cone")))
+@pytest.mark.parametrize("rate", quick(("1/3", "2", "6", "15"), ("6",)))
+def test_one_value_of_noise_of_matrices_has_its_exact_law(rate, of):
+    made, at = SINGLE[of]
+    noise, reach = made(Fraction(rate)), 8 + int(80 / Fraction(rate))
+    entry = noise.pairs[at] if isinstance(noise, WishartDifference) else None
+    chances = np.diff(below(noise, entry, np.arange(-reach * STEPS, reach * STEPS + 1) / STEPS))
+    assert chances.sum() > 1 - 1e-6
+    law = np.convolve(chances, chances[::-1])
+    size = np.abs(np.arange(len(law)) - len(law) // 2) / STEPS
+    kinds = np.full(len(noise.pairs) if entry else noise.count, -1)
+    kinds[at] = 0
+    simulated = noise.simulated(np.eye(1), kinds, Uniforms.fixed())[:, 0]
+    for level in LEVELS:
+        end = round(margin(simulated, Fraction(level))) + 0.5  # it is rounded to nearest
+        covered = [law[size < e].sum() + law[size == e].sum() / 2 for e in (end, end - 1)]
+        assert covered[0] >= float(level) - 1e-3, level
+        assert covered[1] <= float(level) + 0.02, level
 
 
 def of_cells(shape, counts, noise, n):
