@@ -84,3 +84,21 @@ def offset_in_bin(value, low, high, units):
     value, low, high = Fraction(value), Fraction(low), Fraction(high)
     inside = min(max(value, low), high)
     return 0 if low == high else round((inside - (low + high) / 2) / (high - low) * units)
+
+
+def replaced_rows(rows, pool, picks, tables, beyond, weights):
+    """Replace rows one by one where that lowers the weighted sum of squares; return them, cells, how many."""
+
+    def cells(row):
+        return [origin + int(row[a]) * stride + int(row[b]) for a, b, origin, stride in tables.tolist()]
+
+    made = 0
+    for i, pick in enumerate(picks.tolist()):
+        after = beyond.copy()
+        for cell in cells(rows[:, i]):
+            after[cell] -= 1
+        for cell in cells(pool[:, pick]):
+            after[cell] += 1
+        if (weights * after**2).sum() < (weights * beyond**2).sum() - 2e-9:
+            rows[:, i], beyond, made = pool[:, pick], after, made + 1
+    return rows, beyond, made

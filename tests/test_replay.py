@@ -26,9 +26,12 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.asks import Noisy
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.marginals.strategies.from_start import FromStart
+from smalldb.mechanisms.start import Start
 from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
 from smalldb.releasing import transaction
 from smalldb.reporting.words import tell
@@ -129,6 +132,18 @@ def concentrated(chosen):
 
 def little_memory(chosen):
     return replace(chosen, strategy=replace(chosen.strategy, memory=20))
+
+
+def of_start(chosen):
+    return isinstance(chosen.strategy, FromStart)
+
+
+def with_start(chosen, tied, domain=COLUMNS):
+    """Start from a table of 300 rows."""
+    case = Case(domain, "marginals:2", {}, lambda _: True, "", tied=tied)
+    codes = table_of(case, np.random.default_rng(9), 300)
+    start = Start(codes, np.ones(300, dtype=np.int64), "other people", "digest")
+    return ByMarginals.planned(replace(chosen.request, start=start))
 
 
 def asked(chosen):
@@ -278,6 +293,15 @@ CASES = {
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=3000, tied=0),
+    "start, believed": Case(
+        COLUMNS, "marginals:2", ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)
+    ),
+    "start, far": Case(
+        COLUMNS, "marginals:2", ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900
+    ),
+    "start, cells": Case(
+        SMALL, "marginals:2", ROUNDS, of_start, "am(cn)?", {}, lambda c: with_start(c, 0, SMALL), n=900
+    ),
     "parities": Case(
         WIDE, "marginals:2", CONTRASTS, lambda _: True, "W", PARITIES, changed=designed(WishartDifference)
     ),

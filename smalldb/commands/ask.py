@@ -15,7 +15,7 @@ from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.inference.answering import ask_related
 from smalldb.planning import workload_of
-from smalldb.releasing.record import read_record, stated_bound, stated_queries
+from smalldb.releasing.record import read_record, stated_bound, stated_queries, stated_start
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
@@ -113,7 +113,8 @@ def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable
     bound = stated_bound(record)
     workload = None if bound is None else _workload(record, measurements)
     rows = _synthetic(arguments, measurements)
-    return partial(ask, measurements, rows=rows, bound=bound, workload=workload)
+    start = stated_start(record)
+    return partial(ask, measurements, rows=rows, bound=bound, workload=workload, start=start)
 
 
 def _workload(record: Mapping[str, Any], measurements: Measurements) -> Workload | None:

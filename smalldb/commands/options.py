@@ -12,6 +12,7 @@ from queries import Domain, spec
 from smalldb.commands.parsers import Parser
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.marginals.mechanism import STRATEGIES
+from smalldb.mechanisms.start import ROWS
 from smalldb.planning.mechanisms import names
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.fields import is_text
@@ -198,6 +199,23 @@ def add_size(command: Parser) -> None:
         "--strategy",
         metavar="NAME",
         help=f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of smallest expected error)",
+    )
+    command.add_argument(
+        "--start",
+        metavar="PUBLIC",
+        help="a PUBLIC table with the columns of the data, from which marginals start: of other people, or "
+        "released under differential privacy; never rows of the data, which would break the guarantee",
+    )
+    command.add_argument(
+        "--start-is",
+        metavar="WORDS",
+        help="what the start is, and so why it is public: 'release of 2025, epsilon 1'. The record and the "
+        "page repeat it; needed with --start",
+    )
+    command.add_argument(
+        "--start-rows",
+        choices=ROWS,
+        help="with --start: rows are rows of the start (the default), or made from its tables (model)",
     )
     command.add_argument(
         "--calibrated",

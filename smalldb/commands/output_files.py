@@ -140,7 +140,8 @@ class Files(Spoken):
         # the table last: whoever finds it finds its record
         named = [getattr(arguments, name) for name in OUTPUTS[: None if arguments.tables is None else -1]]
         self._paths = [path for path in named if path is not None]
-        keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
+        inputs = [arguments.data, arguments.schema, arguments.ledger, arguments.start]
+        keep_inputs(inputs, self._paths)
 
     def __enter__(self) -> "Files":
         report = [self._arguments.report] if self._arguments.confidential else []

@@ -20,12 +20,14 @@ from smalldb.exact.numbers import as_text
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.planning.plans import pairs_reached
+from smalldb.planning.starting import rehearsed, with_start
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_plan import plot_plan
-from smalldb.reporting.words import as_json, foretold, tell
+from smalldb.reporting.words import as_json, foretold, laid_out, tell
 
+REHEARSED = "rehearsed on it, tables of two columns are off by about {:.2g} if the data are like it"
 DELTA = "1e-9"  # that pure plans are compared with
 
 
@@ -60,6 +62,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     domain, queries, schema = described(arguments)
     asked = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
+    chosen = with_start(chosen, schema or domain)
     made = asked(**chosen)
     other = _compared(asked, chosen)
     check_memory(made)
@@ -71,6 +74,8 @@ def run_plan(arguments: argparse.Namespace) -> None:
         print(as_json(plan_json(made, other)))
     else:
         print(plan_account(made, other, verbose=arguments.verbose))
+        if (expected := rehearsed(made)) is not None:
+            print(laid_out([("start", REHEARSED.format(expected))]))
 
 
 def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | str:
@@ -91,6 +96,7 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
         "compared": None
         if isinstance(other, str)
         else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},
+        "rehearsed_error": rehearsed(plan),
         "nothing_expected": plan.nothing_expected,
         "why": plan.why,
         "alternatives": plan.alternatives,

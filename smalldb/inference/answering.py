@@ -93,6 +93,9 @@ class Answer:
         return asdict(self)
 
 
+FROM_START = "what it is in the synthetic table is from the start (public), not from these data: {}"
+
+
 def ask(
     measurements: Measurements,
     question: str,
@@ -102,6 +105,7 @@ def ask(
     rows: Rows | None = None,
     bound: float | None = None,
     workload: Workload | None = None,
+    start: str | None = None,
 ) -> Answer:
     """Answer a question from what was released.
 
@@ -119,6 +123,8 @@ def ask(
         The synthetic table, for what was not measured, and for a warning where it contradicts an interval.
     bound, workload
         What its queries are off by at most, and which these are.
+    start
+        What the public table is that `rows` were made from; None: they were not.
 
     Raises
     ------
@@ -137,7 +143,10 @@ def ask(
     if read.quantile is not None:
         return _quantile(_Asking(measurements, read, chance, population), read.quantile)
     covered = bound is not None and workload is not None and is_query(read, workload)
-    return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
+    answer = _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
+    if start is None or answer.assumed is None:
+        return answer
+    return replace(answer, note="; ".join(filter(None, [answer.note, FROM_START.format(start)])))
 
 
 def ask_related(

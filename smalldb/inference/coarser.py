@@ -76,7 +76,9 @@ def _named(measurements: Measurements, part: MeasuredPart) -> str:
     if isinstance(part, Offsets):
         return f"means in the bins of {names[part.columns[0]]}"
     if not isinstance(part, Marginal):
-        kind = "dependence" if isinstance(part, Dependence) else "parity"
+        kind = "parity"
+        if isinstance(part, Dependence):
+            kind = "distance from the start" if part.of_start else "dependence"
         return f"{kind} of {', '.join(names[c] for c in part.columns)}" if part.columns else "number of rows"
     told = []
     for c, own in zip(part.columns, part.groups, strict=True):

@@ -1,4 +1,4 @@
-"""Rows near to a distribution: rounding inside of groups, exchanges of categories, and turned signs."""
+"""Rows near to a distribution: rounding in groups, exchanged categories, replaced rows, turned signs."""
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,35 @@ def swap(
                     beyond[at_r + at_s] -= 1.0
                     beyond[at_r + at_q] += 1.0
                     beyond[at_p + at_s] += 1.0
+    return made
+
+
+@kernel
+def replace_rows(
+    rows: Codes, pool: Codes, picks: Integers, tables: Integers, beyond: Floats, weights: Floats
+) -> int:
+    """Offer each row the place to another one of a pool; return how many were replaced."""
+    # A replacement is made where it lowers the sum over the cells of all tables of weight times (count -
+    # target) squared. Of a table: its two columns, where its cells begin, and how long its rows are.
+    made = 0
+    for i in range(rows.shape[1]):
+        change, pick = 0.0, picks[i]
+        for t in range(len(tables)):
+            a, b, origin, stride = tables[t]
+            old, new = (
+                origin + rows[a, i] * stride + rows[b, i],
+                origin + pool[a, pick] * stride + pool[b, pick],
+            )
+            if old != new:
+                change += weights[old] * (0.5 - beyond[old]) + weights[new] * (0.5 + beyond[new])
+        if change < -1e-9:
+            made += 1
+            for t in range(len(tables)):
+                a, b, origin, stride = tables[t]
+                beyond[origin + rows[a, i] * stride + rows[b, i]] -= 1.0
+                beyond[origin + pool[a, pick] * stride + pool[b, pick]] += 1.0
+            for c in range(len(rows)):
+                rows[c, i] = pool[c, pick]
     return made
 
 

@@ -14,15 +14,18 @@ from smalldb.marginals.contrasts.coding import attributes_of, unlike_coded
 from smalldb.marginals.counted_rows import MOST
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.rehearsal import rehearse
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.choosing_tables import FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
+from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Mechanism, Neighbours, Promise, Request
+from smalldb.mechanisms.start import Start
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
@@ -39,6 +42,7 @@ class ByMarginals(Mechanism, Promise):
     name: ClassVar[str] = "marginals"
     takes_delta: ClassVar[bool] = True
     takes_target: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
 
     request: Request  # what is asked for
     strategy: Strategy  # what is measured, with which noise and at which cost
@@ -59,6 +63,8 @@ class ByMarginals(Mechanism, Promise):
         if asked > most:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
+        if request.start is not None:
+            return cls._from_start(request, request.start)
         strategies, wished = list[Strategy | str](), request.strategy
         if wished == Contrasts.name and request.aimed:
             return FIRST.format(wished)
@@ -72,6 +78,24 @@ class ByMarginals(Mechanism, Promise):
             return "; ".join(dict.fromkeys(strategy for strategy in strategies if isinstance(strategy, str)))
         # what serves targets with tables of their own is to be beaten in these
         return cls(request, min(plans, key=lambda plan: plan.to_beat))
+
+    # Proof: docs/proofs/start.md, theorem.
+    @classmethod
+    def _from_start(cls, request: Request, start: Start) -> Self | str:
+        """Return what would be done without a start, for what a question about it leaves; or why not."""
+        asking = request.epsilon * ASKING
+        without = replace(request, epsilon=request.epsilon - asking, delta=None, start=None)
+        other, rounds = (
+            cls.planned(without),
+            cls._tables(replace(without, strategy=Adaptive.name), request.rows_hint or 1),
+        )
+        if isinstance(other, str) or isinstance(rounds, str):
+            return other if isinstance(other, str) else str(rounds)
+        if not isinstance(rounds, Adaptive) or not asked_pairs(rounds.universe):
+            return "a start is for queries about pairs of columns"
+        expected = rehearse(other.strategy, rounds.universe, start, request.rows_hint or 1)
+        strategy = FromStart.before(start, asking, rounds, other.strategy, expected)
+        return cls(replace(request, rows=other.request.rows), strategy)
 
     @classmethod
     def _contrasts(cls, request: Request, n: int) -> Contrasts | str:
@@ -206,7 +230,8 @@ class ByMarginals(Mechanism, Promise):
             bound = float_above(certificate.share(request.beta))
         elif followed.measures_all(workload):
             bound = made.bound(workload, request.n, finished, request.beta)
-        return Drawn(made.codes, bound=bound, covers=self._covers(followed))
+        started = None if request.start is None else bool(getattr(made, "from_start", False))
+        return Drawn(made.codes, bound=bound, covers=self._covers(followed), from_start=started)
 
     def _covers(self, strategy: Strategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""

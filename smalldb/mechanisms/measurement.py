@@ -69,6 +69,8 @@ class Dependence:
 
     pairs: tuple[tuple[int, int], ...]  # numbers of columns
     tops: tuple[int, ...]  # of each pair
+    # whether it is how far they are from a public start, with weights that agree with columns; without tops
+    of_start: bool = False
 
     @property
     def columns(self) -> tuple[int, ...]:

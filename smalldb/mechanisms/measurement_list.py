@@ -219,7 +219,8 @@ class Measurements(Sequence[Measurement]):
             return told if part.categories is None else told | {"categories": list(part.categories)}
         if isinstance(part, Dependence):
             pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
-            return {"dependence": pairs, "tops": list(part.tops)}
+            told = {"dependence": pairs, "tops": list(part.tops)}
+            return {**told, "of_start": True} if part.of_start else told
         if isinstance(part, Offsets):
             return {"offsets": names[0], "bins": part.bins, "units": part.units}
         return {"columns": names, "groups": [list(own) for own in part.groups]}
@@ -236,7 +237,7 @@ class Measurements(Sequence[Measurement]):
                 return [f"rows with an odd number of {yes}"]
             return [f"sum of signs: -1 for an odd number of {yes}" if part.columns else "rows"]
         if isinstance(part, Dependence):
-            return ["dependence of pairs, in rows"]
+            return [f"{'distance from the start' if part.of_start else 'dependence'} of pairs, in rows"]
         if isinstance(part, Offsets):
             of = self.domain.columns[part.columns[0]]
             unit = f"sum of offsets from its middle, in 1/{part.units} of its width"
@@ -296,7 +297,7 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
         return Parity(positions, bool(told["signed"]), yes)
     if "dependence" in told:
         pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
-        return Dependence(pairs, tuple(int(top) for top in told["tops"]))
+        return Dependence(pairs, tuple(int(top) for top in told["tops"]), bool(told.get("of_start")))
     if "offsets" in told:
         return Offsets((at[told["offsets"]],), whole(told["bins"], "bins"), whole(told["units"], "units"))
     columns = tuple(at[name] for name in told["columns"])

@@ -51,6 +51,8 @@ class Drawn:
     covers: tuple[str, ...] = ()
     # what the curator may look at and must not publish, by name
     confidential: Mapping[str, Any] = field(default_factory=dict)
+    # whether the table is made from a public start; None: there was none
+    from_start: bool | None = None
 
 
 class Promise(Protocol):
@@ -103,6 +105,7 @@ class Mechanism(Protocol):
     takes_candidates: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
 
     @classmethod
     def planned(cls, request: Request) -> "Mechanism | str":

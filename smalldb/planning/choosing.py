@@ -36,6 +36,7 @@ from smalldb.mechanisms import (
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan, finer_measure
+from smalldb.planning.starting import with_start
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import SHARE
 from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
@@ -69,6 +70,9 @@ class Settings(TypedDict, total=False):
     rows_per_person: int | None
     calibrated: bool
     means: Number | None
+    start: Any
+    start_is: str | None
+    start_rows: str | None
 
 
 def plan(
@@ -93,6 +97,9 @@ def plan(
     rows_per_person: int | None = None,
     calibrated: bool = False,
     means: Number | None = None,
+    start: Any = None,
+    start_is: str | None = None,
+    start_rows: str | None = None,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -184,6 +191,10 @@ def plan(
         rows_per_person = agreed_rows(rows_per_person, known.rows_per_person)
         measure_first = known.measure_first if measure_first is None else measure_first
     relation = relation_of(neighbours)
+    given = {"start": start, "start_is": start_is, "start_rows": start_rows}
+    if start is not None and known is None and not isinstance(domain, Domain):
+        domain = Domain(domain) if domain is not None else domain
+    begun = with_start(given, domain if known is None else known)
     certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = _exact(epsilon)
     each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
@@ -205,6 +216,8 @@ def plan(
     aimed = target is not None or bool(measure_first)
     checked_flag(calibrated, "calibrated")
     mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
+    if begun["start"] is not None:
+        mechanisms = _starting(mechanisms, strategy)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
@@ -233,6 +246,7 @@ def plan(
         first=named_tables(measure_first or (), workload.domain.names),
         strategy=strategy,
         calibrated=calibrated,
+        start=begun["start"],
     )
     _check_finer(finer, request)
     choose = _least_error if rows is None else _first
@@ -380,6 +394,15 @@ def agreed_rows(given: int | None, schema: int | None) -> int | None:
     if None not in (given, schema) and given != schema:
         raise ValueError(f"rows_per_person: the schema says {schema}, not {given}")
     return schema if given is None else given
+
+
+def _starting(mechanisms: tuple[type[Mechanism], ...], strategy: str | None) -> tuple[type[Mechanism], ...]:
+    """Return the mechanisms that start from a public table; ValueError: none of them."""
+    left = tuple(each for each in mechanisms if each.takes_start)
+    if not left or strategy not in (None, "adaptive"):
+        takers = " and ".join(each.name for each in named("auto") if each.takes_start)
+        raise ValueError(f"a start is for {takers}, strategy adaptive: leave out the other, or the start")
+    return left
 
 
 def _taking(

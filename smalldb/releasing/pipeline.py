@@ -27,6 +27,7 @@ from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relat
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
+from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.imputed_tables import released_total
 from smalldb.releasing.learned_categories import (
@@ -129,6 +130,11 @@ def carry_out(
         settings = {**settings, **left}
         if ledger is not None and left["delta"] is not None:
             raise ValueError("a ledger counts pure privacy of learned categories: leave out delta")
+    if isinstance(source, Source):
+        if learns is not None and settings.get("start") is not None:
+            raise ValueError("a start needs all categories: write out those that the schema learns")
+        given = source.table if source.given is None else source.given
+        settings = with_start(settings, source.described, given)
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}

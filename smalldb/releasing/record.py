@@ -88,6 +88,17 @@ class RecordedLearning(TypedDict):
     delta: str | None
 
 
+RecordedStart = TypedDict(
+    "RecordedStart",
+    {
+        "is": str,  # what the public start is, as the curator says
+        "sha256": str,  # of its rows as codes
+        "rows": str,  # "start": synthetic rows are rows of the start; "model": they are made from its tables
+        "believed": NotRequired[bool],  # whether a released number said that it is near; left out in a plan
+    },
+)
+
+
 class RecordedFiner(TypedDict):
     """The finer bins of a column: what their counts cost, and these, with noise, once they are released."""
 
@@ -152,6 +163,7 @@ class Record(TypedDict):
     # the columns whose categories were learned, or that have finer bins
     learned: NotRequired[list[RecordedLearning]]
     finer: NotRequired[list[RecordedFiner]]
+    start: NotRequired[RecordedStart]  # the public table that the release starts from
     # the columns of which was measured where numbers lie in their bins, and what was paid for that: an
     # epsilon or a rho, of the guarantee of all
     means: NotRequired[dict[str, Any]]
@@ -238,6 +250,11 @@ def make_record(
         record["target"] = names[0] if len(names) == 1 else names
     if plan.request.first:
         record["measure_first"] = [[domain.names[c] for c in columns] for columns in plan.request.first]
+    if plan.request.start is not None:
+        start = plan.request.start
+        record["start"] = {"is": start.words, "sha256": start.digest, "rows": start.rows}
+        if drawn is not None and drawn.from_start is not None:
+            record["start"]["believed"] = drawn.from_start
     if plan.learned:
         record["learned"] = [
             {
@@ -387,6 +404,12 @@ def stated_bound(record: Mapping[str, Any]) -> float | None:
     found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
     # of whole numbers no other is a promise, and no float may hold it
     return float(found) if isinstance(found, float) or found in (0, 1) else None
+
+
+def stated_start(record: Mapping[str, Any]) -> str | None:
+    """Return what the public start is that a table was made from, if it was."""
+    start = record.get("start")
+    return str(start.get("is")) if isinstance(start, dict) and start.get("believed") else None
 
 
 def stated_epsilon(record: Mapping[str, Any]) -> Fraction | None:

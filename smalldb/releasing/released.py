@@ -15,7 +15,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
 from smalldb.planning import Plan
-from smalldb.releasing.record import Record, stated_bound
+from smalldb.releasing.record import Record, stated_bound, stated_start
 from smalldb.schema import Schema
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
@@ -159,6 +159,7 @@ class Release:
             rows=self.rows,
             bound=stated_bound(self.record),
             workload=self.plan.workload,
+            start=stated_start(self.record),
         )
 
     def plot(self) -> Any:

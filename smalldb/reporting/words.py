@@ -50,6 +50,11 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(("", f"(of which {share} of epsilon is for finer bins of {names})"))
     if (means := plan.means_told) is not None:
         lines.append(("", f"(of which {visible(means)})"))
+    if "start" in record:
+        lines += [
+            ("start", f"public, as its user says: {visible(record['start']['is'])}"),
+            ("", started(record)),
+        ]
     if "warning" in record:
         lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
@@ -67,6 +72,18 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
+
+
+def started(record: Record) -> str:
+    """Say what a public start was used for."""
+    match record["start"].get("believed"):
+        case None:
+            return "a twentieth of epsilon decides whether the start is believed"
+        case False:
+            return "the start was not believed: the table is made without it"
+    if record["start"]["rows"] == "start":
+        return "the start was believed: rows are rows of the start, or have categories of several"
+    return "the start was believed: rows are made from its tables, with weights that agree with the data"
 
 
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:

@@ -1,12 +1,12 @@
 """Tables selected by what was released before, and measured, round by round."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
 from math import comb, prod, sqrt
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_tabl
 from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss, rounded_up
+
+# what may go on after columns, and first tables of all categories, in another way: an estimate, or None
+Beginning: TypeAlias = Callable[[Estimator, Sequence[NoisyTable]], Steps]
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -74,7 +77,16 @@ def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> boo
     return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)
 
 
-class ModelCapacity:
+class Room(Protocol):
+    """What has room for some tables."""
+
+    tables: list[NoisyTable]
+
+    def lacking(self, name: Scope) -> Scope | None:
+        """Return what has no room of a candidate; None: it has."""
+
+
+class ModelCapacity(Room):
     """For which candidates the model has room, in one round.
 
     There is room for a table where the model, with it or with any coarser candidate of its columns, stays
@@ -231,7 +243,7 @@ class Adaptive(RoundsBudget):
         return self.shared(replace(self, certificate=Fraction(0)))
 
     # Proof: docs/proofs/rounds.md, lemmas 5 and 6.
-    def steps(self, known: Known | None = None) -> Steps:
+    def steps(self, known: Known | None = None, beginning: Beginning | None = None) -> Steps:
         """Ask for columns and first tables; then, round by round, for the worst table."""
         universe, law = self.universe, self.law
         whole, sizes = {table.columns: table for table in self.first if table.whole}, universe.sizes
@@ -240,10 +252,12 @@ class Adaptive(RoundsBudget):
         for columns, one in whole.items():
             scope = tuple((c, 0) for c in columns)
             first.append(
-                (yield from _table(law, scope, whole_table(columns, [sizes[c] for c in columns]), one.cost))
+                (yield from measured(law, scope, whole_table(columns, [sizes[c] for c in columns]), one.cost))
             )
-        columns = yield from self._columns(self.together, self.columns, [*before, *first])
+        columns = yield from self.of_columns(self.together, self.columns, [*before, *first])
         estimator = Estimator.of(self, columns, known)
+        if beginning is not None and (found := (yield from beginning(estimator, first))) is not None:
+            return found
         first = [estimator.ranked(table) for table in first]
         given = [] if known is None else [estimator.ranked(table) for table in known.pairs]
         estimator = replace(estimator, read_from=frozenset([*first, *given]))
@@ -255,7 +269,7 @@ class Adaptive(RoundsBudget):
             if not grouped.whole:
                 scope = groups_of_first(grouped, universe, estimator.groupings, law, self.rows)
                 of = table_of(scope, estimator.groupings)
-                first.append((yield from _table(law, scope, of, grouped.cost)))
+                first.append((yield from measured(law, scope, of, grouped.cost)))
         for table in first:
             if estimator.fits(learned.tables, table.scope):
                 learned = learned.after(table)
@@ -270,12 +284,12 @@ class Adaptive(RoundsBudget):
             ahead = max(1, self.rounds - stopping.rounds) if law.concentrated else 1
             most = left / (ahead * (self.selecting + self.measuring))
             step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
-            worst = _worst(step, estimator, capacity, expected, beside, left, counted)
+            worst = worst_of(step, estimator, capacity, expected, beside, left, counted)
             if worst is None:
                 break
             chosen = estimator.names[(yield worst)]
             cost = step.cost_of(prod(estimator.candidates.shape(chosen)))
-            table = yield from _table(law, chosen, table_of(chosen, estimator.groupings), cost)
+            table = yield from measured(law, chosen, table_of(chosen, estimator.groupings), cost)
             left -= step.selecting + cost
             stopping = stopping.after(
                 beyond_noise(table, estimator.layout.chosen(expected, chosen), law.concentrated)
@@ -287,7 +301,7 @@ class Adaptive(RoundsBudget):
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
             groups = column_groups(sizes, range(estimator.last, len(sizes)), law.concentrated)
             costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
-            again = yield from self._columns(groups, costs, before)
+            again = yield from self.of_columns(groups, costs, before)
             estimator = estimator.again(again)
         model = learned.last(estimator)
         making = partial(estimator.rows, model, beside)
@@ -295,7 +309,7 @@ class Adaptive(RoundsBudget):
         alone: Whole = {(c,): (one.counts, one.noise) for c, one in enumerate(columns)}
         return Estimate(self, estimator.total, model, making, columns, *tables, whole=alone)
 
-    def _columns(
+    def of_columns(
         self, groups: Sequence[tuple[int, ...]], costs: Sequence[Fraction], tables: Sequence[NoisyTable]
     ) -> Steps:
         """Ask for columns, group by group; the others are read from released tables."""
@@ -303,7 +317,7 @@ class Adaptive(RoundsBudget):
         for group in groups:
             of = [whole_table((c,), (sizes[c],)) for c in group]
             if len(group) == 1:
-                found[group[0]] = yield from _table(law, ((group[0], 0),), of[0], costs[group[0]])
+                found[group[0]] = yield from measured(law, ((group[0], 0),), of[0], costs[group[0]])
                 continue
             own = tuple(sizes[c] for c in group)
             cost = sum((costs[c] for c in group), Fraction(0))
@@ -319,16 +333,16 @@ def first_cells(sizes: Sequence[int]) -> list[Floats]:
     return list(np.eye(sum(sizes))[np.cumsum([0, *sizes[:-1]])])
 
 
-def _table(law: PrivacyMeasure, scope: Scope, of: Marginal, cost: Fraction) -> Steps:
+def measured(law: PrivacyMeasure, scope: Scope, of: Marginal, cost: Fraction) -> Steps:
     """Ask for a table, which stands for a scope."""
     counts = yield one_table(of, law, cost)
     return released(counts.reshape(of.shape), scope, law, cost)
 
 
-def _worst(
+def worst_of(
     plan: RoundsBudget,
     estimator: Estimator,
-    capacity: ModelCapacity,
+    capacity: Room,
     expected: list[Floats],
     beside: list[NoisyTable],
     left: Fraction,

@@ -38,7 +38,7 @@ class Estimate:
 
     strategy: "TableStrategy"  # that was followed: of two, the one that a released number decided
     total: int  # the number of rows that was read from what was released; n itself under replace-one
-    model: Model
+    model: Model | None  # None: rows of a start have weights
     rows: Callable[[int, int], Codes]  # makes so many rows from a seed: codes, shape (C, count)
     columns: tuple[NoisyTable, ...] = ()  # every column with all its categories
     # that the model has, those of a target first; or that of all cells; or those that were measured at once
@@ -47,6 +47,7 @@ class Estimate:
     again: tuple[NoisyTable, ...] = ()  # every column once more, where rounds ended early
     whole: Whole = field(default_factory=dict)  # what a bound follows from
     dependence: int | None = None  # the number that told whether most pairs of columns depend
+    from_start: bool = False  # whether rows of a public start have weights
     codes: Codes = field(default_factory=lambda: NO_CODES)  # the synthetic rows in random order, (rows, C)
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:

@@ -7,7 +7,7 @@ from math import ceil, exp
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
-from smalldb.reporting.words import brief, privacy, rounded_up
+from smalldb.reporting.words import brief, privacy, rounded_up, started
 
 UNSTATED = (
     "This protects rows, not people: how many rows a person has is not stated (rows_per_person). A person "
@@ -41,6 +41,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         *([paragraph(_finer(plan))] if plan.finer else []),
         *([paragraph(f"{means.capitalize()}.")] if (means := plan.means_told) is not None else []),
+        *(_start(record) if "start" in record else []),
         paragraph(
             f"What this means for one person{alone}: somebody may know all other people's rows, and "
             f"{meaning}:"
@@ -51,6 +52,24 @@ def guarantee(plan: Plan, record: Record) -> str:
             f"weak. Each further release from the same data adds to the epsilon of this one{also}."
         ),
     )
+
+
+def _start(record: Record) -> list[str]:
+    """Say from which public table the release starts, and what the guarantee says of its people."""
+    start, what = record["start"], started(record)
+    return [
+        paragraph(
+            f"The release starts from a table that its curator states to be public: {start['is']}. "
+            f"{what[0].upper()}{what[1:]}. What noise could not tell is from the start (public), not from "
+            "these data."
+        ),
+        paragraph(
+            "The guarantee is for the people in the data. It holds if the start holds none of their rows, "
+            "but for what was released under differential privacy before; it says nothing of people in the "
+            "start. "
+            f"SHA-256 of the start's rows: {start['sha256']}."
+        ),
+    ]
 
 
 def _finer(plan: Plan) -> str:

@@ -1,0 +1,223 @@
+"""From a public start: rows of it get weights, if one released number says that it is near enough."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import prod
+from typing import ClassVar, Self
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.marginals.asks import Number
+from smalldb.marginals.curator import Steps
+from smalldb.marginals.estimate.estimation import LARGE, Estimator
+from smalldb.marginals.estimate.weighted_rows import Started
+from smalldb.marginals.measuring import NoisyTable
+from smalldb.marginals.strategies.adaptive import Adaptive, StoppingRule, beyond_noise, measured, worst_of
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, column_groups, shares_of_columns
+from smalldb.marginals.strategies.first_tables import groups_of_first
+from smalldb.marginals.strategies.strategy import Estimate, Strategy, TableStrategy, table_of, whole_table
+from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.mechanisms import Dependence
+from smalldb.mechanisms.start import Start
+from smalldb.noise.privacy_loss import Loss
+
+ASKING = Fraction(1, 20)  # of epsilon, for the number that says whether the start is believed
+MOST_PAIRS = 1 << 9  # whose tables that number is about
+UNINFORMATIVE = 2  # tables, after which rounds end
+
+
+def asked_pairs(universe: Universe) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of columns whose tables say how near a start is: all of them, or evenly some."""
+    pairs = [pair for pair in pairs_of(universe) if universe.size(pair) <= LARGE]
+    return tuple(pairs[:: 1 + (len(pairs) - 1) // MOST_PAIRS] if pairs else ())
+
+
+# Proof: docs/proofs/start.md, lemma 1.
+def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
+    """
+    Return how far tables are from those that were expected, in rows: a row moves it by 1 for each table.
+
+    Examples
+    --------
+    >>> apart([np.array([[2, 0], [1, 1]])], [np.array([[1, 1], [1, 1]])])
+    2
+    """
+    return sum(int(np.abs(own - other).sum()) for own, other in zip(counts, expected, strict=True))
+
+
+class RoomForAll:
+    """Weights have room for every table."""
+
+    def __init__(self, tables: list[NoisyTable]) -> None:
+        self.tables = tables
+
+    def lacking(self, name: object) -> None:
+        """Return None: nothing lacks room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromStart(TableStrategy):
+    """Measure columns, ask whether a start is near with weights by them, and go on; else from scratch."""
+
+    name: ClassVar[str] = Adaptive.name
+
+    start: Start
+    asking: Fraction  # the epsilon of the number that tells
+    adaptive: Adaptive  # what is done from the start, and without it: of what asking leaves
+    other: Strategy | None = None  # what is done without the start where that is not rounds: asked at once
+
+    @classmethod
+    def before(
+        cls, start: Start, asking: Fraction, adaptive: Adaptive, other: Strategy, expected: float
+    ) -> Self:
+        """Return the question before what would be done without a start, whose error is expected."""
+        other_way = None if isinstance(other, Adaptive) else other
+        whole = replace(adaptive, epsilon=adaptive.epsilon + asking)
+        own = {"start": start, "asking": asking, "adaptive": adaptive, "other": other_way}
+        return cls.of(whole, expected=max(expected, other.expected), **own)
+
+    @property
+    def certifying(self) -> Fraction:
+        """What the certificate costs."""
+        return self.adaptive.certifying
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together, at most."""
+        return self.asking + self.adaptive.cost
+
+    @property
+    def ways(self) -> tuple[Strategy, ...]:
+        """From the start, or without it."""
+        return (self.adaptive,) if self.other is None else (self.adaptive, self.other)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of the question, and of the way that loses more."""
+        after = self.adaptive.loss if self.other is None else self.adaptive.loss.either(self.other.loss)
+        return self.law.loss_of_number(self.asking).together(after)
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured at most, whatever is answered."""
+        return max(way.most_tables for way in self.ways) + len(self.universe.sizes)
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns are measured together at most."""
+        return max(way.most_pairs for way in self.ways)
+
+    @property
+    def expected_pairs(self) -> int:
+        """How many are expected to be."""
+        return self.adaptive.expected_pairs
+
+    @property
+    def method(self) -> str:
+        """What it is called."""
+        return f"{self.adaptive.method}, from a public start"
+
+    @property
+    def described(self) -> str:
+        """What is measured, in some words."""
+        question = "one number that says whether the public start is believed"
+        return f"{self.adaptive.described}; and {question}"
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done."""
+        ways = [part for way in self.ways for part in way.public]
+        return (self.asking, self.start.digest, self.start.rows, *ways)
+
+    def from_other(self, start: Start) -> Self:
+        """Return the same from another start."""
+        return replace(self, start=start)
+
+    def release(self, count: int | None) -> Steps:
+        """Ask at once where nothing else would be measured first; else as `TableStrategy.release`."""
+        if self.other is not None:
+            start = Started.of(self.start, self.universe, self.rows)
+            if not self.believes((yield self.question(start)), self.rows):
+                return (yield from self.other.release(count))
+        return (yield from TableStrategy.release(self, count))
+
+    def steps(self) -> Steps:
+        """Measure columns, ask, and go on from the start or without it."""
+        return (yield from self.adaptive.steps(beginning=self._begun))
+
+    # Proof: docs/proofs/start.md, lemma 1.
+    def question(self, start: Started) -> Number:
+        """Ask how far the data are from a start with weights: the sum of the distances of tables of pairs."""
+        pairs, law = asked_pairs(self.universe), self.law
+        expected = [np.rint(start.table(pair)).astype(np.int64) for pair in pairs]
+        return Number(
+            of=[whole_table(pair, [self.universe.sizes[c] for c in pair]) for pair in pairs],
+            function=partial(apart, expected),
+            noise=law.noise_of_number(self.asking, law.moved * len(pairs)),
+            cost=self.asking,
+            loss=law.loss_of_number(self.asking),
+            part=Dependence(pairs, (), of_start=True),
+        )
+
+    def believes(self, answer: int, total: int) -> bool:
+        """Whether tables of the start are nearer than what is expected without it."""
+        return answer < self.expected * 2 * total * len(asked_pairs(self.universe))
+
+    def _begun(self, estimator: Estimator, first: Sequence[NoisyTable]) -> Steps:
+        """Ask, and go on from the start; None: it is not believed."""
+        plan, universe, law = self.adaptive, self.universe, self.law
+        sizes, ordered = universe.sizes, universe.ordered
+        columns = estimator.columns
+        from_start = Started.of(self.start, universe, estimator.total)
+        now = from_start.with_columns([[one] for one in columns], ordered)
+        for table in first:
+            now = now.after(table, [np.arange(sizes[c]) for c, _ in table.scope])
+        if self.other is None and not self.believes((yield self.question(now)), estimator.total):
+            return None
+        read = [np.rint(now.table((c,))).astype(np.int64) for c in range(len(sizes))]
+        known = tuple(replace(one, counts=n, variance=1.0) for one, n in zip(columns, read, strict=True))
+        estimator = Estimator.of(plan, known)
+        tables = [estimator.ranked(table) for table in first]
+        for grouped in plan.first:
+            if not grouped.whole:
+                scope = groups_of_first(grouped, universe, estimator.groupings, law, plan.rows)
+                of = table_of(scope, estimator.groupings)
+                tables.append((yield from measured(law, scope, of, grouped.cost)))
+                now = now.after(tables[-1], [np.array(group) for group in of.groups])
+        left, rules, counted = plan.for_rounds, StoppingRule(), estimator.layout.linear()
+        while plan.rounds and self._audible(estimator.total) and rules.uninformative < UNINFORMATIVE:
+            expected = now.predicted(counted)
+            worst = worst_of(plan, estimator, RoomForAll(tables), expected, [], left, counted)
+            if worst is None:
+                break
+            chosen = estimator.names[(yield worst)]
+            cost = plan.cost_of(prod(estimator.candidates.shape(chosen)))
+            of = table_of(chosen, estimator.groupings)
+            table = yield from measured(law, chosen, of, cost)
+            left -= plan.selecting + cost
+            foretold = estimator.layout.chosen(expected, chosen)
+            rules = rules.after(beyond_noise(table, foretold, law.concentrated))
+            now = now.after(table, [np.array(group) for group in of.groups])
+            tables.append(table)
+        again = tuple[NoisyTable, ...]()
+        if left:
+            groups = column_groups(sizes, range(len(sizes)), law.concentrated)
+            costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
+            again = yield from plan.of_columns(groups, costs, first)
+            now = replace(from_start, told=now.told).fitted() if tables else from_start
+            now = now.with_columns(list(zip(columns, again, strict=True)), ordered)
+        pairs = [pair for pair in pairs_of(universe) if universe.size(pair) <= LARGE]
+        fixed = frozenset(c for columns, _ in universe.rules for c in columns)
+        made = tuple(tables)
+        making = partial(now.rows, pairs, fixed)
+        measures = columns, made, (), again
+        return Estimate(plan, estimator.total, None, making, *measures, from_start=True)
+
+    def _audible(self, total: int) -> bool:
+        """Whether a small table of a round is not lost in its noise."""
+        noise = self.law.noise(self.adaptive.cost_of(SMALL)).mean_size
+        return SMALL * noise / (2 * total) <= MOST_NOISE

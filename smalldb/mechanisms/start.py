@@ -1,0 +1,58 @@
+"""A public table that a release starts from: of other people, or released under differential privacy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from queries.mixing import splitmix64
+
+ROWS = ("start", "model")  # what synthetic rows are: rows of the start, or made from tables of it
+MOST_ROWS = 1 << 16  # distinct rows of a start that are weighed; of more, a public sample
+INDEPENDENT = 0.05  # the weight of independent rows
+UNSEEN = 0.1  # of these rows, how much of a column is spread over all its categories
+LEAST_INDEPENDENT = 1 << 12  # independent rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """A public table by the schema of the data, and what its user says it is."""
+
+    codes: Integers  # of its distinct rows, shape (r, C)
+    counts: Integers  # how often each is there, shape (r,)
+    words: str  # what it is, as its user says: published
+    digest: str  # SHA-256 of its rows as codes
+    rows: str = ROWS[0]
+
+    def of(self, counts: Integers) -> "Start":
+        """Return the start with other counts of its rows, some of them 0."""
+        return replace(self, codes=self.codes[counts > 0], counts=counts[counts > 0])
+
+    def mixed(
+        self, sizes: tuple[int, ...], possible: Callable[[Integers], Integers]
+    ) -> tuple[Integers, Floats]:
+        """Return rows and their weights: those of the start, and independent ones, as far as possible."""
+        own: Integers = self.codes
+        weights: Floats = self.counts / float(self.counts.sum())
+        if len(own) > MOST_ROWS:
+            own, weights = own[systematic(weights, MOST_ROWS)], np.full(MOST_ROWS, 1 / MOST_ROWS)
+        many = max(LEAST_INDEPENDENT, min(len(own), MOST_ROWS))
+        columns = []
+        for c, size in enumerate(sizes):
+            share = np.bincount(own[:, c], weights, size) * (1 - UNSEEN) + UNSEEN / size
+            columns.append(systematic(share, many)[np.argsort(splitmix64(many, c))])
+        others = np.stack(columns, axis=1)
+        others = others[possible(others)]
+        if not len(others):
+            return own, weights
+        share = np.full(len(others), INDEPENDENT / len(others))
+        return np.concatenate([own, others]), np.concatenate([weights * (1 - INDEPENDENT), share])
+
+
+def systematic(weights: Floats, many: int, offset: float = 0.5) -> Integers:
+    """Return so many numbers of weights, each about as often as its weight says, ascending."""
+    ends = np.cumsum(weights)
+    found = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
+    return np.minimum(found, np.flatnonzero(weights)[-1])

@@ -1,0 +1,91 @@
+"""The public table that a release starts from, with what its user says it is; and a rehearsal on it."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from queries import DataError, Domain, Rows
+from queries.frames import as_frame, rows_of
+from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.rehearsal import rehearse_from
+from smalldb.marginals.strategies.from_start import FromStart
+from smalldb.mechanisms.start import ROWS, Start
+from smalldb.planning.plans import Plan
+from smalldb.schema import Schema
+from smalldb.schema.fields import is_text
+from smalldb.schema.tables import read_csv, read_table
+
+ASKED = (
+    "a start must be PUBLIC: rows of other people that are published, or a release under differential "
+    "privacy. A start that holds rows of the data breaks the guarantee. Say what it is with start_is "
+    "(--start-is), which the record and the page repeat: 'release of 2025, epsilon 1'"
+)
+MOST_WORDS = 300
+
+
+def with_start(
+    settings: Mapping[str, Any], described: Schema | Domain, data: object = None
+) -> dict[str, Any]:
+    """Return settings whose start is read once, and was stated to be public; errors as `start_of`."""
+    start, words = settings.get("start"), settings.get("start_is")
+    rows = settings.get("start_rows")
+    if start is None:
+        if words is not None or rows is not None:
+            raise ValueError("start_is and start_rows are about a start: give the public table as start")
+        return dict(settings)
+    same = start is data
+    if isinstance(start, str | os.PathLike) and isinstance(data, str) and os.path.exists(data):
+        same = os.path.exists(start) and os.path.samefile(start, data)
+    if same:
+        raise ValueError(f"the start is the data: {ASKED}")
+    read = start if isinstance(start, Start) else start_of(start, words, described, rows or ROWS[0])
+    return {**settings, "start": read, "start_is": None, "start_rows": None}
+
+
+def start_of(start: object, words: object, described: Schema | Domain, rows: str) -> Start:
+    """Read a public table, by the schema or the domain of the data; ValueError: it does not fit."""
+    if not isinstance(words, str) or not words.strip():
+        raise ValueError(ASKED)
+    if len(words) > MOST_WORDS or not is_text(words):
+        raise ValueError(f"start_is must be a text of at most {MOST_WORDS} characters")
+    if rows not in ROWS:
+        raise ValueError(f"start_rows must be {' or '.join(map(repr, ROWS))}, not {rows!r}")
+    try:
+        found = _read(start, described)
+    except DataError as error:  # of a public table
+        raise ValueError(f"the start does not fit the columns of the data: {error}") from error
+    if not found.n:
+        raise ValueError("the start has no rows")
+    return Start(found.codes().astype(np.int64), found.counts, words.strip(), digest_of(found), rows)
+
+
+def _read(start: object, described: Schema | Domain) -> Rows:
+    """Count the rows of a public table."""
+    domain = described if isinstance(described, Domain) else described.domain
+    if isinstance(start, str | os.PathLike):
+        path = os.fspath(start)
+        return read_csv(path, domain) if isinstance(described, Domain) else read_table(path, described)
+    if isinstance(start, Rows):
+        if start.domain != domain:
+            raise ValueError("the start is over another domain than the data")
+        return start.checked()
+    frame = as_frame(start)
+    if isinstance(described, Domain):
+        return rows_of(frame[[*domain.names]], domain)
+    return described.count(described.pieces(frame))
+
+
+def digest_of(finished: Rows) -> str:
+    """Return the SHA-256 of public rows as codes, and of how often each is there."""
+    return hashlib.sha256(finished.words.tobytes() + finished.counts.tobytes()).hexdigest()
+
+
+def rehearsed(plan: Plan) -> float | None:
+    """Return the mean distance of tables of two columns in a rehearsal on the start; None: there is none."""
+    chosen = plan.chosen
+    if not isinstance(chosen, ByMarginals) or not isinstance(chosen.strategy, FromStart):
+        return None
+    return rehearse_from(chosen.strategy, plan.foreseen_rows)

@@ -1,0 +1,242 @@
+"""A public table to start from: what it is believed, what it costs, and what it must not do."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from naive import replaced_rows
+
+import smalldb
+from queries import Column, Domain
+from smalldb.kernels.nearby_rows import replace_rows
+from smalldb.marginals.estimate.weighted_rows import Started, believed
+from smalldb.marginals.measuring import NoisyTable
+from smalldb.marginals.strategies.from_start import FromStart, apart
+from smalldb.marginals.universe import Universe
+from smalldb.mechanisms.start import Start
+from smalldb.noise.distributions import Geometric
+from smalldb.planning.starting import rehearsed
+
+DOMAIN = Domain([Column("a", 4), Column("b", 4), "c", Column("d", 6), Column("e", 6)])
+WORDS = "other people, published"
+
+
+def people(n, seed, shift=0.0, domain=DOMAIN):
+    """Rows of which columns depend: a on b, d on e, and c on a; `shift` moves a."""
+    rng = np.random.default_rng(seed)
+    a = np.minimum(rng.binomial(3, 0.4 + shift, n), 3)
+    b = np.where(rng.random(n) < 0.8, a, rng.integers(0, 4, n))
+    d = rng.integers(0, 6, n)
+    e = np.where(rng.random(n) < 0.7, 5 - d, rng.integers(0, 6, n))
+    return np.column_stack([a, b, rng.random(n) < 0.2 + 0.2 * a, d, e]).astype(np.int64)
+
+
+def table(codes, pair):
+    found = np.zeros([DOMAIN.sizes[c] for c in pair])
+    np.add.at(found, tuple(codes[:, c] for c in pair), 1 / len(codes))
+    return found
+
+
+def off(codes, others):
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+    return np.mean([np.abs(table(codes, p) - table(others, p)).sum() / 2 for p in pairs])
+
+
+def rows(codes):
+    from queries import Rows
+
+    return Rows.from_codes(DOMAIN, codes)
+
+
+def released(data, start=None, seed=0, epsilon="1/2", **given):
+    if start is not None:
+        given |= {"start": rows(start), "start_is": WORDS}
+    return smalldb.release(rows(data), epsilon=epsilon, seed=seed, mechanism="marginals", **given)
+
+
+@pytest.mark.parametrize("moved", [(0, 1), (1, 1)])
+def test_a_row_moves_the_distance_by_one_for_each_table(moved):
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        tables = [rng.integers(0, 4, (3, 3)) for _ in range(2)]
+        expected = [rng.integers(0, 4, (3, 3)) for _ in range(2)]
+        others = [own.copy() for own in tables]
+        for own in others:
+            for change, many in zip((-1, 1), moved, strict=True):
+                own[tuple(rng.integers(0, 3, 2))] += change * many
+        assert abs(apart(expected, tables) - apart(expected, others)) <= sum(moved) * 2
+
+
+def test_the_question_has_noise_for_all_its_tables():
+    for relation, moved in (("replace-one", 2), ("add-remove", 1)):
+        size = {"n": 500} if moved == 2 else {"neighbours": relation, "n_max": 500}
+        plan = smalldb.plan(DOMAIN, epsilon=1, start=rows(people(50, 0)), start_is=WORDS, **size)
+        strategy = plan.chosen.strategy
+        asked = strategy.question(Started.of(strategy.start, strategy.universe, 500))
+        assert asked.cost == Fraction(1, 20) and len(asked.of) == 10
+        assert asked.noise == Geometric(Fraction(1, 20) / (moved * 10))
+
+
+def test_a_start_that_is_not_believed_costs_the_question_alone():
+    plan = smalldb.plan(
+        DOMAIN,
+        epsilon=1,
+        n=500,
+        mechanism="marginals",
+        strategy="adaptive",
+        start=rows(people(50, 0)),
+        start_is=WORDS,
+    )
+    without = smalldb.plan(DOMAIN, epsilon="19/20", n=500, mechanism="marginals", strategy="adaptive")
+    strategy, other = plan.chosen.strategy, without.chosen.strategy
+    assert isinstance(strategy, FromStart) and strategy.other is None
+    assert strategy.adaptive.public[1:] == other.public[1:]
+    assert strategy.loss.epsilon == strategy.asking + other.loss.epsilon == 1
+    assert plan.privacy == 1
+
+
+def test_what_noise_cannot_tell_stays_as_public_and_what_it_can_is_believed():
+    start = np.array([100.0, 200.0, 300.0, 400.0])
+    seen = np.array([400.0, 300.0, 200.0, 100.0])
+    assert np.abs(believed(start, [(seen, 1e8)], ordered=True) - start).max() < 5
+    assert np.abs(believed(start, [(seen, 1.0)], ordered=True) - seen).max() < 5
+    both = believed(start, [(seen, 1e8), (seen, 1.0)], ordered=False)
+    assert np.abs(both - seen).max() < 5 and both.sum() == pytest.approx(1000)
+
+
+def weighted(codes, total=1000):
+    universe = Universe(
+        DOMAIN.sizes, (True,) * 5, tuple((i, j) for i in range(5) for j in range(i + 1, 5)), (1,) * 10
+    )
+    return Started.of(Start(codes, np.ones(len(codes), dtype=np.int64), "x", "x"), universe, total)
+
+
+def test_weights_agree_with_columns_and_keep_the_dependence_of_the_start():
+    start = weighted(people(3000, 0))
+    wanted = [np.full(size, 1000 // size) for size in DOMAIN.sizes]
+    columns = [
+        [NoisyTable(((c, 0),), w, Fraction(1), Geometric(Fraction(1)), 1e-3)] for c, w in enumerate(wanted)
+    ]
+    found = start.with_columns(columns, [True] * 5)
+    for c, counts in enumerate(wanted):
+        np.testing.assert_allclose(found.table((c,)), counts, atol=2)
+    odds = [np.log(s.table((0, 1))[np.ix_([0, 3], [0, 3])] + 1e-9) for s in (start, found)]
+    ratio = [o[0, 0] + o[1, 1] - o[0, 1] - o[1, 0] for o in odds]
+    assert ratio[0] == pytest.approx(ratio[1], rel=0.1)
+
+
+@pytest.mark.parametrize("made", ["start", "model"])
+def test_rows_are_near_to_the_tables_of_the_weights(made):
+    public = people(2000, 0)
+    start = weighted(public)
+    start = replace(start, made=replace(start.made, rows=made))
+    found = start.rows([(i, j) for i in range(5) for j in range(i + 1, 5)], frozenset(), 1000, 5).T
+    tables = [
+        np.abs(table(found, p) - start.table(p) / 1000).sum() / 2 for p in [(0, 1), (0, 2), (3, 4), (1, 3)]
+    ]
+    assert max(tables) < 0.02
+    if made == "start":
+        own = {tuple(row) for row in start.codes.tolist()}
+        assert all(tuple(row) in own for row in found.tolist())
+
+
+def test_rows_are_replaced_as_by_hand():
+    rng = np.random.default_rng(3)
+    sizes, tables = (3, 2, 4), np.array([[0, 1, 0, 2], [1, 2, 6, 4]])
+    own, pool = (np.ascontiguousarray(rng.integers(0, sizes, (k, 3)).T, dtype=np.int32) for k in (40, 30))
+    beyond, weights = rng.normal(0, 3, 14), rng.random(14) + 0.1
+    picks = rng.integers(0, 30, 40)
+    expected = replaced_rows(own.copy(), pool, picks, tables, beyond.copy(), weights)
+    rows_now, beyond_now = own.copy(), beyond.copy()
+    made = replace_rows(rows_now, pool, picks, tables, beyond_now, weights)
+    assert made == expected[2] > 0
+    np.testing.assert_array_equal(rows_now, expected[0])
+    np.testing.assert_allclose(beyond_now, expected[1])
+
+
+def test_a_start_makes_a_small_release_better():
+    for shift in (0.0, 0.1):
+        data, public = people(400, 1), people(2000, 2, shift)
+        made = [released(data, start, seed, "1") for start in (None, public) for seed in range(3)]
+        errors = [off(np.asarray(one.codes, dtype=np.int64), data) for one in made]
+        assert np.mean(errors[3:]) < 0.8 * np.mean(errors[:3])
+        assert all(one.record["start"]["believed"] for one in made[3:])
+
+
+def adversaries(data):
+    """Starts that tell nothing, or what is false."""
+    rng = np.random.default_rng(8)
+    permuted = np.column_stack([rng.permutation(data[:, c]) for c in range(5)])
+    yield "useless", rng.integers(0, DOMAIN.sizes, (2000, 5))
+    yield "one row", np.repeat([[3, 0, 1, 5, 5]], 2000, axis=0)
+    yield "permuted", permuted
+    yield "reversed", np.column_stack([data[:, :4], 5 - data[:, 4]])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_start_that_is_wrong_costs_no_more_than_the_question(number):
+    data = people(3000, 1)
+    name, start = list(adversaries(people(2000, 2)))[number]
+    errors = {
+        which: np.mean(
+            [
+                off(np.asarray(released(data, given, seed, "1").codes, dtype=np.int64), data)
+                for seed in range(3)
+            ]
+        )
+        for which, given in (("scratch", None), (name, start))
+    }
+    assert errors[name] < 1.1 * errors["scratch"] + 0.005, errors
+
+
+def test_a_start_needs_words():
+    data, start = people(50, 0), rows(people(50, 1))
+    for words in (None, "", "  "):
+        with pytest.raises(ValueError, match=r"a start must be PUBLIC.*breaks the guarantee"):
+            smalldb.release(rows(data), epsilon=1, start=start, start_is=words)
+    same = rows(data)
+    with pytest.raises(ValueError, match=r"the start is the data"):
+        smalldb.release(same, epsilon=1, start=same, start_is=WORDS)
+    with pytest.raises(ValueError, match=r"are about a start"):
+        smalldb.release(same, epsilon=1, start_is=WORDS)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"start_rows": "people"}, "start_rows must be"),
+        ({"mechanism": "census"}, "a start is for marginals"),
+        ({"strategy": "cells"}, "a start is for marginals"),
+        ({"start": Domain(["x"])}, "a table"),
+        ({"start_is": "x" * 301}, "at most 300"),
+        ({"queries": "marginals:1"}, "about pairs of columns"),
+    ],
+)
+def test_a_start_that_cannot_be_taken_is_refused(given, said):
+    asked = {"start": rows(people(50, 1)), "start_is": WORDS, "epsilon": 1, "n": 500} | given
+    with pytest.raises((TypeError, ValueError), match=said):
+        smalldb.plan(DOMAIN, asked.pop("queries", None), **asked)
+
+
+def test_the_record_the_page_and_answers_say_what_is_from_the_start():
+    made = released(people(400, 1), people(2000, 2))
+    told = made.record["start"]
+    assert told["is"] == WORDS and len(told["sha256"]) == 64 and told["believed"]
+    page = made.report()
+    assert WORDS in page and told["sha256"] in page and "not from these data" in page
+    apart_from = released(people(400, 3), people(2000, 2)).record["start"]
+    assert apart_from["sha256"] == told["sha256"]
+    asked = made.ask("c | d=0 & e=0 & b=1")
+    assert asked.known == "not measured" and "from the start (public), not from these data" in asked.note
+    assert made.measurements.to_frame().cell.str.contains("distance from the start").any()
+
+
+def test_a_rehearsal_says_about_what_a_release_does():
+    data, public = people(400, 1), people(4000, 2)
+    plan = smalldb.plan(
+        DOMAIN, n=400, epsilon="1/2", mechanism="marginals", start=rows(public), start_is=WORDS
+    )
+    expected, found = rehearsed(plan), off(np.asarray(released(data, public).codes, dtype=np.int64), data)
+    assert 0.5 < found / expected < 2
+    assert rehearsed(smalldb.plan(DOMAIN, n=400, epsilon=1)) is None
