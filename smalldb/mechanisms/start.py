@@ -55,4 +55,4 @@ def systematic(weights: Floats, many: int, offset: float = 0.5) -> Integers:
     """Return so many numbers of weights, each about as often as its weight says, ascending."""
     ends = np.cumsum(weights)
     found = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
-    return np.minimum(found, np.flatnonzero(weights)[-1])
+    return np.asarray(np.minimum(found, np.flatnonzero(weights)[-1]))
