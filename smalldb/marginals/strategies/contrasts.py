@@ -144,8 +144,8 @@ class Contrasts(Strategy):
         return min(1.0, sqrt(2 * log(2 * self.workload.size) * worst))
 
     def expected_error(self, rows: int) -> float:
-        """Return that of the worst query, and half a row for rounding; without a table `expected`."""
-        return min(1.0, self.worst_expected + 0.5 / rows if self.tabled else self.expected)
+        """Return that of the worst query, where there is a table of all cells; and half a row."""
+        return min(1.0, (self.worst_expected if self.tabled else self.expected) + 0.5 / rows)
 
     @property
     def expected(self) -> float:
