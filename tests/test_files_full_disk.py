@@ -70,8 +70,9 @@ def content(folder):
 
 def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
     """Run `generate` in a process of its own."""
+    given = [*name.split(), "--epsilon", "0.1", *map(str, arguments)]
     return subprocess.run(
-        [sys.executable, "-m", "smalldb", "generate", name, "--epsilon", "0.1", *map(str, arguments)],
+        [sys.executable, "-m", "smalldb", "generate", *given],
         cwd=data,
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -225,3 +226,34 @@ def test_a_cache_of_compiled_code_that_cannot_grow_is_named(data, monkeypatch):
     told = "the cache of compiled code (NUMBA_CACHE_DIR names another place)"
     assert done.stderr == f"smalldb: {told}: file too large\n"
     assert sorted(os.listdir(data)) == ["cache", "data.csv"]
+
+
+HOMES = """
+unit = "homes"
+tables.homes = { key = "home", columns = { owned = { kind = "bool" } } }
+tables.persons = { parent = "homes", most = 3, columns = { works = { kind = "bool" } } }
+"""
+SEASONS = 'person = "player"\nfixed = ["left"]\ncolumns.left.kind = "bool"\ncolumns.won.kind = "bool"\n'
+
+
+@pytest.mark.parametrize("shape", ["two", "long"])
+def test_no_room_for_related_tables_costs_nothing(data, mounted, shape):
+    (data / "homes.csv").write_text("home,owned\n" + "".join(f"{i},{i % 2}\n" for i in range(2000)))
+    (data / "persons.csv").write_text("home,works\n" + "".join(f"{i},{i % 3 % 2}\n" for i in range(2000)))
+    (data / "seasons.csv").write_text(
+        "player,left,won\n" + "".join(f"{i // 3},{i // 3 % 2},{i % 2}\n" for i in range(6000))
+    )
+    (data / "s.toml").write_text(HOMES if shape == "two" else SEASONS)
+    disk = mounted("disk")
+    fill(disk, 8192)
+    given = ["--schema", "s.toml", "--quiet", "--even-if-empty", "--ledger", "l", "--budget", 1]
+    name = "homes=homes.csv persons=persons.csv" if shape == "two" else "seasons.csv"
+    before = content(disk)
+    done = generate(data, *given, "-o", disk / "out", name=name)
+    assert done.returncode == 3 and done.stderr.endswith(": no space left on device\n"), done.stderr
+    assert content(disk) == before and Ledger(data / "l").read().records == ()
+    done = generate(data, *given, "-o", "out", name=name, preexec_fn=limited(1 << 14))
+    assert done.returncode == 3 and done.stderr.endswith(": file too large\n"), done.stderr
+    assert Ledger(data / "l").read().records == () and not [*data.glob(".*out*")]
+    done = generate(data, *given, "-o", "out", name=name)
+    assert done.returncode == 0 and len(Ledger(data / "l").read().records) == 1, done.stderr

@@ -10,6 +10,7 @@ from test_related_release import SCHEMA, made_tables
 import smalldb
 from smalldb.cli import main
 from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.transaction import begun_beside
 
 
 @pytest.fixture
@@ -68,6 +69,31 @@ def test_more_rows_than_memory_holds_are_refused_before_the_payment(files, monke
     assert main([*given, "--ledger", "led", "--budget", "2"]) == 2
     assert "rows of 5 columns need about" in capsys.readouterr().err
     assert Ledger("led").read().spent == 0
+
+
+@pytest.mark.parametrize("where", ["marginals.families.with_children", "releasing.related_release.Drawn"])
+@pytest.mark.parametrize("error", [MemoryError, ImportError("no such library", name="late")])
+def test_what_fails_behind_the_payment_goes_on_from_there(files, monkeypatch, capsys, where, error):
+    def failing(*_, **__):
+        raise error
+
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
+    given += ["--ledger", "led", "--budget", "1"]
+    with monkeypatch.context() as patched:
+        patched.setattr("smalldb.releasing.pipeline.rehearse_draw", lambda *_: None)
+        patched.setattr(f"smalldb.{where}", failing)
+        assert main(given) == 3
+    assert "the ledger is paid: the same command goes on" in capsys.readouterr().err
+    assert Ledger("led").read().spent == 1 and len(begun_beside("led")) == 1
+    assert main(given) == 0
+    assert Ledger("led").read().spent == 1 and begun_beside("led") == []
+
+
+def test_what_would_fail_behind_the_payment_is_noticed_before_it(files, monkeypatch):
+    monkeypatch.setattr("smalldb.marginals.families.with_children", None)
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
+    assert main([*given, "--ledger", "led", "--budget", "1"]) != 0
+    assert Ledger("led").read().spent == 0 and begun_beside("led") == []
 
 
 def test_check_counts_what_would_be_refused(files, capsys):
@@ -166,7 +192,16 @@ def test_a_long_file_becomes_one_file(tmp_path, monkeypatch, capsys):
     }
     assert main(["evaluate", "seasons.csv", "out", "--schema", "s.toml"]) == 0
     assert "joined" in capsys.readouterr().out
-    assert main(["schema", "check", "seasons.csv", "--schema", "s.toml"]) == 2
+    assert main(["schema", "check", "seasons.csv", "--schema", "s.toml"]) == 0
+    shown = capsys.readouterr().out
+    assert "player: 100 rows" in shown and "rows: 300 rows" in shown and "the tables fit" in shown
+    bad = pd.read_csv("seasons.csv", dtype={"player": "Int64"})
+    bad.loc[0, "player"], bad.loc[4, "sex"] = None, "f"
+    bad.to_csv("bad.csv", index=False)
+    assert main(["schema", "check", "bad.csv", "--schema", "s.toml"]) == 0
+    shown = capsys.readouterr().out
+    assert "without a player: 1 (refused)" in shown and "'sex' is fixed, and differs" in shown
+    assert "the tables do not fit" in shown
     assert (
         main(["generate", "seasons.csv", "s=s.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "o"]) == 2
     )

@@ -18,7 +18,7 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.related_page import related_page
 from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema
-from smalldb.schema.linked_rows import check_columns, check_names, coded_rows, linked_keys
+from smalldb.schema.linked_rows import check_names, check_tables, coded_tables, linked_keys
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.rehearsing import rehearse
@@ -164,12 +164,10 @@ def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> 
 def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     """Count what of two related tables would be refused; confidential."""
     _refuse(arguments, CHECKED)
-    if schema.whole is not None:
-        raise ValueError("schema check does not know person and fixed: check a copy without these two keys")
-    tables = named([arguments.data, *arguments.more])
-    check_names([*tables], schema)
-    check_columns(tables, schema)
-    coded = {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    tables = _files([arguments.data, *arguments.more], schema)
+    given = tables if schema.whole is None else next(iter(tables.values()))
+    check_tables(given, schema)
+    coded = coded_tables(given, schema)
     faults, _ = linked_keys(coded, schema)
     found: dict[str, Any] = {
         name: {
@@ -196,7 +194,10 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
             lines.append(f"  with {schema.most} or more of {schema.child}: {own['at_most_or_more']:,}")
         elif own["orphans"]:
             dropped = "dropped" if schema.drop else 'refused; orphans = "drop" drops them'
-            lines.append(f"  without a parent: {own['orphans']:,} ({dropped})")
+            if schema.whole is None:
+                lines.append(f"  without a parent: {own['orphans']:,} ({dropped})")
+            else:
+                lines.append(f"  without a {schema.unit}: {own['orphans']:,} (refused)")
         lines += [f"  {said}" for said in own["wrong"]]
     lines.append("the tables fit" if fits else "the tables do not fit: they would be refused")
     print("\n".join(lines))

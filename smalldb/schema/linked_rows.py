@@ -146,51 +146,55 @@ def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
     """Read both tables, of pandas and its kin or paths of files, by their names; or the long one."""
-    if schema.whole is not None:
-        return _read_long(tables, schema, schema.whole)
-    coded = {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
-    wrong = [f"table {name!r}: {said}" for name, found in coded.items() for said in found.wrong]
+    coded = coded_tables(tables, schema)
     faults, of = linked_keys(coded, schema)
+    wrong = [(name, said) for name, found in coded.items() for said in found.wrong]
+    if schema.whole is not None:
+        if faults.orphans:
+            wrong.append((schema.child, f"column {schema.key!r} has gaps: each row needs a person"))
+        if wrong:
+            raise DataError(f"{joined([said for _, said in wrong])}: smalldb schema check shows more")
     for name in schema.tables:
         key = schema.key if name == schema.unit else schema.child_key
         if faults.gaps[name]:
-            wrong.append(f"table {name!r}: column {key!r} has gaps: each row needs a key")
+            wrong.append((name, f"column {key!r} has gaps: each row needs a key"))
         if faults.twice[name]:
-            wrong.append(f"table {name!r}: two rows have the same {key!r}: a key tells rows apart")
+            wrong.append((name, f"two rows have the same {key!r}: a key tells rows apart"))
     if faults.orphans and not schema.drop:
-        wrong.append(
-            f"table {schema.child!r}: a row has no parent in {schema.unit!r} by {schema.link!r}: add it, or "
-            'write orphans = "drop"'
-        )
+        said = f'a row has no parent in {schema.unit!r} by {schema.link!r}: add it, or write orphans = "drop"'
+        wrong.append((schema.child, said))
     if wrong:
-        raise DataError(f"{joined(wrong)}: smalldb schema check says how many rows")
+        told = joined([f"table {name!r}: {said}" for name, said in wrong])
+        raise DataError(f"{told}: smalldb schema check says how many rows")
     parents, children = (coded[name].codes for name in schema.tables)
     kept = of >= 0
     return Linked(parents, children[kept], of[kept])
 
 
-def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
-    """Read a long table: persons, with what all their rows say of them, and their rows."""
-    found = coded_rows(table, whole, (schema.key,))
-    wrong, ids = [*found.wrong], found.keys[0]
-    if (ids == "").any():
-        wrong.append(f"column {schema.key!r} has gaps: each row needs a person")
-    of, distinct = pd.factorize(ids)
+def coded_tables(tables: Any, schema: RelatedSchema) -> dict[str, CodedTable]:
+    """Read both tables row by row; of a long one, persons with what all their rows say of them, and rows."""
+    whole = schema.whole
+    if whole is None:
+        return {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    found = coded_rows(tables, whole, (schema.key,))
+    of, distinct = pd.factorize(found.keys[0])
     first = np.zeros(len(distinct), dtype=np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]
-    fixed = [whole.names.index(name) for name in schema.parents.names]
-    others = [whole.names.index(name) for name in schema.children.names]
+    fixed, others = (
+        [whole.names.index(name) for name in own.names] for own in (schema.parents, schema.children)
+    )
     parents = found.codes[first][:, fixed]
     unlike = (found.codes[:, fixed] != parents[of]).any(axis=0)
-    wrong += [
+    wrong = tuple(
         f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: mend the rows, "
         "or take it out of fixed from public knowledge"
         for c, differs in zip(fixed, unlike.tolist(), strict=True)
         if differs
-    ]
-    if wrong:
-        raise DataError(joined(wrong))
-    return Linked(parents, found.codes[:, others], np.asarray(of, dtype=np.int64))
+    )
+    return {
+        schema.unit: CodedTable(parents, (distinct,), wrong),
+        schema.child: CodedTable(found.codes[:, others], found.keys, found.wrong),
+    }
 
 
 def linked_keys(coded: Mapping[str, CodedTable], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:
