@@ -16,16 +16,8 @@ from contextlib import suppress
 
 MODULES = ("fcntl", "termios", "tty", "pty", "pwd", "grp", "resource", "syslog")
 OF_OS = (
-    "fork",
-    "forkpty",
-    "posix_fallocate",
-    "posix_spawn",
-    "getuid",
-    "geteuid",
-    "getgid",
-    "chown",
-    "fchmod",
-)
+    "fork", "forkpty", "posix_fallocate", "posix_spawn", "getuid", "geteuid", "getgid", "chown", "fchmod",
+)  # fmt: skip
 OF_OS += (
     "register_at_fork",
     "mkfifo",

@@ -360,7 +360,7 @@ def test_an_independent_accountant_agrees():
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @example(0.5, 1, 0.3, False, False)  # a Renyi bound below 0
 @given(
     st.floats(0.01, 5),
@@ -672,7 +672,7 @@ def test_geometric_noise_on_two_counts_is_two_randomised_responses():
 
 
 @pytest.mark.parametrize(
-    ("most", "reached"), [(20, 0.0218), pytest.param(150, 0.0372, marks=pytest.mark.slow)]
+    ("most", "reached"), [(20, 0.0218), pytest.param(150, 0.0372, marks=pytest.mark.long)]
 )
 def test_with_a_delta_the_number_of_releases_must_be_fixed(most, reached):
     """Who may stop anywhere, and states what `compose` says of so many, breaks the delta."""

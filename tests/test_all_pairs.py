@@ -197,7 +197,7 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
     codes, all_pairs = dependent(SIZES), universe(SIZES)
     rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)

@@ -28,14 +28,8 @@ def test_what_is_slower_than_in_the_last_run_is_told(tmp_path):
 
     def run(*given):
         command = [
-            sys.executable,
-            str(FOLDER / "all.py"),
-            "--quick",
-            "--only",
-            "planned",
-            "--last",
-            str(last),
-        ]
+            sys.executable, str(FOLDER / "all.py"), "--quick", "--only", "planned", "--last", str(last),
+        ]  # fmt: skip
         return subprocess.run([*command, *given], capture_output=True, text=True)
 
     first = run()

@@ -287,15 +287,8 @@ def test_a_mechanism_of_ones_own_has_no_checkpoint(tmp_path):
 
 def test_what_tells_runs_apart(tmp_path):
     values = [
-        ("a",),
-        ("b",),
-        ("a", "b"),
-        ("ab",),
-        (1,),
-        ("1",),
-        (np.arange(4),),
-        (np.arange(4).reshape(2, 2),),
-    ]
+        ("a",), ("b",), ("a", "b"), ("ab",), (1,), ("1",), (np.arange(4),), (np.arange(4).reshape(2, 2),),
+    ]  # fmt: skip
     values += [(np.arange(4, dtype=np.int32),), (np.arange(4)[::-1],), (np.arange(4), np.arange(4))]
     assert len({identity(*each) for each in values}) == len(values)
     assert identity(np.arange(8)[::2]) == identity(np.array([0, 2, 4, 6]))

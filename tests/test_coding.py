@@ -104,7 +104,7 @@ def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, colum
         kept = domain if beside else Domain(domain.columns[:-1])
         rows = Rows.from_codes(kept, real[:, : len(kept.sizes)])
         found = []
-        for seed in range(3):
+        for seed in range(2):
             made = smalldb.release(
                 rows,
                 epsilon=2,

@@ -241,13 +241,8 @@ def test_rules_that_meet_are_a_part():
     parts = Parts.of(domain.rules, domain.sizes)
     assert {part.columns for part in parts.of_column.values()} == {(0, 4, 8), (2, 3, 7)}
     apart = [
-        (0, 1),
-        (0, 5),
-        (0, 2),
-        (2,),
-        (4, 8),
-        (1, 5),
-    ]  # they meet a part in (0,), (4, 8) and (2,)
+        (0, 1), (0, 5), (0, 2), (2,), (4, 8), (1, 5),
+    ]  # fmt: skip  # they meet a part in (0,), (4, 8) and (2,)
     one = {part.steps([(0,)]) for part in parts.of_column.values()}
     assert (parts.steps(apart), parts.steps([(1, 5)])) == (3 * min(one), 0)
 

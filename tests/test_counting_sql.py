@@ -133,7 +133,7 @@ PAIRS = [*((x, "DATE") for x in TYPES), *(("DOUBLE", day) for day in DATED)]
 def test_duckdb_of_declared_types(tmp_path_factory, x, day):
     duckdb = pytest.importorskip("duckdb")
 
-    @settings(deadline=None, max_examples=6)
+    @settings(deadline=None, max_examples=4)
     @given(table=rows_of(TYPES[x], DATED[day]))
     def compare(table):
         path = str(tmp_path_factory.mktemp("base") / "t.duckdb")

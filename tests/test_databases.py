@@ -345,17 +345,8 @@ def test_postgresql(tmp_path, expected, monkeypatch, capfd):
         monkeypatch.setenv("PGPASSWORD", postgres.PASSWORD)
         outputs = [tmp_path / name for name in ("out.csv", "record.json", "page.html", "ledger")]
         given = [
-            "--epsilon",
-            1,
-            "--rows",
-            9,
-            "-o",
-            outputs[0],
-            "--record",
-            outputs[1],
-            "--report",
-            outputs[2],
-        ]
+            "--epsilon", 1, "--rows", 9, "-o", outputs[0], "--record", outputs[1], "--report", outputs[2],
+        ]  # fmt: skip
         given += ["--ledger", outputs[3], "--budget", 3]
         for start in ([], [url]):
             code, out, err = called(capfd, "generate", *start, "--schema", text, *given)

@@ -322,18 +322,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_commands_take_a_delta(folder, capsys):
-    common = [
-        "--epsilon",
-        "1",
-        "--delta",
-        "0.01",
-        "--mechanism",
-        "marginals",
-        "--strategy",
-        "contrasts",
-        "--rows",
-        "20",
-    ]
+    common = "--epsilon 1 --delta 0.01 --mechanism marginals --strategy contrasts --rows 20".split()
     common += ["--queries", "conjunctions:2"]
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()

@@ -131,7 +131,7 @@ def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     plan = plan_tables(universe(), EPSILON, None, replaced, N)
     assert isinstance(plan, DependenceTested) and plan.asking > 0

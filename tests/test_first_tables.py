@@ -173,7 +173,7 @@ def test_wide_columns_are_measured_before_they_are_grouped():
     assert shapes[0][0] < 2000 and shapes[0][1] == 3 and shapes[1:] == [(3, 5), (3, 4)]
 
 
-@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.parametrize("delta", [None, pytest.param(DELTA, marks=pytest.mark.long)])
 def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, replaced):
     sizes = (5,) + (16,) * 13

@@ -39,20 +39,12 @@ def smalldb(folder, *arguments):
 
 def test_a_release_is_made_read_and_asked(tmp_path):
     made = [
-        "generate",
-        WORKERS,
-        "--epsilon",
-        1,
-        "-o",
-        "new.csv",
-        "--record",
-        "new.json",
-        "--report",
-        "new.html",
-    ]
-    for _ in range(2):  # the second time over the files of the first
-        done = smalldb(tmp_path, *made)
-        assert done.returncode == 0 and "1-differential privacy" in done.stderr
+        "generate", WORKERS, "--epsilon", 1, "-o", "new.csv", "--record", "new.json", "--report", "new.html",
+    ]  # fmt: skip
+    for name in ("new.csv", "new.json", "new.html"):  # they are written over
+        (tmp_path / name).touch()
+    done = smalldb(tmp_path, *made)
+    assert done.returncode == 0 and "1-differential privacy" in done.stderr
     assert len((tmp_path / "new.csv").read_text().splitlines()) == 1842
     assert json.loads((tmp_path / "new.json").read_text())["private"]
     asked = smalldb(tmp_path, "ask", "new.json", "smoker")

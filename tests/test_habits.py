@@ -63,18 +63,7 @@ def actions(found):
 def test_names_of_files_are_completed():
     shtab = pytest.importorskip("shtab")
     completed = {action.dest: getattr(action, "complete", None) for action in actions(parser())}
-    for dest in (
-        "data",
-        "output",
-        "record",
-        "report",
-        "schema",
-        "ledger",
-        "plot",
-        "real",
-        "synthetic",
-        "records",
-    ):
+    for dest in "data output record report schema ledger plot real synthetic records".split():
         assert completed[dest] == shtab.FILE, dest
     assert completed["checkpoint"] == shtab.DIRECTORY
     assert completed["epsilon"] is completed["queries"] is None

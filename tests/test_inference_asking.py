@@ -863,20 +863,7 @@ def test_the_command_shows_the_value_of_the_synthetic_table(folder, capsys):
 
 def test_files_without_measurements_are_refused_in_one_line(folder, capsys):
     pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0]}).to_csv("bits.csv", index=False)
-    common = [
-        "generate",
-        "bits.csv",
-        "--epsilon",
-        "1",
-        "--rows",
-        "2",
-        "-o",
-        "o.csv",
-        "--even-if-empty",
-        "--quiet",
-        "--seed",
-        "1",
-    ]
+    common = "generate bits.csv --epsilon 1 --rows 2 -o o.csv --even-if-empty --quiet --seed 1".split()
     assert main([*common, "--record", "r.json", "--mechanism", "census"]) == 0
     for given, said in (
         (["ask", "r.json", "a"], "r.json: it holds no measurements"),

@@ -32,13 +32,8 @@ OF_MIXED = [
     "sex=m | death",
 ]
 OF_YES_NO = [
-    "death",
-    "death | old",
-    "mean(ill) where old",
-    "death | old - death | ~old",
-    "sex - ill",
-    "old | ill",
-]
+    "death", "death | old", "mean(ill) where old", "death | old - death | ~old", "sex - ill", "old | ill",
+]  # fmt: skip
 # the strategy, its domain, questions, epsilon, and what else is asked for
 CASES = {
     "cells": (MIXED, OF_MIXED, "1/2", {"strategy": "cells"}),
@@ -53,6 +48,12 @@ CASES = {
     "contrasts, delta": (YES_NO, OF_YES_NO, "1", {"strategy": "contrasts", "delta": "1e-3"}),
     "contrasts, rules": (RULED, OF_YES_NO, "1/2", {"strategy": "contrasts"}),
 }
+ALIKE = (
+    "adaptive, add-remove",
+    "contrasts, add-remove",
+    "contrasts of cells",
+    "contrasts, delta",
+)  # to others
 N = 2000
 
 
@@ -180,25 +181,10 @@ STATES = {
     "west": [733, 7152, 39538, 5774, 1455, 1839, 1084, 3105, 2118, 4237, 3272, 7705, 577],
     "midwest": [12813, 6786, 3190, 2938, 10077, 5706, 6155, 1962, 779, 11799, 887, 5894],
     "south": [
-        5024,
-        3012,
-        990,
-        21538,
-        10712,
-        4506,
-        4658,
-        6177,
-        2961,
-        10439,
-        3959,
-        5118,
-        6911,
-        29146,
-        8631,
-        1794,
+        5024, 3012, 990, 21538, 10712, 4506, 4658, 6177, 2961, 10439, 3959, 5118, 6911, 29146, 8631, 1794,
     ],
     "northeast": [3606, 1362, 7030, 1378, 9289, 20201, 13003, 1097, 643],
-}
+}  # fmt: skip
 
 
 def states():
@@ -262,14 +248,14 @@ def test_halved_variance_would_be_seen():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ALIKE])
 def test_intervals_cover_as_often_as_they_say(case):
     check(covered(case, 30), 4 * 0.3)
 
 
 @pytest.mark.slow
 def test_intervals_of_the_population_cover():
-    check(covered("cells", 30, population=True), 4 * 0.3)
+    check(covered("cells", 20, population=True), 4 * 0.3)
 
 
 @pytest.mark.long

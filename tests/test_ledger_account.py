@@ -242,19 +242,7 @@ def test_many_at_once_do_not_overrun_a_rho(tmp_path):
 def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.csv").write_text("a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50)
-    common = [
-        "generate",
-        "data.csv",
-        "--even-if-empty",
-        "--rows",
-        "9",
-        "--queries",
-        "marginals:2",
-        "--ledger",
-        "l",
-        "-o",
-        "o.csv",
-    ]
+    common = "generate data.csv --even-if-empty --rows 9 --queries marginals:2 --ledger l -o o.csv".split()
     first = [*common, "--epsilon", "0.05", "--budget", "1", "--budget-delta", "1e-6", "--record", "r.json"]
     code, _, err = called(capfd, *first, "--report", "r.html")
     assert code == 0

@@ -143,7 +143,7 @@ def test_mechanisms_that_draw_a_table_at_once_publish_none():
     assert list(made.measurements) == [] and made.measurements.to_frame().empty
 
 
-@pytest.mark.parametrize("relation", ["replace-one", pytest.param("add-remove", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("relation", ["replace-one", pytest.param("add-remove", marks=pytest.mark.long)])
 def test_the_number_that_decides_is_published_with_its_cost(relation):
     domain, n = Domain([Column(f"c{i}", k) for i, k in enumerate((5, 8, 9, 3, 7, 4, 6, 10))]), 30_000
     codes = np.random.default_rng(0).integers(0, domain.sizes, (n, 8))

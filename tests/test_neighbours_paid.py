@@ -31,7 +31,7 @@ TABLES = {  # what makes a field, which options tell how it is read, and where i
     "counts": (("age", "job"), (("3", "55"), ("none", "y")), ["--schema", "s.toml", "--counts", "n"], "csv"),
 }
 OUTPUTS = ("out.csv", "out.jsonl", "out.json", "out.html", "l")
-WALKS = {"census": 6, "contrasts": 1, "rejection": 1}  # of each kind of table and relation
+WALKS = {"census": 4, "contrasts": 1, "rejection": 1}  # of each kind of table and relation
 STEPS = 5  # neighbours in a walk
 
 

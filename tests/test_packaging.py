@@ -10,21 +10,9 @@ ROOT = Path(__file__).parent.parent
 BUILT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = BUILT["project"]
 TEXTS = {
-    "",
-    ".py",
-    ".md",
-    ".toml",
-    ".yml",
-    ".yaml",
-    ".cff",
-    ".json",
-    ".ipynb",
-    ".txt",
-    ".html",
-    ".css",
-    ".js",
+    "", ".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".json", ".ipynb", ".txt", ".html", ".css", ".js",
     ".tex",
-}
+}  # fmt: skip
 OLD = re.compile(
     r"(?<![\w./-])smalldb(?:\[[a-z]|[=<>~!]=[0-9])"  # with an extra or a version
     r"|\binstall(?: -\S+)* ['\"]?smalldb(?![\w-])"

@@ -167,11 +167,12 @@ HARD = [
     ("300 flags, 2^14 signed rules", "marginals:2", SETTINGS[0]),
     ("80 flags, the widest rules", "marginals:2", SETTINGS[0]),
 ]
-ALIKE = (
+ALIKE = (  # to others of these
     "300 flags, 2^14 rules",
     "300 flags, 2^14 wide rules",
     "80 flags, the widest rules",
-)  # to signed ones
+    "60 flags, copies",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -60,14 +60,8 @@ def test_a_picture_of_bounds_says_what_it_is(axis):
     setting = Setting(GIVEN, method="thresholds", apart=8, name="thresholds")
     said = texts(plot_bounds(setting, axis, "svg"))
     names = [
-        "Theorem 4.5",
-        "Proposition 4.4",
-        "sharp",
-        "sharp, thresholds",
-        "MWEM",
-        "packing",
-        "Laplace noise",
-    ]
+        "Theorem 4.5", "Proposition 4.4", "sharp", "sharp, thresholds", "MWEM", "packing", "Laplace noise",
+    ]  # fmt: skip
     assert all(name in said for name in names)
     assert "|Q| = 7" in said
     assert "N = 8" in said

@@ -558,7 +558,7 @@ def above_the_last(table, d):
     return found.status == 0 and found.x[-1] > 1e-7
 
 
-@pytest.mark.parametrize("d, count", [(1, 1), (2, 3), (3, 16), pytest.param(4, 185, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("d, count", [(1, 1), (2, 3), (3, 16), pytest.param(4, 185, marks=pytest.mark.long)])
 def test_halfspaces_against_the_last_are_what_real_weights_do(d, count):
     """Of all halfspaces, those that a linear program finds weights for."""
     against = Halfspaces(last=True)

@@ -327,7 +327,7 @@ def forced(case):
 @pytest.mark.parametrize(
     "case, draws",
     [
-        *((case, 2_000) for case in CASES),
+        *((case, 1_000) for case in CASES),
         *(pytest.param(case, 300_000, marks=pytest.mark.long) for case in CASES),
     ],
     ids=lambda value: str(value),

@@ -44,7 +44,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
 
     monkeypatch.setattr(sampler, "tree_trials", noted)
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
-    for seed in range(20):
+    for seed in range(10):
         left[0], source = 0, SeededBits(seed)
         made = tuple_sampler(workload, answers, n, rows, Fraction(2 * rows * 30, n))
         for _ in range(20):
@@ -83,7 +83,8 @@ def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
         made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(7)
         drawn.append([made.draw(source)[0].tolist() for _ in range(100)])
     assert drawn[0] == drawn[1]
-    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=8)) < 4
+    if room == 40:  # as in `test_full_tables_leave_the_law_alone` the law does not depend on it
+        assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=8)) < 4
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -157,7 +158,7 @@ def multisets_of(cells, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [63, 64])
+@pytest.mark.parametrize("rows", [pytest.param(63, marks=pytest.mark.long), 64])
 def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     n, epsilon, draws = 100, Fraction(10), 3_000
     workload, answers, _ = instance(2, n, "conjunctions:2", 3)
@@ -175,7 +176,7 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [0, 5, 60])
+@pytest.mark.parametrize("room", [0, 5, pytest.param(60, marks=pytest.mark.long)])
 def test_full_tables_leave_the_law_alone(room, monkeypatch):
     check_coins(monkeypatch)
     monkeypatch.setattr(building, "ROOM", room)

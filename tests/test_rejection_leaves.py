@@ -165,7 +165,7 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
     assert (nodes.cells <= 4).all()
 
 
-@pytest.mark.parametrize("room", [0, 1 << 12])
+@pytest.mark.parametrize("room", [0, pytest.param(1 << 12, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "case",
     [

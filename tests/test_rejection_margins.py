@@ -31,13 +31,9 @@ def test_shares_are_rounded_up():
     """However rare a way is, it is chosen now and then, and never too seldom."""
     unit = Fraction(SHARE)
     pairs = (
-        (1.0, 3.0),
-        (2.0, 2.0**62),
-        (3.0, 2.0**63),
-        (5.0, 7 * 2.0**60),
-        (1.0, 2.0**300),
+        (1.0, 3.0), (2.0, 2.0**62), (3.0, 2.0**63), (5.0, 7 * 2.0**60), (1.0, 2.0**300),
         (2.0**-999, 2.0**999),
-    )
+    )  # fmt: skip
     for weight, value in pairs:
         exact = Fraction(weight) / Fraction(value) * unit
         for columns in (1, 3, 184756, ONE_WORD, ONE_WORD + 1, 1 << 60):

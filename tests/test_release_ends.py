@@ -34,13 +34,8 @@ CASES = [
     *((MIXED, Marginals(w), "adaptive", rows) for w, rows in ((2, None), (3, 20))),
 ]
 SIZES = (
-    (1000, None),
-    (1000, 1000),
-    (1000, 100),
-    (2000, 1),
-    (3, 1000),
-    (0, 50),
-)  # n, and n_max if n is private
+    (1000, None), (1000, 1000), (1000, 100), (2000, 1), (3, 1000), (0, 50),
+)  # fmt: skip  # n, and n_max if n is private
 
 
 @pytest.mark.long

@@ -58,24 +58,9 @@ NAMES = ("code", "size", "day", "flag")
 EAST = timezone(timedelta(hours=1))
 
 TEXTS = [
-    "1",
-    "True",
-    "true",
-    "0",
-    "1.0",
-    "1.00",
-    " a ",
-    "a",
-    "A",
-    "",
-    "NA",
-    "2",
-    "-0",
-    "2e0",
-    'x,"y\n',
-    "\ufeff",
+    "1", "True", "true", "0", "1.0", "1.00", " a ", "a", "A", "", "NA", "2", "-0", "2e0", 'x,"y\n', "\ufeff",
     "é",
-]
+]  # fmt: skip
 TEXTS += ["9007199254740992", "9007199254740993", "2019-12-31", "2020-01-01", "2020-01-01 00:30:00+01:00"]
 NUMBERS = [0, 1, 2, 2**53, 2**53 + 1, -3]
 ALIKE = [  # values that Python takes for equal, or that are gaps

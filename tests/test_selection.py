@@ -110,11 +110,11 @@ def test_draws_have_the_exact_law(scores, method, threshold, monkeypatch):
         monkeypatch.setattr(drawing, "isqrt", lambda size: threshold)
     law = middle(selection_law(scores, epsilon=1, sensitivity=1, method=method))
     chunks, _ = read_scores(scores)
-    made, source, trials = Scored(chunks, Fraction(1, 2)), SeededBits(len(scores)), 2_000
+    made, source, trials = Scored(chunks, Fraction(1, 2)), SeededBits(len(scores)), 1_000
     found = Counter((DRAWS[method](made, source),) for _ in range(trials))
     assert chi_square(found, law, trials) > 1e-4
     wrong = middle(selection_law(scores, epsilon=2, sensitivity=1, method=method))
-    if max(abs(wrong[i] - law[i]) for i in law) > 0.06:
+    if max(abs(wrong[i] - law[i]) for i in law) > 0.09:
         assert chi_square(found, wrong, trials) < 1e-4
 
 

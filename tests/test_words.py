@@ -22,19 +22,7 @@ TERMS = re.findall(
     r"^\*\*(.+)\*\* \{#([\w-]+)\}\n: ", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.M
 )
 # words that plain English has, too: pages link them where they stand for the term
-PLAIN = {
-    "level",
-    "category",
-    "plan",
-    "public",
-    "record",
-    "rule",
-    "model",
-    "release",
-    "report",
-    "score",
-    "parity",
-}
+PLAIN = set("level category plan public record rule model release report score parity".split())
 PLAIN |= {
     "alpha",
     "beta",
@@ -49,21 +37,10 @@ PLAIN |= {
 WHOLE = {"performance.md", "sources.md", "installation.md", "index.md", "architecture.md"}
 # how earlier versions said it: verbs at the end, history, sentences that hide who does what
 COMPRESSED = [
-    r"Name none",
-    r"expected to err least",
-    r"[Ss]een are",
-    r"[Rr]eleased are",
-    r"[Rr]ead are both",
-    r"[Ww]ho reaches",
-    r"\bsitting\b",
-    r"\bformerly\b",
-    r"used to be",
-    r"exact to the last bit",
-    r"\(says nothing\)",
-    r"\byardstick\b",
-    r"nobody can tell",
-    r"points of a percent",
-]
+    r"Name none", r"expected to err least", r"[Ss]een are", r"[Rr]eleased are", r"[Rr]ead are both",
+    r"[Ww]ho reaches", r"\bsitting\b", r"\bformerly\b", r"used to be", r"exact to the last bit",
+    r"\(says nothing\)", r"\byardstick\b", r"nobody can tell", r"points of a percent",
+]  # fmt: skip
 
 
 def name(path):

@@ -111,16 +111,8 @@ def theirs(python, peer, domain, codes, epsilon, seed):
         given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
         np.savez(given, codes=codes, sizes=domain.sizes)
         command = [
-            python,
-            "-c",
-            PEER,
-            Path(__file__).parent,
-            given,
-            made,
-            peer,
-            str(float(epsilon)),
-            str(seed),
-        ]
+            python, "-c", PEER, Path(__file__).parent, given, made, peer, str(float(epsilon)), str(seed),
+        ]  # fmt: skip
         subprocess.run(command, check=True)
         return Burt.of(np.load(made), domain.sizes)
 
