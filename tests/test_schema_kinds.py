@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import smalldb
 from queries import DataError
@@ -307,3 +309,24 @@ def test_a_new_kind_is_its_class_and_one_line(monkeypatch):
     assert {*release.data["born"].dropna()} <= {*MONTHS}
     with pytest.raises(ValueError, match=r"expected one of .*coding"):
         parse_schema('columns.born = { kind = "months", bins = 3 }')
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.decimals(-10, 10, places=20).map(lambda number: f"{number:f}"),
+            st.sampled_from(
+                ["0.1", "0.10", ".1", "+0.1", "0.1000000000000000000001", "0.09999999999999999999", "7."]
+            ),
+            st.sampled_from(["9007199254740993", "9007199254740992.5", "-9007199254740993", "1" * 400]),
+            st.text("0123456789.+-e_ ", max_size=6),
+        ),
+        min_size=40,
+        max_size=60,
+    )
+)
+def test_many_numbers_get_the_bins_that_each_gets(texts):
+    kind = Cuts([0.1, 7, 9007199254740993], -10, 1e16)
+    assert kind.codes(texts) == [kind.code(text) for text in texts]
+    numbers = [text for text in texts if kind.code(text) is not None]
+    assert kind.codes(numbers) == [kind.code(text) for text in numbers]

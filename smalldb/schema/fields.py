@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import MAXYEAR, date, timedelta
 from types import NoneType
 from typing import Any, TypeAlias
@@ -64,10 +64,14 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     """
     column = fields.array if isinstance(fields, pd.Series) else fields
     if isinstance(column, pd.Categorical):
-        found = spelled(pd.Series(column.categories), decimal)
-        if found is None:
-            return None
-        indices, texts = found
+        categories = column.categories
+        texts = [*map(str.strip, categories)] if {*map(type, categories)} == {str} else []
+        indices = np.arange(len(texts))
+        if not texts or len({*texts}) < len(texts):
+            found = spelled(pd.Series(categories), decimal)
+            if found is None:
+                return None
+            indices, texts = found
         shifted = column.codes.astype(np.intp) + 1
         occurs = np.bincount(shifted) > 0
         used, codes = np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[shifted]
@@ -144,23 +148,32 @@ Piece: TypeAlias = tuple[Sequence[Fields], Sequence[int] | None]
 """Columns of equal length, and how often each of their rows occurs (None: once)."""
 
 CHUNK = 1 << 16  # rows of a piece
+FEW = 1 << 12  # texts of a column that are kept, whether they occur again or not
 
 _COUNT = re.compile("[0-9]{1,19}")
 
 
 class Memo(dict[str, int]):
-    """The numbers of texts, each computed once; by itself, the order in which they come."""
+    """The numbers of texts, each computed once."""
 
-    def __init__(self, number: Callable[[str], int] | None = None) -> None:
-        self._number = number
+    def __init__(self, numbers: Callable[[list[str]], Iterable[int]]) -> None:
+        self._numbers = numbers
 
     def __missing__(self, text: str) -> int:
-        found = self[text] = len(self) if self._number is None else self._number(text)
-        return found
+        return int(self.of([text])[0])
 
     def of(self, texts: Collection[str]) -> npt.NDArray[np.int32]:
         """Return the number of each text."""
-        return np.fromiter(map(self.__getitem__, texts), dtype=np.int32, count=len(texts))
+        new = [text for text in texts if text not in self]
+        if len(new) > max(FEW, len(texts) // 2):  # of a column whose texts hardly ever occur again
+            return np.fromiter(self._numbers([*texts]), dtype=np.int32, count=len(texts))
+        self.update(zip(new, self._numbers(new), strict=True))
+        return looked_up(self, texts)
+
+
+def looked_up(numbers: Mapping[str, int], texts: Collection[str]) -> npt.NDArray[np.int32]:
+    """Return the number of each text."""
+    return np.fromiter(map(numbers.__getitem__, texts), dtype=np.int32, count=len(texts))
 
 
 def tally(

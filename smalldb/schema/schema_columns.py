@@ -210,13 +210,15 @@ class Column:
         # 99.0 is a gap where 99 is one, but not if a point stands between thousands
         short = without_zeros if self.numbers.plain else str
 
-        def code(text: str) -> int:
-            if text in blank or (self.gaps and short(text) in blank):
-                return size
-            found = kind.code(text)
-            return beyond if found is None else found
+        def codes(texts: list[str]) -> list[int]:
+            found = zip(texts, kind.codes(texts), strict=True)
+            if self.gaps:
+                found = (
+                    (text, size if text in blank or short(text) in blank else code) for text, code in found
+                )
+            return [size if not text else beyond if code is None else code for text, code in found]
 
-        return Memo(code)
+        return Memo(codes)
 
     def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
         """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces.

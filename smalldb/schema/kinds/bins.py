@@ -1,11 +1,14 @@
 """Numbers, in bins."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, final
+
+import numpy as np
 
 from queries.faults import Fault
 from smalldb.exact.numbers import as_text
@@ -26,6 +29,8 @@ MAX_DECIMALS = 12
 WHOLE = "decimals = 0  # whole numbers; or as many digits behind the point as the data have"
 DIGITS = "decimals = []  # as many digits behind the point as the data have; 0 if all are whole"
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole
+MANY = 16  # fields of which it is quicker to compare floats first
+_DIGITS = frozenset("0123456789.+-")
 EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
 
@@ -138,6 +143,20 @@ class Cuts(Binned):
     def value(self, text: str) -> Decimal | None:
         """Read the number of a field."""
         return self.numbers.read(text)
+
+    def codes(self, texts: Sequence[str]) -> Sequence[int | None]:
+        """Find the bins of many fields: rounding keeps order, so floats tell all but those at a cut."""
+        numbers = np.array([])
+        if self.numbers.plain and len(texts) > MANY and set("".join(texts)) <= _DIGITS:
+            with suppress(ValueError):  # of what is no number
+                numbers = np.array([*map(float, texts)])
+        if len(numbers) < len(texts):
+            return [*map(self.code, texts)]
+        cuts = np.array([*map(float, self.cuts)])
+        found: list[int | None] = np.searchsorted(cuts, numbers, side="right").tolist()
+        for i in np.flatnonzero(np.isin(numbers, cuts)).tolist():
+            found[i] = self.code(texts[i])
+        return found
 
     def splits(self, text: str) -> bool:
         """Tell whether a field is a fraction that is read as a whole number."""

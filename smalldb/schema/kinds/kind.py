@@ -141,6 +141,10 @@ class Kind(ABC):
     def code(self, text: str) -> int | None:
         """Find the code of a field, spelled as in a CSV file; None: no category covers it."""
 
+    def codes(self, texts: Sequence[str]) -> Sequence[int | None]:
+        """Find the codes of many fields."""
+        return [*map(self.code, texts)]
+
     @abstractmethod
     def names(self, column: str, coding: str) -> list[str]:
         """Name each category (``sex=female``); for a thermometer what 1, 2, ... reach (``age>=40``)."""

@@ -6,13 +6,13 @@ import csv
 import os
 import re
 from codecs import BOM_UTF8
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, count, islice
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, TextIO, final
 
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from queries import DataError
 from queries.late import pd
 from smalldb.files.inputs import progress_bar
-from smalldb.schema.fields import CHUNK, Fields, Memo, Piece, is_text
+from smalldb.schema.fields import CHUNK, Fields, Piece, is_text, looked_up
 from smalldb.schema.file_format import (
     COMMA,
     SEPARATORS,
@@ -320,7 +320,8 @@ def _by_csv(
     """Yield the columns of the rest of a file, in pieces."""
     found, rows = records(lines_of(text), sign, file.quote), [[""]]
     while rows:
-        memos = [Memo() for _ in positions]
+        memos = [defaultdict[str, int](count().__next__) for _ in positions]
+        texts = dict[int, list[str]]()  # of columns in which texts hardly ever occur again
         codes: list[list[npt.NDArray[np.int32]]] = [[] for _ in positions]
         for _ in range(max(1, CHUNK // NEAR)):
             read = next_records(found, NEAR)
@@ -334,12 +335,20 @@ def _by_csv(
                     f"{path} is not a CSV file with as many fields in every line as names: {width}"
                 )
             fields = [*zip(*rows, strict=True)]
-            for i, memo, own in zip(positions, memos, codes, strict=True):
-                own.append(memo.of(fields[i]))
-        if not all(is_text("".join(memo)) for memo in memos):
+            for c, i in enumerate(positions):
+                if c in texts:
+                    texts[c] += fields[i]
+                    continue
+                codes[c].append(looked_up(memos[c], fields[i]))
+                if len(codes[c]) == 1 and len(memos[c]) > NEAR // 2:
+                    texts[c] = [*fields[i]]
+        if not all(is_text("".join(texts.get(c, memo))) for c, memo in enumerate(memos)):
             raise DataError(f"{path} is not a CSV file in {file.told}")
         if any(codes):
-            yield [_categorical(np.concatenate(own), [*memo]) for memo, own in zip(memos, codes, strict=True)]
+            yield [
+                np.array(texts[c], dtype=object) if c in texts else _categorical(np.concatenate(own), [*memo])
+                for c, (memo, own) in enumerate(zip(memos, codes, strict=True))
+            ]
 
 
 def _by_pyarrow(
