@@ -24,7 +24,7 @@ from smalldb.marginals.curator import Curator
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import begun_beside
+from smalldb.releasing.transaction import Transaction, begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -164,6 +164,16 @@ def test_a_named_release_tells_what_became_of_it(workdir, capsys, monkeypatch):
         b"".join(Path("l").read_bytes().splitlines(keepends=True)[:3])
     )  # a copy from before
     assert main(["ledger", "old", "--records", "2.json"]) == 2 and "older copy" in capsys.readouterr().err
+
+
+def test_a_named_release_that_ended_leaves_no_folder_for_good(workdir, monkeypatch):
+    """Killed after its end and before its folder went: nobody goes on from there, and the next sweeps it."""
+    given = [command("rounds", number, "--ledger", "l", "--release-id", f"a.{number}") for number in (1, 2)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "_remove", lambda _: None)
+        assert main([*given[0], "--budget", "9"]) == 0
+    assert len(begun_beside("l")) == 1
+    assert main(given[0]) == main(given[1]) == 0 and begun_beside("l") == []
 
 
 FOLDERS = {

@@ -281,8 +281,8 @@ def _yes_or_no(column: Column, value: str) -> int | None:
     for code, texts in enumerate(column.spelled):
         if value in texts:
             return code
-    code = USUAL.get(value.casefold())
-    return code if not column.spelled or value.casefold() in ("false", "true") else None
+    usual = not column.spelled or value.casefold() in ("false", "true")
+    return USUAL.get(value.casefold()) if usual else None
 
 
 def _of_one_value(numbers: Sequence[Range], value: str) -> tuple[int, bool] | None:

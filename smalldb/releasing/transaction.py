@@ -154,7 +154,7 @@ class Transaction:
             return
         with suppress(OSError):
             self._checkpoint.remove()
-        for left in begun_beside(self._ledger.path, GONE):
+        for left in (*_over(self._ledger), *begun_beside(self._ledger.path, GONE)):
             rmtree(left, ignore_errors=True)
 
     def bind(self, journal: Journal, *data: npt.NDArray[Any]) -> None:
@@ -244,6 +244,16 @@ def abandon(ledger: Ledger, name: str) -> None:
         ledger.finish(name, "")
         for checkpoint in left:
             checkpoint.remove()
+
+
+def _over(ledger: Ledger) -> list[Path]:
+    """Return the folders of named releases that have ended, which were killed before these were removed."""
+    with suppress(OSError, ValueError):  # all is done: nothing may fail any more
+        account = ledger.read()
+        pairs = zip(account.tickets, account.names, strict=True)
+        ended = {ticket for ticket, name in pairs if ticket and name in account.ended}
+        return [folder for folder in begun_beside(ledger.path) if _ticket_in(folder) in ended]
+    return []
 
 
 def _ticket_in(folder: Path) -> str:
