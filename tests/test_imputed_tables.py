@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 import smalldb
+from queries import Column, Domain
 from smalldb.inference.combining import combine, interval
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Marginal, Measurement, Parity
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
-from smalldb.releasing.imputed_tables import released_total
+from smalldb.releasing.imputed_tables import check_drawable, released_total
 
 
 def table_of(columns, sizes, values, noise):
@@ -156,3 +158,33 @@ def test_a_release_without_measurements_has_one_table():
 def test_a_number_of_tables_is_a_whole_number(release, wrong):
     with pytest.raises(ValueError, match="whole number"):
         release.tables(wrong)
+
+
+MIXED, SIGNS = Domain([Column("a", 9), Column("b", 9), Column("c", 9)]), Domain(12)
+
+
+@pytest.mark.parametrize(
+    ("domain", "strategy", "n", "why"),
+    [
+        (MIXED, "pairs", 10_000, "all pairs of columns may be measured at once"),
+        (MIXED, "cells", 100, "most of their cells hold fewer rows than noise"),
+        (MIXED, "cells", 10_000, None),
+        (SIGNS, "contrasts", 800, "contrasts have so much noise"),
+        (SIGNS, "contrasts", 10_000, None),
+        (MIXED, "adaptive", 10_000, None),
+    ],
+)
+def test_what_several_tables_are_not_drawn_of_is_refused_by_the_plan(domain, strategy, n, why):
+    plan = smalldb.plan(domain, n=n, epsilon=1, strategy=strategy)
+    if why is None:
+        check_drawable(plan)
+    else:
+        with pytest.raises(ValueError, match=why):
+            check_drawable(plan)
+
+
+def test_a_strategy_that_may_go_another_way_is_refused_for_that():
+    ways = [smalldb.plan(MIXED, n=9000, epsilon=1, strategy=name).chosen for name in ("adaptive", "pairs")]
+    tested = DependenceTested.before(*(way.strategy for way in ways))
+    assert "all pairs of columns" in tested.undrawable(9000)
+    assert ways[0].strategy.undrawable(9000) is None

@@ -20,6 +20,7 @@ from smalldb.mechanisms import Measurement, Parity
 
 FREE = 3.0  # a deviation of coefficients, wide beside what they are: the prior hardly counts
 LOUDEST = 0.8  # of 1, what noise does to sums of squares of signs: beyond, intervals cover too seldom
+LOUD = "contrasts have so much noise that hardly any table has them"
 RARE = 3.0  # deviations of noise: of categories with fewer rows, intervals are too narrow
 
 

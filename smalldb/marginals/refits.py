@@ -41,6 +41,7 @@ _Told: TypeAlias = list[list[tuple[int, Floats, float]]]
 """Of each column what tables tell of it: levels, counts by groups, and their variance."""
 
 PASSES = 30
+EMPTY = "three or more columns were measured together, and most of their cells hold fewer rows than noise"
 NO_ROWS = 0.01  # rows: a change of all cells of a slice that is of no account
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, prod
+from math import comb
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -13,21 +13,14 @@ from queries.frames import as_frame, as_given
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.marginals.mechanism import ByMarginals
-from smalldb.marginals.parity_refits import ParityRefits, can_exist
-from smalldb.marginals.refits import Refits, fills_cells
-from smalldb.marginals.strategies.all_cells import AllCells
-from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.contrasts import Contrasts
-from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.marginals.parity_refits import LOUD, ParityRefits
+from smalldb.marginals.refits import EMPTY, Refits
 from smalldb.mechanisms import Marginal, Measurement, Measurements, Offsets, Parity
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 
-OTHERWISE = "add --strategy adaptive, or leave out --tables"
 INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
-EMPTY = "three or more columns were measured together, and most of their cells hold fewer rows than noise"
-LOUD = "contrasts have so much noise that hardly any table has them"
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
 
@@ -258,19 +251,5 @@ def check_drawable(plan: Plan) -> None:
             f"--tables is for marginals: {plan.mechanism} draws a table and measures nothing; leave it out, "
             "or add --mechanism marginals"
         )
-    strategy, domain = plan.chosen.strategy, plan.workload.domain
-    if isinstance(strategy, AllPairs | DependenceTested):
-        raise ValueError(
-            "--tables: all pairs of columns may be measured at once, and several tables cannot be drawn from "
-            f"that: {OTHERWISE}"
-        )
-    n = plan.n
-    if n is None:  # what is released of it decides
-        return
-    cells, wide = prod(domain.sizes), len(domain.sizes) > 2
-    if isinstance(strategy, AllCells) and wide and not fills_cells(n, cells, strategy.noise.variance()):
-        raise ValueError(f"--tables: {EMPTY}: {OTHERWISE}")
-    if isinstance(strategy, Contrasts) and not can_exist(
-        len(strategy.domain.attributes), strategy.deviations.get(2, 0.0) / n
-    ):
-        raise ValueError(f"--tables: {LOUD}: take a larger epsilon, or leave out --tables")
+    if why := plan.chosen.strategy.undrawable(plan.n):
+        raise ValueError(f"--tables: {why}")

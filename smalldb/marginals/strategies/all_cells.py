@@ -12,7 +12,8 @@ from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
 from smalldb.marginals.measuring import released
-from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
+from smalldb.marginals.refits import EMPTY, fills_cells
+from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
@@ -49,6 +50,13 @@ class AllCells(AtOnce):
     def most_tables(self) -> int:
         """That of all cells."""
         return 1
+
+    def undrawable(self, n: int | None) -> str | None:
+        """Say why several tables cannot be drawn: most cells hold less than noise (n is public)."""
+        sizes = self.universe.sizes
+        if n is None or len(sizes) < 3 or fills_cells(n, self.universe.cells, self.noise.variance()):
+            return None
+        return f"{EMPTY}: {OTHERWISE}"
 
     # Proof: docs/proofs/losses.md, lemma 8.
     @property

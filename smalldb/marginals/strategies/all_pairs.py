@@ -19,7 +19,7 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.strategies.strategy import AtOnce, Estimate, Setting, whole_table
+from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal
 from smalldb.noise import cone
@@ -52,6 +52,11 @@ class AllPairs(AtOnce):
         noise = noise_at_once(universe, left, setting.law.replaced)
         expected = all_pairs(universe, *noise.variances, setting.rows)
         return cls.of(setting, expected=expected, measuring=left)
+
+    def undrawable(self, n: int | None) -> str:
+        """Say why several tables cannot be drawn: no refit of all pairs is known."""
+        what = "all pairs of columns may be measured at once, and several tables cannot be drawn from that"
+        return f"{what}: {OTHERWISE}"
 
     def after(self, asking: Fraction) -> Self:
         """Return the strategy of what an epsilon for asking first leaves; the certificate stays as it is."""

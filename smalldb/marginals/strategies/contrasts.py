@@ -31,6 +31,7 @@ from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.parity_refits import LOUD, can_exist
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Strategy, whole_table
 from smalldb.mechanisms import Parity
 from smalldb.noise.distributions import Geometric, Noise
@@ -130,6 +131,12 @@ class Contrasts(Strategy):
     def triples(self) -> tuple[Positions, ...]:
         """The parities of three attributes, one of which a guard chooses."""
         return sets_of(self.spectrum, 3, 3)
+
+    def undrawable(self, n: int | None) -> str | None:
+        """Say why several tables cannot be drawn: none has such contrasts (n is public)."""
+        if n is None or can_exist(len(self.domain.attributes), self.deviations.get(2, 0.0) / n):
+            return None
+        return f"{LOUD}: take a larger epsilon, or leave out --tables"
 
     def _left(self, sizes: Floats, orders: Integers) -> Floats:
         """Return the variance that noise leaves of the means of parities with priors of such sizes."""

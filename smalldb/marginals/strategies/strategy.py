@@ -27,6 +27,7 @@ from smalldb.noise.privacy_loss import Loss
 
 MEMORY = 1 << 18  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
+OTHERWISE = "add --strategy adaptive, or leave out --tables"
 MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
 _ROWS = 10**6  # that are made whatever the public guess was
 NO_CODES = np.zeros((0, 0), dtype=np.int64)
@@ -133,6 +134,11 @@ class Strategy(Protocol):
     def saved(self, workload: Workload, beta: Fraction) -> Self:
         """Return it without a certificate, where noise alone leaves less open than one would add."""
         return self
+
+    def undrawable(self, n: int | None) -> str | None:
+        """Say why, as is public, several tables cannot be drawn from what is measured; None: they can."""
+        ways = (way.undrawable(n) for way in self.ways if way is not self)
+        return next((why for why in ways if why is not None), None)
 
     def release(self, count: int | None) -> Steps:
         """Ask for measurements, and return an estimate with so many rows; None: as many as there are."""
