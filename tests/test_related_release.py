@@ -323,6 +323,26 @@ def test_what_a_record_says_of_parents_is_asked_as_of_the_release(release, tmp_p
         assert (told["estimate"], told["low"], told["high"]) == (own.estimate, own.low, own.high)
 
 
+def test_spellings_of_their_own_are_asked_of_related_tables_too():
+    """Once 1 was read as yes where a file writes it for no."""
+    schema = """
+    unit = "homes"
+    tables.homes = { key = "home", columns.owned = { kind = "bool", true = [2], false = [1] } }
+    [tables.persons]
+    parent = "homes"
+    most = 2
+    columns.works = { kind = "bool", true = ["J"], false = ["N"] }
+    """
+    homes = pd.DataFrame({"home": range(500), "owned": [1, 1, 1, 1, 2] * 100})
+    persons = pd.DataFrame({"home": range(500), "works": ["J", "N", "N", "N", "N"] * 100})
+    made = smalldb.release({"homes": homes, "persons": persons}, schema=schema, epsilon=50, seed=1)
+    read = Measurements.of_tables(json.loads(written_record(made.record)))
+    for own in (made.ask, lambda text: ask_related(read, text)):
+        assert own("owned=2").estimate == pytest.approx(0.2, abs=0.02)
+        assert own("owned=1").estimate == pytest.approx(0.8, abs=0.02)
+        assert own("works=J").note == own("works").note and own("works=N").note != own("works").note
+
+
 def test_the_page_is_made_of_the_record_alone(release):
     page = related_page(release.record, release.schema)
     assert page.startswith("<!doctype html>") and "NOT PRIVATE" in page

@@ -145,10 +145,11 @@ def _named(column: Column, table: str) -> Column:
     """Return a column named after its table, too."""
     name = f"{table}.{column.name}"
     if column.yes_no:
-        return Column(name)
+        return Column(name).spelled_as(column.spelled)
     attributes = [f"{table}.{each}" for each in column.attributes]
     ordered, cuts = column.ordered, column.cuts
-    return Column.coded(name, column.labels, attributes, column.table, ordered=ordered, cuts=cuts)
+    made = Column.coded(name, column.labels, attributes, column.table, ordered=ordered, cuts=cuts)
+    return made.spelled_as(column.spelled)
 
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
