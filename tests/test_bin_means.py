@@ -361,3 +361,44 @@ def test_counted_rows_have_no_values():
     schema = parse_schema(SCHEMA)
     rows = Rows.from_codes(schema.domain, np.zeros((9, 3), dtype=np.uint8))
     assert smalldb.release(rows, schema=schema, epsilon=1, means="1/2", rng=1).plan.means is None
+
+
+def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, capfd):
+    """By groups and as the first table of a paper: text, CSV, JSON and Markdown; errors in their place."""
+    monkeypatch.chdir(tmp_path)
+    given = {"schema": SCHEMA, "epsilon": 1, "strategy": "cells", "mechanism": "marginals", "rng": 1}
+    made = smalldb.release(people(), **given)
+    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", "--json")
+    rows = {row["row"]: row["groups"] for row in json.loads(out)}
+    assert code == 0 and [*rows] == ["pay, mean", "pay, median", "age, mean", "age, median"]
+    assert [*rows["age, mean"]] == ["all", "not ill", "ill"]
+    for group, question in (
+        ("all", "mean(age)"),
+        ("ill", "mean(age) where ill"),
+        ("not ill", "mean(age) where ~ill"),
+    ):
+        assert rows["age, mean"][group]["low"] == ask(made.measurements, question).low
+    code, out, _ = called(capfd, "ask", "r.json", "age", "ill | age<30", "--by", "ill", "--csv")
+    assert code == 0 and out.startswith("row,group,known,estimate,low,high,guess,") and out.count("\n") == 10
+    code, out, _ = called(capfd, "ask", "r.json", "--table1", "--markdown")
+    lines = out.splitlines()
+    assert code == 0 and lines[:2] == ["|  | all |", "|---|---|"] and lines[2].startswith("| pay, mean | ")
+    assert any(line.startswith("| ill | ") and "%" in line for line in lines)
+    code, out, err = called(capfd, "ask", "r.json", "ill", "nobody", "--by", "age")
+    assert code == 1 and "error" in out and "3 cells have an error" not in out + err and "4 cells" in err
+    for wrong in (["--by", "ill"], ["ill", "--by", "nobody"], ["ill", "--markdown"]):
+        assert called(capfd, "ask", "r.json", *wrong)[0] == 2
+
+
+def test_without_a_question_it_says_what_is_known(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    made = smalldb.release(people(), schema=SCHEMA, epsilon=1, rng=1)
+    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    code, out, _ = called(capfd, "ask", "r.json")
+    assert code == 0 and "age: bins: age<30, 30<=age<50, age>=50; its means are measured" in out
+    assert "ill: yes/no: no, yes" in out and "pairs of columns were not measured together" in out
+    code, out, _ = called(capfd, "ask", "r.json", "--json")
+    known = json.loads(out)
+    assert [each["kind"] for each in known["columns"]] == ["bins", "bins", "yes/no"]
+    assert len(known["pairs"]) + known["pairs_not_measured"] == 3

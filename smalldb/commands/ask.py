@@ -1,7 +1,7 @@
 """`ask`: shares, conditional shares, means and differences from what a release measured."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.inference.answering import ask_related
+from smalldb.inference.cross_tables import ERROR, Line, cross_table, known_of
 from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries, stated_start
 from smalldb.releasing.table_source import file_source
@@ -21,8 +22,8 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
 from smalldb.schema import read_schema
 
-ERROR = "error"  # what is known of a question that could not be read
 SHOWN = 3  # tables that are combined, from which on they are counted
+SHOWN_CATEGORIES = 8
 
 
 class _Unanswered(ValueError):
@@ -48,10 +49,19 @@ def add(commands: Commands) -> None:
     )
     command.add_argument(
         "questions",
-        nargs="+",
+        nargs="*",
         metavar="QUESTION",
-        help="such as 'death', 'death | age>=80', 'mean(income) where sex=f', 'married - married | age<40'; "
-        "| is 'given', and 'or' inside parentheses",
+        help="such as 'death', 'death | age>=80', 'mean(income) where sex=f', 'median(income)', "
+        "'married - married | age<40'; | is 'given', and 'or' inside parentheses; none: what is known of "
+        "which columns and pairs",
+    )
+    command.add_argument(
+        "--by", metavar="COLUMN", help="a table of the answers for all rows and for each category of a column"
+    )
+    command.add_argument(
+        "--table1",
+        action="store_true",
+        help="the first table of a paper: shares, means, medians of all columns, or of those that are named",
     )
     command.add_argument(
         "--synthetic",
@@ -69,7 +79,10 @@ def add(commands: Commands) -> None:
     chance = command.add_mutually_exclusive_group()
     chance.add_argument("--level", metavar="P", help="the probability that an interval covers (0.95)")
     chance.add_argument("--beta", metavar="B", help="or the probability that it does not (0.05)")
-    add_formats(command, "the answers, as CSV")
+    formats = add_formats(command, "the answers, as CSV")
+    formats.add_argument(
+        "--markdown", action="store_true", help="with --by or --table1: the table, as Markdown"
+    )
     command.set_defaults(run=run_ask)
 
 
@@ -80,6 +93,17 @@ def run_ask(arguments: argparse.Namespace) -> None:
         level = as_text(1 - between_0_and_1(arguments.beta, "beta"))
     record = read_record(arguments.file)
     asked = partial(_asked(arguments, record), level=level, population=arguments.population)
+    if arguments.table1 or arguments.by is not None or not arguments.questions:
+        if "tables" in record:
+            raise ValueError("related tables are asked one question after another: no --by, no --table1")
+        measurements = Measurements.from_record(record)
+        if not (arguments.table1 or arguments.by is not None):
+            return _print_known(arguments, known_of(measurements))
+        if not (arguments.table1 or arguments.questions):
+            raise ValueError("--by needs questions, or --table1 for all columns")
+        return _print_table(arguments, *cross_table(measurements, arguments.questions, arguments.by, asked))
+    if arguments.markdown:
+        raise ValueError("--markdown is for a table: add --by COLUMN or --table1")
     answers, faults = list[Answer](), list[ValueError]()
     for question in arguments.questions:
         try:
@@ -115,6 +139,74 @@ def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable
     rows = _synthetic(arguments, measurements)
     start = stated_start(record)
     return partial(ask, measurements, rows=rows, bound=bound, workload=workload, start=start)
+
+
+def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Sequence[Line]) -> None:
+    """Print a table of answers."""
+    faults = [answer for line in lines for answer in line.answers if answer.known == ERROR]
+    if len(faults) == sum(len(line.answers) for line in lines):
+        raise ValueError(faults[0].note)
+    if arguments.json:
+        print(as_json([line.as_json(groups) for line in lines]))
+    elif arguments.csv:
+        print(as_csv([row for line in lines for row in line.flat(groups)]))
+    else:
+        cells = [["", *map(visible, groups)]]
+        cells += [[visible(line.label), *(_cell(a, line.percent) for a in line.answers)] for line in lines]
+        if arguments.markdown:
+            cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
+            rows = [f"| {' | '.join(row)} |" for row in cells]
+            print("\n".join([rows[0], "|---" * len(cells[0]) + "|", *rows[1:]]))
+        else:
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+            print("\n".join(padded))
+        assumed = any(answer.guess_low is not None for line in lines for answer in line.answers)
+        level = f"level {lines[0].answers[0].level:.4g} of each interval"
+        print(f"\n{level}{'; *: if the mean of a bin is the same in every group' * assumed}")
+    if faults:
+        raise _Unanswered(f"{len(faults)} cells have an error: {faults[0].note}")
+
+
+def _cell(answer: Answer, percent: bool) -> str:
+    """Write an answer in a cell: its estimate and its interval, or only this."""
+
+    def number(value: float | None) -> str:
+        return _number(value) if not percent or value is None else f"{100 * value:.1f}%"
+
+    if answer.known == ERROR:
+        return "error"
+    if answer.low is None or answer.high is None:
+        return "not measured" if answer.known != "measured" else "no interval"
+    interval = f"{number(answer.low)} to {number(answer.high)}"
+    if answer.estimate is not None:
+        return f"{number(answer.estimate)} ({interval})"
+    if answer.guess_low is None:
+        return interval
+    return f"{interval}; {number(answer.guess)} ({number(answer.guess_low)} to {number(answer.guess_high)})*"
+
+
+def _print_known(arguments: argparse.Namespace, known: Mapping[str, Any]) -> None:
+    """Print the columns and what is known of pairs of them."""
+    if arguments.json:
+        print(as_json(known))
+        return
+    if arguments.csv:
+        print(as_csv([{**each, "categories": "; ".join(each["categories"])} for each in known["columns"]]))
+        return
+    for each in known["columns"]:
+        own = ", ".join(map(visible, each["categories"][:SHOWN_CATEGORIES]))
+        more = len(each["categories"]) - SHOWN_CATEGORIES
+        own += f" and {more} more" if more > 0 else ""
+        groups = each["measured_groups"]
+        measured = "" if groups >= len(each["categories"]) else f"; measured at {groups} groups"
+        means = "; its means are measured" if each["means"] else ""
+        print(f"{visible(each['column'])}: {each['kind']}: {own}{measured}{means}")
+    print()
+    for pair in known["pairs"]:
+        groups = ", ".join(" x ".join(map(str, sizes)) for sizes in pair["groups"])
+        print(f"{' x '.join(map(visible, pair['columns']))}: {pair['known']}; at {groups} groups")
+    print(f"{known['pairs_not_measured']} pairs of columns were not measured together")
 
 
 def _workload(record: Mapping[str, Any], measurements: Measurements) -> Workload | None:

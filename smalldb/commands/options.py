@@ -294,8 +294,9 @@ def integer(text: str) -> int:
     return int(text)
 
 
-def add_formats(command: Parser, table: str = "the table alone, as CSV") -> None:
+def add_formats(command: Parser, table: str = "the table alone, as CSV") -> argparse._MutuallyExclusiveGroup:
     """Add the formats for machines; `table` says what is written as CSV."""
     formats = command.add_mutually_exclusive_group()
     formats.add_argument("--json", action="store_true", help="everything, for machines")
     formats.add_argument("--csv", action="store_true", help=table)
+    return formats

@@ -363,15 +363,21 @@ def _position(value: str) -> float | None:
 
 
 def _number_column(name: str, domain: Domain, ranges: Ranges) -> int:
-    if name not in domain.names:
-        near = suggestion(name, domain.names)
-        raise ValueError(f"no column {name!r}{near}: the columns are {_some(domain.names)}")
+    c = column_of(name, domain)
     if name not in ranges:
         raise ValueError(
             f"{name!r} holds dates or times, not numbers: ask a share, {name}>=..."
-            if domain.columns[domain.names.index(name)].cuts
+            if domain.columns[c].cuts
             else f"{name!r} holds categories, not numbers: ask the share of one, {name}=..."
         )
+    return c
+
+
+def column_of(name: str, domain: Domain) -> int:
+    """Return the number of a column; ValueError: there is none of that name."""
+    if name not in domain.names:
+        near = suggestion(name, domain.names)
+        raise ValueError(f"no column {name!r}{near}: the columns are {_some(domain.names)}")
     return domain.names.index(name)
 
 

@@ -2,11 +2,11 @@
 
     python tests/benchmarks/means.py FOLDER [--releases 100] [--epsilon 1] [--table NAME] [--jobs 1]
 
-FOLDER holds tables that are not part of the project: MedExp.csv, PSID.csv and DoctorContacts.csv of the R package
-Ecdat, and flchain.csv.gz of survival. Schemas are from their help pages. Truth is the mean, sum or median of the data's
-numbers, beyond the range at its ends. Of each kind of question: how often the interval of level .95 holds it, the share
-that is measured, and the median half width beside that of Laplace noise on a clipped mean at the epsilon that the
-means of the column cost.
+FOLDER holds tables that are not part of the project: MedExp.csv, PSID.csv and DoctorContacts.csv of Ecdat
+(R), and flchain.csv.gz of survival. Schemas are from their help pages. Truth is the mean, sum or median of
+the data's numbers, beyond the range at its ends. Of each kind of question: how often the interval of level
+.95 holds it, the share that is measured, and the median half width beside that of Laplace noise on a clipped
+mean at the epsilon that the means of the column cost.
 """
 
 import argparse
