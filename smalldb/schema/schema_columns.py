@@ -211,12 +211,13 @@ class Column:
         short = without_zeros if self.numbers.plain else str
 
         def codes(texts: list[str]) -> list[int]:
-            found = zip(texts, kind.codes(texts), strict=True)
-            if self.gaps:
-                found = (
-                    (text, size if text in blank or short(text) in blank else code) for text, code in found
-                )
-            return [size if not text else beyond if code is None else code for text, code in found]
+            found = [beyond if code is None else code for code in kind.codes(texts)]
+            if not self.gaps:
+                return [code if text else size for text, code in zip(texts, found, strict=True)]
+            return [
+                size if text in blank or short(text) in blank else code
+                for text, code in zip(texts, found, strict=True)
+            ]
 
         return Memo(codes)
 
