@@ -1,6 +1,7 @@
 """The page for curators in a browser: the whole way, kills, tabs, wrong input, the keyboard alone."""
 
 import csv
+import http.client
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -213,7 +214,9 @@ def test_going_on_after_browser_server_and_release_were_killed(tmp_path, browser
         assert again != url
         choose(page, "survey.csv")
         step(page, "3 Budget")
-        page.locator("#account").get_by_text("1 releases, of which 1 are not finished, left 1/2").wait_for()
+        page.locator("#account").get_by_text(
+            "budget 1.5, releases 1 (1 not finished), spent 1, left 0.5"
+        ).wait_for()
         step(page, "4 Release")
         state(page, "release-1: unfinished")
         page.click("#go-on-release-1")
@@ -242,7 +245,7 @@ def test_two_tabs_spend_from_one_ledger_and_see_the_same(tmp_path, browser):
             assert shown.count(": finished") == shown.count(": unfinished") == 1
             assert "1.5" in shown or "3/2" in shown  # why the other was refused
             step(tab, "3 Budget")
-            tab.locator("#account").get_by_text("by 1 releases, left 1/2").wait_for()
+            tab.locator("#account").get_by_text("budget 1.5, releases 1, spent 1, left 0.5").wait_for()
     assert len(Ledger(tmp_path / "workers.ledger").read().records) == 1
 
 
@@ -376,24 +379,23 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
 
 def test_the_address_is_secret_and_of_this_machine(tmp_path):
     """What the guard refuses is in test_app.py; here the server that stands behind it."""
-    import http.client
-
     with served(tmp_path) as (first, _), served(tmp_path) as (second, _):
         found = [re.fullmatch(r"http://(127\.0\.0\.1:\d+)/([0-9a-f]{32})/", url) for url in (first, second)]
         (host, token), (_, other) = (match.groups() for match in found)
         assert token != other
 
         def asked(path, **headers):
-            link = http.client.HTTPConnection(host)
-            link.request("GET", path, headers={"Host": host} | headers)
-            return link.getresponse()
+            with closing(http.client.HTTPConnection(host)) as link:
+                link.request("GET", path, headers={"Host": host} | headers)
+                with link.getresponse() as response:
+                    return response.status
 
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
         upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": f"http://{host}"}
-        assert asked(f"/{token}/").status == 200
-        assert asked(f"/{token}/websocket/", **upgrade).status == 101
-        assert asked("/").status == asked(f"/{other}/").status == 403
-        assert asked(f"/{token}/", Host="evil.example").status == 403
+        assert asked(f"/{token}/") == 200
+        assert asked(f"/{token}/websocket/", **upgrade) == 101
+        assert asked("/") == asked(f"/{other}/") == 403
+        assert asked(f"/{token}/", Host="evil.example") == 403
         for origin in ("http://evil.example", "null"):
-            assert asked(f"/{token}/websocket/", **upgrade | {"Origin": origin}).status == 403
-        assert asked(f"/{token}/released/x/../../etc/passwd").status == 404
+            assert asked(f"/{token}/websocket/", **upgrade | {"Origin": origin}) == 403
+        assert asked(f"/{token}/released/x/../../etc/passwd") == 404

@@ -3,7 +3,9 @@
 import json
 import re
 import sys
+from importlib import resources
 
+import jsonschema
 import pandas as pd
 import pytest
 from calling import called
@@ -140,6 +142,17 @@ def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
     assert ("CONFIDENTIAL" in public, "Largest error" in public) == (False, False)
     assert ("CONFIDENTIAL" in own, "Largest error" in own) == (True, True)
     assert "18&lt;=age&lt;65" in public
+
+
+def test_the_record_keeps_that_the_schema_was_written_without_a_look_at_the_data(folder, capfd):
+    generated(capfd, "--record", "silent.json")
+    generated(capfd, "--record", "stated.json", "--schema-unseen")
+    silent, stated = (json.loads((folder / name).read_text()) for name in ("silent.json", "stated.json"))
+    assert ("schema_unseen" in silent, stated["schema_unseen"]) == (False, True)
+    form = resources.files("smalldb.releasing").joinpath("record.schema.json").read_text(encoding="utf-8")
+    jsonschema.validate(stated, json.loads(form))
+    code, _, err = called(capfd, "generate", "people.csv", "--epsilon", "1", "--schema-unseen")
+    assert (code, "--schema-unseen needs --schema" in err) == (2, True)
 
 
 def test_a_table_without_rows_is_released_as_its_neighbours_are(folder, capfd):

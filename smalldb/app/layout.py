@@ -97,6 +97,7 @@ def layout(work: Workplace) -> Any:
     release = [
         *texts({"name": "name of the release: its folder"} | ABOUT),
         more("more", *texts(MORE)),
+        wide("schema_unseen", "the schema was written without a look at the data: the record states it"),
         wide("even_if_empty", "release also where nothing useful is expected"),
         shown("spends"),
         button("release", "Spend it, and release", "Beginning"),

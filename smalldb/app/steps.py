@@ -218,8 +218,6 @@ class Steps:
         schema = self.read()[1]
         if schema is None:
             raise ValueError(INCOMPLETE)
-        if isinstance(schema, RelatedSchema):
-            raise ValueError("a plan is of one table: what related tables measure, their release tells")
         known = schema.outline if isinstance(schema, OpenSchema) else schema
         return partial(plan, schema=known, **{"epsilon": ""} | self._planning())
 
@@ -266,9 +264,9 @@ class Steps:
         if found is None:
             return ui.p("There is no such ledger yet: the first release makes it, with its budget.")
         account, begun = found
-        more = f", of which {len(begun)} are not finished" if begun else ""
-        spent = f"spent {brief(account.spent)} by {len(account.records)} releases{more}"
-        return ui.p(f"budget {account.stated}: {spent}, left {brief(account.left)}")
+        more = f" ({len(begun)} not finished)" if begun else ""
+        spent = f"releases {len(account.records)}{more}, spent {brief(account.spent)}"
+        return ui.p(f"budget {account.stated}, {spent}, left {brief(account.left)}")
 
     def _same_budget(self) -> Any:
         chosen = {"schema": self._schema_file()} | self._planning()
@@ -281,19 +279,16 @@ class Steps:
         home, about = self.input.name().strip(), self._texts(layout.ABOUT, layout.MORE)
         paid = {} if "seed" in about else self._texts(layout.LEDGER)
         chosen = {"schema": f"{home}/{workplace.SCHEMA}"} | self._settings() | paid
+        chosen |= {name: self.input[name]() for name in ("schema_unseen", "even_if_empty")}
+        chosen["release_id"] = home if paid else ""
+        several = {"output": f"{home}/{workplace.SEVERAL}"}
         if isinstance(self.read()[1], RelatedSchema):
-            about = {key: about[key] for key in ("title", "seed") if key in about}
-            outputs = {"output": f"{home}/{workplace.SEVERAL}"}
+            about = {key: own for key, own in about.items() if key in ("title", "seed")} | several
         else:
-            outputs = {"release_id": home if paid else "", "report": f"{home}/{workplace.PAGE}"}
-            one = {
-                "record": f"{home}/{workplace.RECORD}",
-                "measurements": f"{home}/{workplace.MEASURED}",
-                "output": f"{home}/table.csv",
-            }
-            outputs |= {"output": f"{home}/{workplace.SEVERAL}"} if "tables" in about else one
-        empty = {"even_if_empty": self.input.even_if_empty()}
-        return workplace.command_line("generate", *self._data(), **chosen | about | empty | outputs)
+            about["report"] = f"{home}/{workplace.PAGE}"
+            files = {"record": workplace.RECORD, "measurements": workplace.MEASURED, "output": "table.csv"}
+            about |= several if "tables" in about else {key: f"{home}/{own}" for key, own in files.items()}
+        return workplace.command_line("generate", *self._data(), **chosen | about)
 
     def _spends(self) -> Any:
         about = self._texts(layout.MORE, layout.LEDGER)

@@ -156,6 +156,11 @@ def add(commands: Commands) -> None:
         help="spend epsilon also where nothing useful is expected of the table: else that is refused, or "
         "asked on a terminal",
     )
+    command.add_argument(
+        "--schema-unseen",
+        action="store_true",
+        help="state in the record that the schema was written without a look at the data",
+    )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
     command.add_argument("--quiet", action="store_true", help="print no summary on stderr")
@@ -192,6 +197,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         checkpoint=arguments.checkpoint,
         ledger=ledger_of(arguments),
         release_id=arguments.release_id or "",
+        unseen=arguments.schema_unseen,
         destination=files,
     )
     if arguments.json:
@@ -231,6 +237,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
+    if arguments.schema_unseen and arguments.schema is None:
+        raise ValueError("--schema-unseen needs --schema: it is about that")
     if arguments.middle and arguments.schema is None:
         raise ValueError("--middle needs --schema: a yes/no field has no middle")
     if arguments.release_id is not None and (arguments.ledger is None or arguments.output is None):

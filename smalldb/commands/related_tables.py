@@ -40,6 +40,7 @@ OWN = (
     "checkpoint",
     "even_if_empty",
     "release_id",
+    "schema_unseen",
     "middle",
     "spreadsheet_safe",
     "verbose",

@@ -114,6 +114,7 @@ def carry_out(
     checkpoint: Folder | None = None,
     ledger: Ledger | Callable[[Record], Ledger] | None = None,
     release_id: str = "",
+    unseen: bool = False,
     destination: Destination | None = None,
 ) -> Release | RelatedRelease:
     """Release what is like a source: check, read, bind, make room, pay, draw, write, forget."""
@@ -263,6 +264,8 @@ def carry_out(
                 made = source.released(foreseen, rows, middle, journal, shown, executor)
         if transaction.line is not None:
             made.record["ledger"] = transaction.line
+        if unseen:
+            made.record["schema_unseen"] = True
         destination.write(made, rows)
     return made
 

@@ -175,6 +175,9 @@ class Record(TypedDict):
     pairs: NotRequired[RecordedPairs]
     tables: NotRequired[dict[str, RecordedTable]]  # of related tables: each of them, parents first
     ledger: NotRequired[RecordedLine]  # where one paid
+    schema_unseen: NotRequired[
+        bool
+    ]  # true where the curator states that no look at the data went into the schema
     private: bool  # false where the randomness came from a seed or a script
     warning: NotRequired[str]  # where epsilon is large
     versions: Versions  # of the program
