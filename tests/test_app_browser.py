@@ -165,6 +165,8 @@ def test_the_whole_way_on_a_raw_table(tmp_path, browser):
         page.click("#ask")
         answers = page.locator("#ask_told")
         answers.get_by_text("1 of 3 questions have an error").wait_for()
+        page.click("#cross")
+        playwright.expect(page.locator("#cross_told table")).to_contain_text(re.compile(r"0\.\d+ \(.* to "))
         assert re.search(r"smoker\n  0\.\d+ \(0\.\d+ to 0\.\d+, level 0\.95", answers.inner_text())
         assert {address.split("/")[2] for address in page.loaded if ":" in address[:6]} == {url.split("/")[2]}
     assert (tmp_path / "release-1" / "command").read_text().strip() == command
@@ -292,6 +294,7 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
         fill(page, "field-0-valid", "nobody & here")
         page.locator("#fault-0-valid").get_by_text("nobody").wait_for()
         fill(page, "field-0-valid", "")
+        page.locator("#problem").get_by_text("no faults").wait_for()
         good = page.locator("#toml").input_value()
         fill(page, "toml", "no TOML")
         page.locator("#problem").get_by_text("not TOML").wait_for()

@@ -1,6 +1,7 @@
 """How the page is laid out: five steps, with what of them stands fixed."""
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from shiny import ui
 
 from smalldb.app.workplace import Workplace
+from smalldb.inference import Answer
 from smalldb.planning.mechanisms import names
 
 HERE = Path(__file__).parent
@@ -112,27 +114,24 @@ def layout(work: Workplace) -> Any:
         *texts({"level": "level of the intervals"}),
         wide("population", "for the population of which the rows are a random sample"),
         button("ask", "Ask", "Computing"),
+        ui.h2("Cross-table"),
+        ui.input_select("pair", "of two columns that were measured together", []),
+        button("cross", "Show it", "Computing"),
     ]
     columns = [ui.p(PUBLIC), ui.div(ui.div(shown("part"), shown("rows")), ui.div(*schema), class_="grid")]
     planned = ui.div(shown("planned"), button("draw", "Draw the error along epsilon", "Planning"))
-    steps = {
-        "Table": table,
-        "Columns": columns,
-        "Budget": [ui.div(ui.div(*spending), planned, class_="grid")],
-        "Release": release,
-        "Ask": ask,
-    }
+    budget = [ui.div(ui.div(*spending), planned, class_="grid")]
+    steps = {"Table": table, "Columns": columns, "Budget": budget, "Release": release, "Ask": ask}
+    panels = [
+        ui.nav_panel(f"{i} {step}", *parts, shown(f"same_{step.lower()}"))
+        for i, (step, parts) in enumerate(steps.items(), start=1)
+    ]
     return ui.page_fluid(
         ui.include_css(HERE / "page.css", method="inline"),
         ui.include_js(HERE / "page.js", method="inline"),
         ui.h1("smalldb: from a table about people to a private release"),
         ui.p(f"Folder: {work.folder}. This page is for this machine alone, and sends nothing anywhere."),
-        ui.navset_pill(
-            *(
-                ui.nav_panel(f"{i} {step}", *parts, shown(f"same_{step.lower()}"))
-                for i, (step, parts) in enumerate(steps.items(), start=1)
-            )
-        ),
+        ui.navset_pill(*panels),
         title="smalldb",
         lang="en",
     )
@@ -148,8 +147,27 @@ def good(said: str) -> Any:
     return ui.p(said, class_="good", role="status")
 
 
-def alike(command: list[str], python: str) -> Any:
-    """Show a command line and Python, to copy."""
+def told(answer: Answer) -> str:
+    """Write an estimate and its interval."""
+    return f"{answer.estimate:.3g} ({answer.low:.3g} to {answer.high:.3g})"
+
+
+def cross(rows: Sequence[str], columns: Sequence[str], answers: Sequence[Answer]) -> Any:
+    """Show the answers to all pairs of categories as a table."""
+    cells = ["not measured" if each.estimate is None else told(each) for each in answers]
+    wide, th = len(columns), ui.tags.th
+    parts = (cells[i * wide : (i + 1) * wide] for i in range(len(rows)))
+    body = [
+        ui.tags.tr(th(name, scope="row"), *map(ui.tags.td, own))
+        for name, own in zip(rows, parts, strict=True)
+    ]
+    head = ui.tags.tr(*(th(name, scope="col") for name in ("", *columns)))
+    said = ui.p(f"Shares of all rows, each with its interval of level {answers[0].level:.4g}")
+    return ui.div(said, ui.tags.table(head, *body), class_="scroll", tabindex="0")
+
+
+def alike(command: list[str], *python: str) -> Any:
+    """Show a command line and lines of Python, to copy."""
     copy = ui.tags.button("copy", type="button", class_="copy btn btn-sm btn-outline-secondary")
     title = ui.h2("The same in a terminal, and in Python")
-    return ui.div(title, copy, ui.pre(shlex.join(command)), copy, ui.pre(python), class_="same")
+    return ui.div(title, copy, ui.pre(shlex.join(command)), copy, ui.pre("\n".join(python)), class_="same")

@@ -1,6 +1,7 @@
 """The five steps of the page: each does what the command beside it does."""
 
 import base64
+import json
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,6 +13,7 @@ from queries.faults import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import Place, changed, columns_of, field, row
 from smalldb.exact.numbers import brief
+from smalldb.inference import Measurements, ask
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_plan import plot_plan
@@ -27,7 +29,7 @@ SHOWN = (
     *("unit", "part", "rows", "rules", "problem", "planned", "first", "account", "spends", "status"),
     *("released", "same_table", "same_columns", "same_budget", "same_release", "same_ask"),
 )
-TASKS = ("draft", "check", "draw", "release", "ask")  # buttons, whose outcomes are kept
+TASKS = ("draft", "check", "draw", "release", "ask", "cross")  # buttons, whose outcomes are kept
 
 
 def made_page(work: workplace.Workplace) -> App:
@@ -53,7 +55,7 @@ class Steps:
             self.session.output(id=name)(render.ui(getattr(self, f"_{name}")))
         for name, told in self.told.items():
             self.session.output(id=f"{name}_told")(render.ui(told.get))
-        for name in (*TASKS, "table", "answer", "go_on"):
+        for name in (*TASKS, "table", "answer", "go_on", "asked"):
             reactive.effect(reactive.event(self.input[name])(getattr(self, f"_on_{name}")))
         for effect in (self._faults_shown, self._names_offered, self._releases_offered):
             reactive.effect(effect)
@@ -125,9 +127,8 @@ class Steps:
 
     async def _on_draft(self) -> None:
         code, _, said = await to_thread(self.work.run, self._drafting())
-        self.told["draft"].set(
-            layout.fault(said) if code else layout.good("Drafted. Say who is protected; then go on with 2.")
-        )
+        drafted = layout.good("Drafted. Say who is protected; then go on with 2.")
+        self.told["draft"].set(layout.fault(said) if code else drafted)
         if not code:
             self._keep((self.work.folder / self._schema_file()).read_text(encoding="utf-8"), forms=True)
 
@@ -139,13 +140,13 @@ class Steps:
         return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
 
     def _same_table(self) -> Any:
-        lines = [
+        names = [
             "from smalldb.schema import draft_schema",
             "from smalldb.schema.tables import read_columns",
             "",
         ]
         return layout.alike(
-            self._drafting(), "\n".join([*lines, f"text = draft_schema(read_columns({self._data()[0]!r}))"])
+            self._drafting(), *names, f"text = draft_schema(read_columns({self._data()[0]!r}))"
         )
 
     # 2
@@ -206,10 +207,8 @@ class Steps:
         self.told["check"].set(ui.div(marked, ui.pre(printed + said), class_="confidential"))
 
     def _same_columns(self) -> Any:
-        return layout.alike(
-            self._checking(),
-            f"from smalldb.schema import read_schema\n\nschema = read_schema({self._schema_file()!r})",
-        )
+        read = f"schema = read_schema({self._schema_file()!r})"
+        return layout.alike(self._checking(), "from smalldb.schema import read_schema", "", read)
 
     # 3
 
@@ -270,8 +269,8 @@ class Steps:
 
     def _same_budget(self) -> Any:
         chosen = {"schema": self._schema_file()} | self._planning()
-        python = f"import smalldb\n\nplan = {workplace.call('smalldb.plan', **chosen)}"
-        return layout.alike(workplace.command_line("plan", **chosen), python)
+        python = f"plan = {workplace.call('smalldb.plan', **chosen)}"
+        return layout.alike(workplace.command_line("plan", **chosen), "import smalldb", "", python)
 
     # 4
 
@@ -292,46 +291,37 @@ class Steps:
 
     def _spends(self) -> Any:
         about = self._texts(layout.MORE, layout.LEDGER)
-        of = (
-            f"of {about.get('ledger', '')}"
-            if "seed" not in about
-            else "of no ledger: the seed makes it NOT private"
-        )
-        return ui.p(
-            ui.tags.strong(
-                f"This spends epsilon {self.input.epsilon().strip()} {of}. It cannot be taken back."
-            )
-        )
+        seeded, own = "seed" in about, self.input.epsilon().strip()
+        of = "no ledger: the seed makes it NOT private" if seeded else about.get("ledger", "")
+        return ui.p(ui.tags.strong(f"This spends epsilon {own} of {of}. It cannot be taken back."))
 
     def _on_release(self) -> None:
-        try:
-            if self.read()[1] is None:
-                raise ValueError(INCOMPLETE)
-            if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
-                raise ValueError("name a ledger (see 3): what a release spends must be written down")
-            self.work.begin(self.input.name().strip(), self._releasing(), self.text())
-            self.told["release"].set(layout.good(f"{self.input.name()} is begun."))
-        except (ValueError, OSError) as error:
-            self.told["release"].set(layout.fault(error))
+        self._tried(self._begin, "The release is begun.")
+
+    def _begin(self) -> None:
+        if self.read()[1] is None:
+            raise ValueError(INCOMPLETE)
+        if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
+            raise ValueError("name a ledger (see 3): what a release spends must be written down")
+        self.work.begin(self.input.name().strip(), self._releasing(), self.text())
 
     def _on_go_on(self) -> None:
+        self._tried(lambda: self.work.go_on(self.input.go_on()), "The release goes on.")
+
+    def _tried(self, do: Callable[[], None], done: str) -> None:
         try:
-            if self.input.go_on() in self.work.releases():
-                self.work.go_on(self.input.go_on())
+            do()
+            self.told["release"].set(layout.good(done))
         except (ValueError, OSError) as error:
             self.told["release"].set(layout.fault(error))
 
     def _status(self) -> Any:
         found: list[Any] = []
         for name, state in self.releases().items():
-            go_on = ui.tags.button(
-                f"Go on with {name}", {"data-release": name}, type="button", id=f"go-on-{name}"
-            )
+            go_on = ui.tags.button(f"Go on with {name}", {"data-release": name}, id=f"go-on-{name}")
             go_on.add_class("go-on btn btn-primary")
-            links = [
-                ui.tags.a(file, href=f"released/{name}/{file}", target="_blank")
-                for file in self.work.outputs(name)
-            ]
+            files, link = self.work.outputs(name), partial(ui.tags.a, target="_blank")
+            links = [link(file, href=f"released/{name}/{file}") for file in files]
             found += [
                 ui.tags.h3(f"{name}: {state}"),
                 ui.pre(self.work.text(name, workplace.COMMAND)),
@@ -343,37 +333,28 @@ class Steps:
 
     def _released(self) -> Any:
         done = [name for name, state in self.releases().items() if state == workplace.FINISHED][:1]
-        pages = [
-            f"released/{name}/{file}"
-            for name in done
-            for file in self.work.outputs(name)
-            if file.endswith(".html")
-        ]
+        files = [f"released/{name}/{file}" for name in done for file in self.work.outputs(name)]
+        pages = [file for file in files if file.endswith(".html")]
         return ui.tags.iframe(src=pages[0], title="page of the newest release") if pages else None
 
     def _same_release(self) -> Any:
-        paid, chosen = self._texts(layout.LEDGER), {"schema": self._schema_file()} | self._settings()
-        given = {"budget": paid.get("budget"), "delta": paid.get("budget_delta")}
-        kept = workplace.call("smalldb.Ledger", repr(paid.get("ledger", "")), **given)
-        python = workplace.call("smalldb.release", repr(self._data()[0]), **chosen)[:-1]
-        lines = [
-            "import smalldb",
-            "",
-            f"release = {python}, ledger={kept})",
-            "release.data.to_csv('table.csv', index=False)",
-        ]
-        return layout.alike(self._releasing(), "\n".join(lines))
+        about, chosen = (
+            self._texts(layout.LEDGER, layout.MORE),
+            {"schema": self._schema_file()} | self._settings(),
+        )
+        given = {"budget": about.get("budget"), "delta": about.get("budget_delta")}
+        kept = workplace.call("smalldb.Ledger", repr(about.get("ledger", "")), **given)
+        last = f"seed={about['seed']}" if "seed" in about else f"ledger={kept}"
+        table = dict(each.split("=") for each in self._data()) if self.input.second() else self._data()[0]
+        python = workplace.call("smalldb.release", repr(table), **chosen)[:-1]
+        return layout.alike(self._releasing(), "import smalldb", "", f"release = {python}, {last})")
 
     # 5
 
     def _releases_offered(self) -> None:
         """Offer finished releases to be asked, and a name for the next one."""
-        files = [
-            f"{name}/{file}"
-            for name in self.releases()
-            for file in self.work.outputs(name)
-            if file.endswith(workplace.MEASURED)
-        ]
+        files = [f"{name}/{file}" for name in self.releases() for file in self.work.outputs(name)]
+        files = [file for file in files if file.endswith((workplace.MEASURED, workplace.RECORD))]
         with reactive.isolate():
             kept = self.input.asked() if self.input.asked() in files else None
             ui.update_select("asked", choices=files, selected=kept)
@@ -390,20 +371,34 @@ class Steps:
         _, printed, said = await to_thread(self.work.run, self._asking())
         self.told["ask"].set([ui.pre(printed) if printed else None, layout.fault(said) if said else None])
 
+    def _on_asked(self) -> None:
+        """Offer the pairs of columns that were measured together."""
+        measured = Measurements.read(self.work.folder / self.input.asked()) if self.input.asked() else None
+        known = [pair for pair in measured.pairs() if pair.groups] if measured else []
+        pairs = {json.dumps(pair.columns): " x ".join(pair.columns) for pair in known}
+        ui.update_select("pair", choices=pairs)
+
+    async def _on_cross(self) -> None:
+        """Ask all pairs of categories of two columns."""
+        if not self.input.pair():
+            return self.told["cross"].set(layout.fault("no pair of columns was measured"))
+        measured = Measurements.read(self.work.folder / self.input.asked())
+        named = {column.name: column.category_names for column in measured.domain.columns}
+        rows, columns = (named[name] for name in json.loads(self.input.pair()))
+        settings = {"level": self.input.level().strip(), "population": self.input.population()}
+        cells = [f"({row}) & ({column})" for row in rows for column in columns]
+        try:
+            answers = await to_thread(lambda: [ask(measured, cell, **settings) for cell in cells])
+            self.told["cross"].set(layout.cross(rows, columns, answers))
+        except ValueError as error:
+            self.told["cross"].set(layout.fault(error))
+
     def _same_ask(self) -> Any:
-        command = self._asking()
-        file, *questions = command[command.index("--") + 1 :]
-        asked = workplace.call(
-            "ask",
-            "measured",
-            repr((*questions, "QUESTION")[0]),
-            level=self.input.level().strip(),
-            population=self.input.population(),
+        command, asked = (
+            self._asking(),
+            {"level": self.input.level().strip(), "population": self.input.population()},
         )
-        lines = [
-            "from smalldb.inference import Measurements, ask",
-            "",
-            f"measured = Measurements.read({file!r})",
-            f"print({asked})",
-        ]
-        return layout.alike(command, "\n".join(lines))
+        file, *questions = command[command.index("--") + 1 :]
+        answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
+        names = ["from smalldb.inference import Measurements, ask", ""]
+        return layout.alike(command, *names, f"measured = Measurements.read({file!r})", f"answer = {answer}")

@@ -108,6 +108,8 @@ class Workplace:
 
     def go_on(self, release: str) -> None:
         """Run the command of a release, which goes on where it was; ValueError: it runs already."""
+        if release not in self.releases():
+            raise ValueError("no such release in this folder")
         with (self.folder / release / LOG).open("ab") as log:
             try:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
