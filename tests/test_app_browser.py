@@ -333,7 +333,13 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
             page.locator(place).get_by_text(said).first.wait_for()
         step(page, "5 Ask")
         page.click("#ask")
+        page.locator("#ask_told").get_by_text("required: QUESTION").wait_for()
+        fill(page, "questions", "smoker")
+        page.locator("#same_ask").get_by_text("smoker").first.wait_for()
+        page.click("#ask")
         page.locator("#ask_told").get_by_text("RECORD.json: no such file").wait_for()
+        page.click("#cross")
+        page.locator("#cross_told").get_by_text("no pair of columns was measured").wait_for()
     assert not [*tmp_path.rglob("*.ledger")] and not [*tmp_path.parent.glob("up")]
 
 

@@ -96,9 +96,7 @@ def field(label: str, place: Place | None, number: int, key: str, value: object)
         )
         made = tags.select(*options, **box)
     elif key in LINES:
-        made = tags.textarea(
-            "\n".join([value] if isinstance(value, str) else map(str, value or [])), rows="2", **box
-        )
+        made = tags.textarea(shown(value, "\n"), rows="2", **box)
     else:
         made = tags.input(value=shown(value), type="text", **box)
     fault = tags.span(id=f"fault-{number}-{key}", class_="fault")

@@ -36,6 +36,7 @@ NOISE = {
     "delta": f"delta (empty: pure; usual: {DELTA})",
     "n": "rows of the table, from public knowledge (replace-one)",
     "n_max": "about how many rows at most (add-remove)",
+    "means": "share of epsilon for means of numbers (empty: as usual; 0: none)",
 }
 LEDGER = {
     "ledger": "file of the ledger",

@@ -248,7 +248,8 @@ class Steps:
             made = await to_thread(asked)
             picture = await to_thread(plot_plan, made, lambda epsilon: asked(epsilon=epsilon), "png")
         except (ValueError, TypeError) as error:
-            return self.told["draw"].set(layout.fault(error))
+            self.told["draw"].set(layout.fault(error))
+            return
         said = f"Expected error along epsilon; at epsilon {brief(made.epsilon)}: {made.expected_error:.2g}"
         source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
         self.told["draw"].set(ui.img(src=source, alt=said))
@@ -381,7 +382,8 @@ class Steps:
     async def _on_cross(self) -> None:
         """Ask all pairs of categories of two columns."""
         if not self.input.pair():
-            return self.told["cross"].set(layout.fault("no pair of columns was measured"))
+            self.told["cross"].set(layout.fault("no pair of columns was measured"))
+            return
         measured = Measurements.read(self.work.folder / self.input.asked())
         named = {column.name: column.category_names for column in measured.domain.columns}
         rows, columns = (named[name] for name in json.loads(self.input.pair()))
