@@ -10,9 +10,9 @@ from asking import choose, measure, release_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.candidate_tables import candidates
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive, ModelCapacity, as_fine
 from smalldb.marginals.strategies.strategy import Setting

@@ -11,9 +11,8 @@ from asking import release_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.packed_pairs import association_weights, cramers_v
+from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from smalldb.exact.bits import SeededBits
-from smalldb.noise import cone, cone_rounding
-from smalldb.noise.cone import ConeDifference, dimensions, squares, width
-from smalldb.noise.cone_rounding import Drawn, rounded_tables
+from smalldb.noise import cone
+from smalldb.noise.cone import ConeDifference, Drawn, dimensions, rounded_tables, squares, width
 
 DEEP = 600  # bits of numbers that are known exactly
 
@@ -201,7 +200,7 @@ def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
 @pytest.mark.parametrize("bits", [1, 64])
 def test_tables_are_rounded_as_by_definition(sizes, size, bits, monkeypatch):
     """With a first look that is too short, more digits are asked for."""
-    monkeypatch.setattr(cone_rounding, "_BITS", bits)
+    monkeypatch.setattr(cone, "_BITS", bits)
     rng = np.random.default_rng(3)
     given = numbers(sizes, 10, rng)
     columns, tables = by_definition(*given, float(size))
@@ -225,9 +224,9 @@ def test_both_ends_must_round_alike(later, wanted, swapped, monkeypatch):
         looks.append(bits)
         return tuple(np.array([end * 4**bits // 5], dtype=object) for end in ends)
 
-    monkeypatch.setattr(cone_rounding, "_enclosed", enclosed)
+    monkeypatch.setattr(cone, "_enclosed", enclosed)
     zero, other = (Drawn([[[]]], [[[]]], []) for _ in range(2))
-    start = cone_rounding._BITS + 2
+    start = cone._BITS + 2
     found = rounded_tables([other, zero] if swapped else [zero, other], Fraction(1), [])
     assert found.tolist() == [-wanted if swapped else wanted]
     assert sorted(set(looks)) == [start, 2 * start]
@@ -289,7 +288,7 @@ def test_frames_are_known_up_to_their_errors(near):
     shown, tightest = 0, 0.0
     for seed, bits in product(range(40), (16, 40)):
         rows = upper(frames(seed, near), bits)
-        few, many = cone_rounding._frame(rows, bits), cone_rounding._frame(rows, DEEP)
+        few, many = cone._frame(rows, bits), cone._frame(rows, DEEP)
         if few is None:
             continue
         shown += 1
@@ -311,18 +310,18 @@ def test_shares_and_vectors_are_known_up_to_their_errors():
             scale[:] = 2.0 ** (3 - bits // 2)
         some = upper(known(rng.normal(size=(len(rows), 3)) * scale[:, None]), bits)
         few, many = (
-            cone_rounding._shares([cone_rounding._sum_of_squares(row, digits) for row in some], digits)
+            cone._shares([cone._sum_of_squares(row, digits) for row in some], digits)
             for digits in (bits, DEEP)
         )
-        vectors = cone_rounding._without_total(*many, cone_rounding._frame(rows, DEEP), DEEP)
+        vectors = cone._without_total(*many, cone._frame(rows, DEEP), DEEP)
         away = abs((few[0] << DEEP - bits) - many[0])
         assert (away <= few[1] << DEEP - bits).all()
         allowed = few[1] << DEEP - bits
         tightest[0] = max(tightest[0], *(x / y for x, y in zip(away, allowed, strict=True)))
-        axes = cone_rounding._frame(rows, bits)
+        axes = cone._frame(rows, bits)
         if axes is None:
             continue
-        rough = cone_rounding._without_total(*few, axes, bits)
+        rough = cone._without_total(*few, axes, bits)
         ratio = np.array(distances(rough, vectors, bits)) / rough.errors.astype(float)
         assert ratio.max() <= 1
         tightest[1] = max(tightest[1], ratio.max())
@@ -341,8 +340,8 @@ def test_few_digits_enclose_what_many_tell(near, size):
             shares[1][:, 0] *= near
         drawn = Drawn(*(upper(part, bits) for part in drawn_of(some, shares, size * totals, 0)))
         factor = Fraction(1 + 2 * seed, 2)
-        few = cone_rounding._enclosed(drawn, factor, all_pairs(sizes), bits)
-        many = cone_rounding._enclosed(drawn, factor, all_pairs(sizes), DEEP)
+        few = cone._enclosed(drawn, factor, all_pairs(sizes), bits)
+        many = cone._enclosed(drawn, factor, all_pairs(sizes), DEEP)
         if few is None:
             continue
         shown += 1

@@ -8,7 +8,7 @@ import pytest
 
 import smalldb
 from queries import Column, Domain
-from smalldb.inference.combining import combine, interval
+from smalldb.inference.assumptions import combine, interval
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Marginal, Measurement, Parity
 from smalldb.noise.distributions import DiscreteGaussian, Geometric

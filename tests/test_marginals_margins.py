@@ -15,8 +15,8 @@ from smalldb.exact.numbers import float_above
 from smalldb.marginals import Universe, asks
 from smalldb.marginals.certificate import Certificate, beyond, expected, missed
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.candidate_tables import candidates
 from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 

@@ -11,11 +11,16 @@ from smalldb.exact.bits import SeededBits
 from smalldb.kernels.cell_sums import count_pairs
 from smalldb.marginals import Universe, checked, counted_rows, plan_tables
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.candidate_tables import Candidates, candidates
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import beliefs, build, cells, homes, junction_tree, union
-from smalldb.marginals.estimate.packed_pairs import PackedPairs, association_weights, laid_out
+from smalldb.marginals.estimate.packed_pairs import (
+    Candidates,
+    PackedPairs,
+    association_weights,
+    candidates,
+    laid_out,
+)
 from smalldb.marginals.estimate.refitting import ModelInParts, at_first, joint
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.noise.distributions import Geometric

@@ -15,9 +15,8 @@ from queries import Rows, Workload
 from queries.arrays import Booleans, Floats
 from queries.expressions import shorten
 from smalldb.exact.numbers import Number, as_fraction
-from smalldb.inference.bounds_within import below_and_above, is_query
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.coarser import coarser, otherwise, tables_named, widened
+from smalldb.inference.coarser import below_and_above, coarser, is_query, otherwise, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.means_of_bins import inside_bins, simulated

@@ -9,7 +9,6 @@ from queries.arrays import Codes, Floats
 from queries.domain import Integers
 from queries.mixing import splitmix64
 from smalldb.marginals.counted_rows import CountedRows, count
-from smalldb.marginals.estimate.candidate_tables import Candidates, candidates
 from smalldb.marginals.estimate.column_estimates import (
     pooled,
     pooled_total,
@@ -21,7 +20,7 @@ from smalldb.marginals.estimate.column_estimates import (
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
-from smalldb.marginals.estimate.packed_pairs import PackedPairs, laid_out
+from smalldb.marginals.estimate.packed_pairs import Candidates, PackedPairs, candidates, laid_out
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.strategy import TableStrategy
