@@ -1,5 +1,6 @@
 """A public table to start from: what it is believed, what it costs, and what it must not do."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -240,3 +241,56 @@ def test_a_rehearsal_says_about_what_a_release_does():
     expected, found = rehearsed(plan), off(np.asarray(released(data, public).codes, dtype=np.int64), data)
     assert 0.5 < found / expected < 2
     assert rehearsed(smalldb.plan(DOMAIN, n=400, epsilon=1)) is None
+
+
+def test_an_earlier_release_is_refined_and_answers_come_from_both(tmp_path):
+    data = people(1500, 1)
+    errors = {"half": [], "refined": [], "one": []}
+    for seed in range(3):
+        first = released(data, seed=seed, strategy="adaptive")
+        both = released(data, seed=50 + seed, refine=first)
+        one = released(data, seed=90 + seed, epsilon="1", strategy="adaptive")
+        for found, made in zip(errors.values(), (first, both, one), strict=True):
+            found.append(off(np.asarray(made.codes, dtype=np.int64), data))
+    means = {name: np.mean(found) for name, found in errors.items()}
+    assert means["refined"] < 0.9 * means["half"] and means["refined"] < 1.4 * means["one"], means
+    told = both.record["refines"]
+    assert Fraction(told["epsilon"]) == Fraction(1, 2) and told["measurements"] == len(first.measurements)
+    assert Fraction(both.record["privacy"]["epsilon"]) == Fraction(1, 2)
+    assert len(both.measurements) > len(first.measurements)
+    sides = [made.ask("a=1") for made in (first, both)]
+    assert sides[1].high - sides[1].low <= sides[0].high - sides[0].low
+    assert "add up" in both.report()
+    path = tmp_path / "first.json"
+    path.write_text(json.dumps(first.record))
+    again = released(data, seed=52, refine=path)
+    np.testing.assert_array_equal(again.codes, both.codes)
+
+
+def test_what_cannot_be_refined_is_refused():
+    data, first = people(500, 1), released(people(500, 1))
+    with pytest.raises(ValueError, match="not both"):
+        released(data, people(50, 2), refine=first)
+    with pytest.raises(ValueError, match="other columns, categories or rows"):
+        released(people(501, 1), refine=first)
+    with pytest.raises(TypeError, match="refine must be a release"):
+        released(data, refine=3)
+    with pytest.raises(ValueError, match="strategy adaptive"):
+        released(data, refine=first, strategy="cells")
+
+
+def test_intervals_of_two_releases_cover():
+    data = people(600, 1)
+    truth, hits = {q: (data[:, c] == v).mean() for q, c, v in (("a=1", 0, 1), ("d=2", 3, 2))}, []
+    for seed in range(20):
+        first = released(data, seed=seed, strategy="adaptive")
+        both = released(
+            data,
+            people(1000, 2) if seed % 2 else None,
+            seed=100 + seed,
+            **({} if seed % 2 else {"refine": first}),
+        )
+        for question, share in truth.items():
+            answer = both.ask(question)
+            hits.append(answer.low <= share <= answer.high)
+    assert np.mean(hits) >= 0.85

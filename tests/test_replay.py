@@ -134,6 +134,19 @@ def little_memory(chosen):
     return replace(chosen, strategy=replace(chosen.strategy, memory=20))
 
 
+def refining(chosen):
+    """Refine a release of a table with the same columns."""
+    case = Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "", n=900)
+    first = smalldb.release(
+        Rows.from_codes(COLUMNS, table_of(case, np.random.default_rng(5))),
+        case.queries,
+        epsilon=1,
+        seed=5,
+        **ADAPTIVE,
+    )
+    return replace(chosen, strategy=chosen.strategy.refining(tuple(first.measurements)))
+
+
 def of_start(chosen):
     return isinstance(chosen.strategy, FromStart)
 
@@ -293,6 +306,9 @@ CASES = {
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=3000, tied=0),
+    "refined": Case(
+        COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900
+    ),
     "start, believed": Case(
         COLUMNS, "marginals:2", ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)
     ),

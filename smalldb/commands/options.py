@@ -218,6 +218,12 @@ def add_size(command: Parser) -> None:
         help="with --start: rows are rows of the start (the default), or made from its tables (model)",
     )
     command.add_argument(
+        "--refine",
+        metavar="RECORD.json",
+        help="a record, with its measurements, of an earlier release of the same data: marginals use them "
+        "beside new ones, and so does ask; both epsilons add up",
+    )
+    command.add_argument(
         "--calibrated",
         action="store_true",
         help="run a census at the internal epsilon at which it loses just E: it errs less, and several "

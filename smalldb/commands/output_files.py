@@ -140,7 +140,7 @@ class Files(Spoken):
         # the table last: whoever finds it finds its record
         named = [getattr(arguments, name) for name in OUTPUTS[: None if arguments.tables is None else -1]]
         self._paths = [path for path in named if path is not None]
-        inputs = [arguments.data, arguments.schema, arguments.ledger, arguments.start]
+        inputs = [arguments.data, arguments.schema, arguments.ledger, arguments.start, arguments.refine]
         keep_inputs(inputs, self._paths)
 
     def __enter__(self) -> "Files":

@@ -65,6 +65,13 @@ class ByMarginals(Mechanism, Promise):
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
         if request.start is not None:
             return cls._from_start(request, request.start)
+        if request.earlier is not None:
+            if request.strategy not in (None, Adaptive.name):
+                return "an earlier release is refined by the strategy adaptive"
+            made = cls._tables(replace(request, strategy=Adaptive.name), n)
+            if isinstance(made, Adaptive):
+                made = made.refining(request.earlier.measurements)
+            return made if isinstance(made, str) else cls(request, made)
         strategies, wished = list[Strategy | str](), request.strategy
         if wished == Contrasts.name and request.aimed:
             return FIRST.format(wished)
@@ -216,7 +223,8 @@ class ByMarginals(Mechanism, Promise):
     def public(self) -> Sequence[object]:
         """What decides its steps, and the rows that are asked for."""
         request = self.request
-        return (request.n, request.n_max, request.rows, request.certificate, *self.strategy.public)
+        earlier = () if request.earlier is None else (request.earlier.digest,)
+        return (request.n, request.n_max, request.rows, request.certificate, *earlier, *self.strategy.public)
 
     def steps(self) -> Steps:
         """Ask for measurements, make rows, and bound or certify how far they are off."""

@@ -10,7 +10,7 @@ from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from queries.spec import default, parse
 from smalldb.exact.numbers import between_0_and_1
-from smalldb.mechanisms.start import Start
+from smalldb.mechanisms.start import Earlier, Start
 
 MAX_N = 1 << 40  # public cap on n under add-remove
 LEAST_DELTA = Fraction(1, 10**300)
@@ -74,6 +74,7 @@ class Request:
     first: tuple[tuple[int, ...], ...] = ()
     # what `marginals` measure, by its name; None: that of smallest expected error
     strategy: str | None = None
+    earlier: Earlier | None = None  # a release of the same data, whose measurements are used, too
     start: Start | None = None  # a public table from which marginals start
     calibrated: bool = False  # whether SmallDB is to lose just what is stated (`counting.calibration`)
     links: Links | None = None  # of related tables; None: there is one table

@@ -8,12 +8,22 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.mixing import splitmix64
+from smalldb.mechanisms.measurement import Measurement
 
 ROWS = ("start", "model")  # what synthetic rows are: rows of the start, or made from tables of it
 MOST_ROWS = 1 << 16  # distinct rows of a start that are weighed; of more, a public sample
 INDEPENDENT = 0.05  # the weight of independent rows
 UNSEEN = 0.1  # of these rows, how much of a column is spread over all its categories
 LEAST_INDEPENDENT = 1 << 12  # independent rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier:
+    """A release of the same data, which a new one refines: public."""
+
+    measurements: tuple[Measurement, ...]
+    epsilon: str  # that its record states
+    digest: str  # SHA-256 of its measurements
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,7 +36,7 @@ from smalldb.mechanisms import (
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan, finer_measure
-from smalldb.planning.starting import with_start
+from smalldb.planning.starting import earlier_of, with_start
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import SHARE
 from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
@@ -73,6 +73,7 @@ class Settings(TypedDict, total=False):
     start: Any
     start_is: str | None
     start_rows: str | None
+    refine: Any
 
 
 def plan(
@@ -100,6 +101,7 @@ def plan(
     start: Any = None,
     start_is: str | None = None,
     start_rows: str | None = None,
+    refine: Any = None,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -216,7 +218,10 @@ def plan(
     aimed = target is not None or bool(measure_first)
     checked_flag(calibrated, "calibrated")
     mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
-    if begun["start"] is not None:
+    earlier = None if refine is None else earlier_of(refine, workload_of(queries, domain).domain, n)
+    if None not in (earlier, begun["start"]):
+        raise ValueError("give start or refine, not both")
+    if earlier is not None or begun["start"] is not None:
         mechanisms = _starting(mechanisms, strategy)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
@@ -247,6 +252,7 @@ def plan(
         strategy=strategy,
         calibrated=calibrated,
         start=begun["start"],
+        earlier=earlier,
     )
     _check_finer(finer, request)
     choose = _least_error if rows is None else _first
@@ -401,7 +407,9 @@ def _starting(mechanisms: tuple[type[Mechanism], ...], strategy: str | None) -> 
     left = tuple(each for each in mechanisms if each.takes_start)
     if not left or strategy not in (None, "adaptive"):
         takers = " and ".join(each.name for each in named("auto") if each.takes_start)
-        raise ValueError(f"a start is for {takers}, strategy adaptive: leave out the other, or the start")
+        raise ValueError(
+            f"a start is for {takers}, strategy adaptive, and so is an earlier release: leave out the other"
+        )
     return left
 
 

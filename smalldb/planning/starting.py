@@ -1,8 +1,10 @@
 """The public table that a release starts from, with what its user says it is; and a rehearsal on it."""
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from queries.frames import as_frame, rows_of
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.rehearsal import rehearse_from
 from smalldb.marginals.strategies.from_start import FromStart
-from smalldb.mechanisms.start import ROWS, Start
+from smalldb.mechanisms import Measurements
+from smalldb.mechanisms.start import ROWS, Earlier, Start
 from smalldb.planning.plans import Plan
 from smalldb.schema import Schema
 from smalldb.schema.fields import is_text
@@ -76,6 +79,27 @@ def _read(start: object, described: Schema | Domain) -> Rows:
     if isinstance(described, Domain):
         return rows_of(frame[[*domain.names]], domain)
     return described.count(described.pieces(frame))
+
+
+def earlier_of(refine: object, domain: Domain, n: int | None) -> Earlier:
+    """Read an earlier release of the same data: a release, its record, or the path of that."""
+    record = getattr(refine, "record", refine)
+    found = getattr(refine, "measurements", None)
+    if isinstance(record, str | os.PathLike):
+        try:
+            record = json.loads(Path(record).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(record)!r} is not a record: expected JSON") from error
+    if not isinstance(record, Mapping):
+        raise TypeError("refine must be a release, its record, or the path of that")
+    told = Measurements.from_record(record) if found is None else found
+    own, others = ([(c.name, c.labels) for c in each.columns] for each in (domain, told.domain))
+    if own != others or (n is not None and told.n not in (None, n)):
+        raise ValueError(
+            "refine: the earlier release is of other columns, categories or rows than these data"
+        )
+    digest = hashlib.sha256(json.dumps(told.as_json(), sort_keys=True).encode()).hexdigest()
+    return Earlier(tuple(told), str(record["privacy"]["epsilon"]), digest)
 
 
 def digest_of(finished: Rows) -> str:

@@ -298,7 +298,8 @@ def carried_out(
         synthetic = domain.decode(codes, like=source.table)
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, codes))
     ranges = None if schema is None else schema_ranges(schema)
-    measurements = Measurements(domain, curator.measurements, plan.n, ranges)
+    earlier = () if plan.request.earlier is None else plan.request.earlier.measurements
+    measurements = Measurements(domain, [*earlier, *curator.measurements], plan.n, ranges)
     record = make_record(
         plan, private=curator.journal.source.private, drawn=drawn, ranges=ranges, finer=finer
     )

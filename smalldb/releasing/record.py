@@ -163,6 +163,9 @@ class Record(TypedDict):
     # the columns whose categories were learned, or that have finer bins
     learned: NotRequired[list[RecordedLearning]]
     finer: NotRequired[list[RecordedFiner]]
+    # the release of the same data that is refined: its epsilon (not in this one's guarantee), a digest of its
+    # measurements, and how many of the first ones here are its own
+    refines: NotRequired[dict[str, Any]]
     start: NotRequired[RecordedStart]  # the public table that the release starts from
     # the columns of which was measured where numbers lie in their bins, and what was paid for that: an
     # epsilon or a rho, of the guarantee of all
@@ -253,6 +256,9 @@ def make_record(
         record["target"] = names[0] if len(names) == 1 else names
     if plan.request.first:
         record["measure_first"] = [[domain.names[c] for c in columns] for columns in plan.request.first]
+    if (earlier := plan.request.earlier) is not None:
+        told = {"epsilon": earlier.epsilon, "sha256": earlier.digest}
+        record["refines"] = {**told, "measurements": len(earlier.measurements)}
     if plan.request.start is not None:
         start = plan.request.start
         record["start"] = {"is": start.words, "sha256": start.digest, "rows": start.rows}

@@ -50,6 +50,9 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(("", f"(of which {share} of epsilon is for finer bins of {names})"))
     if (means := plan.means_told) is not None:
         lines.append(("", f"(of which {visible(means)})"))
+    if "refines" in record:
+        epsilon = record["refines"]["epsilon"]
+        lines.append(("refines", f"an earlier release of the same data at epsilon {epsilon}: both add up"))
     if "start" in record:
         lines += [
             ("start", f"public, as its user says: {visible(record['start']['is'])}"),

@@ -219,7 +219,8 @@ class Estimator:
             for (counts, variance), ordered in zip(both, self.plan.universe.ordered, strict=True)
         )
         columns = tuple(
-            replace(one, variance=v.item()) for one, (_, v) in zip(self.columns, both, strict=True)
+            replace(one, counts=np.rint(counts).astype(np.int64), variance=v.item())
+            for one, (counts, v) in zip(self.columns, both, strict=True)
         )
         return replace(self, read=read, columns=columns)
 

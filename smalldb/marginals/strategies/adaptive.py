@@ -17,6 +17,7 @@ from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
+from smalldb.marginals.estimate.earlier_tables import columns_of, with_earlier
 from smalldb.marginals.estimate.estimation import Estimator, Known
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.packed_pairs import association_weights
@@ -26,7 +27,7 @@ from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, col
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
-from smalldb.mechanisms import Marginal
+from smalldb.mechanisms import Marginal, Measurement
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
 # what may go on after columns, and first tables of all categories, in another way: an estimate, or None
@@ -242,6 +243,22 @@ class Adaptive(RoundsBudget):
             return self
         return self.shared(replace(self, certificate=Fraction(0)))
 
+    def refining(self, earlier: Sequence[Measurement]) -> Self:
+        """Return rounds alone, beside what was measured before; columns come again with what they leave."""
+        own = replace(self, earlier=tuple(earlier))
+        known = {c for c, _ in columns_of(earlier, self.universe.sizes)}
+        if not self.rounds or known != {*range(len(self.columns))} or self.first:
+            return own
+        each = (sum(self.columns) + self.for_rounds) / self.rounds
+        part = self.selecting / (self.selecting + self.measuring)
+        return replace(
+            own,
+            columns=(Fraction(0),) * len(self.columns),
+            together=(),
+            selecting=each * part,
+            measuring=each * (1 - part),
+        )
+
     # Proof: docs/proofs/rounds.md, lemmas 5 and 6.
     def steps(self, known: Known | None = None, beginning: Beginning | None = None) -> Steps:
         """Ask for columns and first tables; then, round by round, for the worst table."""
@@ -254,10 +271,14 @@ class Adaptive(RoundsBudget):
             first.append(
                 (yield from measured(law, scope, whole_table(columns, [sizes[c] for c in columns]), one.cost))
             )
-        columns = yield from self.of_columns(self.together, self.columns, [*before, *first])
+        known_before = [table for _, table in columns_of(self.earlier, sizes)]
+        columns = yield from self.of_columns(self.together, self.columns, [*before, *known_before, *first])
         estimator = Estimator.of(self, columns, known)
         if beginning is not None and (found := (yield from beginning(estimator, first))) is not None:
             return found
+        earlier = list[NoisyTable]()
+        if self.earlier:
+            estimator, earlier = with_earlier(estimator, columns, self.earlier)
         first = [estimator.ranked(table) for table in first]
         given = [] if known is None else [estimator.ranked(table) for table in known.pairs]
         estimator = replace(estimator, read_from=frozenset([*first, *given]))
@@ -270,7 +291,7 @@ class Adaptive(RoundsBudget):
                 scope = groups_of_first(grouped, universe, estimator.groupings, law, self.rows)
                 of = table_of(scope, estimator.groupings)
                 first.append((yield from measured(law, scope, of, grouped.cost)))
-        for table in first:
+        for table in [*earlier, *first]:
             if estimator.fits(learned.tables, table.scope):
                 learned = learned.after(table)
             else:

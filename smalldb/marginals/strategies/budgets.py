@@ -18,6 +18,7 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
 from smalldb.marginals.strategies.strategy import Setting, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.mechanisms import Measurement
 
 MOST_CATEGORIES = 128  # categories of a column that is measured together with others
 MOST_FREE = 1 << 10  # categories of all such columns, less one of each
@@ -116,6 +117,7 @@ class RoundsBudget(TableStrategy):
     # what each round costs in its two parts, for a table of 64 cells
     selecting: Fraction
     measuring: Fraction
+    earlier: tuple[Measurement, ...] = ()  # what a release of the same data measured before; public
 
     def cost_of(self, cells: int) -> Fraction:
         """Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.

@@ -26,6 +26,7 @@ from smalldb.noise.privacy_loss import Loss
 
 ASKING = Fraction(1, 20)  # of epsilon, for the number that says whether the start is believed
 MOST_PAIRS = 1 << 9  # whose tables that number is about
+FEW = 64  # categories of a column that is measured once more
 UNINFORMATIVE = 2  # tables, after which rounds end
 
 
@@ -205,11 +206,17 @@ class FromStart(TableStrategy):
             tables.append(table)
         again = tuple[NoisyTable, ...]()
         if left:
-            groups = column_groups(sizes, range(len(sizes)), law.concentrated)
+            # what the start tells of many categories is smooth: of few, noise is heard
+            few = [c for c, size in enumerate(sizes) if size <= FEW] or range(len(sizes))
+            groups = column_groups(sizes, few, law.concentrated)
             costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
-            again = yield from plan.of_columns(groups, costs, first)
+            again = yield from plan.of_columns(groups, costs, columns)
+            both = [
+                [one, other] if c in few else [one]
+                for c, (one, other) in enumerate(zip(columns, again, strict=True))
+            ]
             now = replace(from_start, told=now.told).fitted() if tables else from_start
-            now = now.with_columns(list(zip(columns, again, strict=True)), ordered)
+            now = now.with_columns(both, ordered)
         pairs = [pair for pair in pairs_of(universe) if universe.size(pair) <= LARGE]
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         made = tuple(tables)

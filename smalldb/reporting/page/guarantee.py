@@ -41,6 +41,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         *([paragraph(_finer(plan))] if plan.finer else []),
         *([paragraph(f"{means.capitalize()}.")] if (means := plan.means_told) is not None else []),
+        *([paragraph(_refines(record))] if "refines" in record else []),
         *(_start(record) if "start" in record else []),
         paragraph(
             f"What this means for one person{alone}: somebody may know all other people's rows, and "
@@ -51,6 +52,14 @@ def guarantee(plan: Plan, record: Record) -> str:
             "As a rule of thumb, an epsilon up to 1 is called strong protection, up to 10 moderate, above 10 "
             f"weak. Each further release from the same data adds to the epsilon of this one{also}."
         ),
+    )
+
+
+def _refines(record: Record) -> str:
+    """Say that an earlier release of the same data is used, and that its epsilon adds up."""
+    return (
+        "The table and its answers use the measurements of an earlier release of the same data, too, whose "
+        f"epsilon of {record['refines']['epsilon']} is not counted here: those of both add up."
     )
 
 
