@@ -214,7 +214,7 @@ class Column:
     def category_names(self) -> tuple[str, ...]:
         """What a predicate calls each category, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""
         if self.kind == "cuts":
-            return tuple(_bins(self.name, self.cuts))
+            return tuple(bin_names(self.name, self.cuts))
         bins = len(self.cuts) + 1 if self.cuts else 0
         return (*self.labels[:bins], *(f"{self.name}={label}" for label in self.labels[bins:]))
 
@@ -251,14 +251,48 @@ def _table(column: Column) -> Bits:
         raise Fault(said, "columns", column.name)
     if column._given is not None:
         table = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
-    elif column.coding in ("one-hot", "bins"):
-        table = np.eye(k, dtype=np.uint8)
-    elif column.coding == "bits":
-        table = (np.arange(k)[:, None] >> np.arange(attributes)[::-1] & 1).astype(np.uint8)
-    else:  # a thermometer; of two categories, yes/no
-        table = np.tri(k, k - 1, -1, dtype=np.uint8)
+    else:  # of two categories, yes/no is a thermometer
+        table = coded_table(k, column.coding)
     table.setflags(write=False)
     return table
+
+
+def coded_table(categories: int, coding: str, gap: bool = False) -> Bits:
+    """Return which attributes hold in each category; a gap is the last one, and reaches no threshold.
+
+    >>> coded_table(4, "thermometer", gap=True).tolist()
+    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    if coding in ("one-hot", "bins"):
+        return np.eye(categories, dtype=np.uint8)
+    if coding == "bits":
+        width = (categories - 1).bit_length()
+        return (np.arange(categories)[:, None] >> np.arange(width)[::-1] & 1).astype(np.uint8)
+    table = np.tri(categories, categories - 1, -1, dtype=np.uint8)
+    if gap:
+        table[-1] = np.arange(categories - 1) == categories - 2
+        table[:-1, -1] = 0
+    return table
+
+
+def bit_names(name: str, categories: Sequence[str], width: int) -> list[str]:
+    """Name each bit by the categories in which it holds, or by its number if they are more than four.
+
+    >>> bit_names("job", ["job=none", "job=part", "job=full"], 2)
+    ['job=full', 'job=part']
+    """
+    bits = []
+    for i in range(1, width + 1):
+        held = [category for at, category in enumerate(categories) if at >> width - i & 1]
+        joined = "|".join([*held[:1], *(each.removeprefix(f"{name}=") for each in held[1:])])
+        bits.append(joined if 1 <= len(held) <= MAX_LISTED else f"{name}.bit{i}")
+    return bits
+
+
+def bin_names(name: str, cuts: Sequence[object]) -> list[str]:
+    """Name each bin: ``age<18``, ``18<=age<65``, ``age>=65``."""
+    inner = [f"{low}<={name}<{high}" for low, high in pairwise(cuts)]
+    return [f"{name}<{cuts[0]}", *inner, f"{name}>={cuts[-1]}"]
 
 
 def check_name(name: object) -> None:
@@ -324,23 +358,13 @@ def _coding(name: str, kind: str, coding: str | None) -> str:
 def _names(
     name: str, kind: str, labels: Sequence[str], cuts: Sequence[int | float], coding: str
 ) -> tuple[str, ...]:
-    categories = _bins(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
+    categories = bin_names(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
     if coding == "thermometer":
         return tuple(f"{name}>={value}" for value in (cuts if kind == "cuts" else labels[1:]))
     if coding != "bits":
         return tuple(categories)
-    width, bits = (len(categories) - 1).bit_length(), []
-    for i in range(1, width + 1):
-        weight, short = 1 << width - i, len(categories) <= 4 * MAX_LISTED
-        held = [category for at, category in enumerate(categories) if at & weight] if short else []
-        joined = "|".join([held[0], *(p.removeprefix(f"{name}=") for p in held[1:])]) if held else ""
-        bits.append(joined if 1 <= len(held) <= MAX_LISTED else f"{name}.bit{i}")
-    return tuple(bits)
-
-
-def _bins(name: str, cuts: Sequence[int | float | Decimal]) -> list[str]:
-    inner = [f"{low}<={name}<{high}" for low, high in pairwise(cuts)]
-    return [f"{name}<{cuts[0]}", *inner, f"{name}>={cuts[-1]}"]
+    short = len(categories) <= 4 * MAX_LISTED
+    return tuple(bit_names(name, categories if short else (), (len(categories) - 1).bit_length()))
 
 
 def _number(text: str) -> Decimal | None:

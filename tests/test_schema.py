@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queries import DataError, Domain
+from queries.columns import bit_names, coded_table
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, parse_schema
 from smalldb.schema.kinds.kind import NumberFormat
-from smalldb.schema.schema_columns import binary, one_hot, thermometer
 from smalldb.schema.tables import read_table, written
 
 PEOPLE = """
@@ -181,13 +181,14 @@ def test_labels_are_as_good_as_the_fields(table):
 
 
 def test_codings_of_a_few_categories():
-    hot = one_hot(["a", "b"])
-    assert hot.table.tolist() == [[1, 0], [0, 1]]
-    assert thermometer(["yes"]).table.tolist() == [[0], [1]]
-    assert binary("x", [f"x={i}" for i in range(8)]).names == ("x=4|5|6|7", "x=2|3|6|7", "x=1|3|5|7")
-    assert binary("x", [f"x={i}" for i in range(10)]).names == ("x=8|9", "x=4|5|6|7", "x=2|3|6|7", "x.bit4")
+    assert coded_table(2, "one-hot").tolist() == [[1, 0], [0, 1]]
+    assert coded_table(2, "thermometer").tolist() == [[0], [1]]
+    eight, ten = ([f"x={i}" for i in range(k)] for k in (8, 10))
+    assert bit_names("x", eight, 3) == ["x=4|5|6|7", "x=2|3|6|7", "x=1|3|5|7"]
+    assert bit_names("x", ten, 4) == ["x=8|9", "x=4|5|6|7", "x=2|3|6|7", "x.bit4"]
+    column = Column("x", Categories(["a", "b", "c"])).universe
     with pytest.raises(ValueError, match="read-only"):
-        hot.table[0, 0] = 0
+        column.table[0, 0] = 0
 
 
 def test_a_schema_of_every_kind():

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import queries
 from queries import DataError
 from queries.arrays import Codes, Integers
-from queries.domain import Bits
+from queries.columns import bit_names, coded_table
 from queries.expressions import suggestion
 from queries.faults import Fault
 from queries.late import pd
@@ -23,56 +23,6 @@ from smalldb.schema.bin_shapes import BinShape, FinerBins, FinerShape, drawn_ste
 from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Ranged, Value
 from smalldb.schema.kinds.kind import NumberFormat, without_zeros
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Coding:
-    """The attributes of a column, and which of them hold at each of its categories."""
-
-    names: tuple[str, ...]  # of the attributes
-    # shape (categories, attributes), uint8 (read-only): the attributes that hold in each category
-    table: Bits
-
-    def __post_init__(self) -> None:
-        self.table.setflags(write=False)
-
-
-def one_hot(names: Sequence[str]) -> Coding:
-    """One attribute a category, of which exactly one holds."""
-    return Coding(tuple(names), np.eye(len(names), dtype=np.uint8))
-
-
-def thermometer(names: Sequence[str], gap: str | None = None) -> Coding:
-    """One attribute a threshold: category i reaches the first i of them. A gap, the last one, reaches none.
-
-    >>> thermometer(["a", "b"], "gap").table.tolist()
-    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
-    """
-    table = np.tri(len(names) + 1, len(names), -1, dtype=np.uint8)
-    if gap is not None:
-        table = np.pad(table, ((0, 1), (0, 1)))
-        table[-1, -1] = 1
-    return Coding((*names, *([] if gap is None else [gap])), table)
-
-
-def binary(column: str, names: Sequence[str]) -> Coding:
-    """The number of the category in bits.
-
-    An attribute is named by the categories whose bit is 1, or by its number if they are more than four.
-
-    >>> binary("job", ["job=none", "job=part", "job=full"]).names
-    ('job=full', 'job=part')
-    """
-    width = (len(names) - 1).bit_length()
-    table = (np.arange(len(names))[:, None] >> np.arange(width)[::-1] & 1).astype(np.uint8)
-    bits = []
-    for i, settings in enumerate(table.T, start=1):
-        first, *others = [name for name, bit in zip(names, settings, strict=True) if bit]
-        joined = "|".join([first, *(name.removeprefix(f"{column}=") for name in others)])
-        bits.append(joined if len(others) < 4 else f"{column}.bit{i}")
-    return Coding(tuple(bits), table)
-
 
 UNKNOWN = -1  # a field that no category covers
 MOST_KNOWN = 1 << 18  # texts of a column whose codes are kept from one piece to the next
@@ -402,21 +352,16 @@ class Column:
     def _coded(self, coding: str, gap: Sequence[str]) -> queries.Column:
         kind = self.kind
         labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
-        scheme = self._scheme(coding)
+        names = [*kind.names(self.name, coding), *[f"{self.name}=missing"] * len(gap)]
+        size = kind.size + len(gap)
         return queries.Column.coded(
             self.name,
             [*labels, *gap],
-            scheme.names,
-            scheme.table,
+            bit_names(self.name, names, (size - 1).bit_length()) if coding == "bits" else names,
+            coded_table(size, coding, bool(gap)),
             ordered=kind.ordered and not gap,
             cuts=kind.cuts_told,
         )
-
-    def _scheme(self, coding: str) -> Coding:
-        names, gap = self.kind.names(self.name, coding), [f"{self.name}=missing"] * self.missing
-        if coding == "thermometer":
-            return thermometer(names, *gap)
-        return binary(self.name, names + gap) if coding == "bits" else one_hot(names + gap)
 
     def _series(self) -> pd.Series[Any]:
         """Return the value of each category, in the column's dtype.

@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from math import ceil, floor
 from typing import Any, ClassVar, Self, TypeVar
 
+from queries.columns import bin_names
 from queries.faults import Fault, TypeFault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
@@ -38,15 +39,6 @@ def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
         raise Fault("cuts must ascend, each above the one before", "cuts")
     if not (low < cuts[0] and cuts[-1] <= high):
         raise Fault("range must begin below the first cut and end at the last cut or above it", "range")
-
-
-def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
-    """Name each bin, or for a thermometer what reaches each cut."""
-    reached = [f"{column}>={cut}" for cut in cuts]
-    if coding == "thermometer":
-        return reached
-    inner = [f"{low}<={column}<{high}" for low, high in pairwise(cuts)]
-    return [f"{column}<{cuts[0]}", *inner, reached[-1]]
 
 
 def check_bins(bins: object) -> int:
@@ -155,7 +147,9 @@ class Binned(Kind):
 
     def names(self, column: str, coding: str) -> list[str]:
         """Name each bin, or what reaches each cut."""
-        return bin_names(column, self.cuts_told, coding)
+        if coding == "thermometer":
+            return [f"{column}>={cut}" for cut in self.cuts_told]
+        return bin_names(column, self.cuts_told)
 
     def values(self) -> Sequence[Value]:
         """Return the (lower) middle of each bin."""
