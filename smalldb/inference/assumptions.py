@@ -1,4 +1,4 @@
-"""Rubin's rule over several tables, and what a statistic of them owes to assumptions that no interval counts."""
+"""Rubin's rule over several tables, and the assumptions of a statistic that no interval counts."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

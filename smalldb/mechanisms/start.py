@@ -51,7 +51,7 @@ class Start:
         many = max(LEAST_INDEPENDENT, min(len(own), MOST_ROWS))
         columns = []
         for c, size in enumerate(sizes):
-            share = np.bincount(own[:, c], weights, size) * (1 - UNSEEN) + UNSEEN / size
+            share = np.bincount(own[:, c], weights, size).astype(np.float64) * (1 - UNSEEN) + UNSEEN / size
             columns.append(systematic(share, many)[np.argsort(splitmix64(many, c))])
         others = np.stack(columns, axis=1)
         others = others[possible(others)]

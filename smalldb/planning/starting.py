@@ -29,9 +29,7 @@ ASKED = (
 MOST_WORDS = 300
 
 
-def with_start(
-    settings: Mapping[str, Any], described: Schema | Domain, data: object = None
-) -> dict[str, Any]:
+def with_start(settings: Mapping[str, Any], described: Any, data: object = None) -> dict[str, Any]:
     """Return settings whose start is read once, and was stated to be public; errors as `start_of`."""
     start, words = settings.get("start"), settings.get("start_is")
     rows = settings.get("start_rows")

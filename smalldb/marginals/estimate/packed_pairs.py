@@ -1,4 +1,4 @@
-"""Candidates of a round, scored by how badly the model predicts them: one by one, or very many pairs at once."""
+"""Candidates of a round, scored by how badly the model predicts them: one by one, or very many pairs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

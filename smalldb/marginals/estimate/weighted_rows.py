@@ -97,7 +97,8 @@ class Started:
         """Return the expected counts of a table at all categories."""
         shape = tuple(self.sizes[c] for c in columns)
         cells = np.ravel_multi_index(tuple(self.codes[:, c] for c in columns), shape)
-        return np.bincount(cells, self.weights, prod(shape)).reshape(shape) * self.total
+        held: Floats = np.bincount(cells, self.weights, prod(shape)).astype(np.float64)
+        return held.reshape(shape) * self.total
 
     # Proof: docs/proofs/start.md, lemma 2.
     def with_columns(self, columns: Sequence[Sequence[NoisyTable]], ordered: Sequence[bool]) -> "Started":
@@ -115,7 +116,9 @@ class Started:
         shape, columns = table.counts.shape, [c for c, _ in table.scope]
         own = tuple(group[self.codes[:, c]] for c, group in zip(columns, groups, strict=True))
         cells = np.ravel_multi_index(own, shape)
-        expected = np.bincount(cells, self.weights, prod(shape)).reshape(shape) * self.total
+        expected = (
+            np.bincount(cells, self.weights, prod(shape)).astype(np.float64).reshape(shape) * self.total
+        )
         beyond, noise = without_margins(table.counts - expected), max(table.variance, 1e-9)
         prior = signal(beyond, np.maximum(expected, 1.0), noise)
         least = _LEAST * self.total / expected.size
@@ -143,7 +146,7 @@ class Started:
         """Return what the weights expect of every candidate table at its finest levels."""
         rows = CountedRows(self.codes, np.rint(self.weights * _UNIT).astype(np.int64))
         share = self.total / max(1, int(rows.counts.sum()))
-        return [table * share for table in count(of, rows)]
+        return [table.astype(np.float64) * share for table in count(of, rows)]
 
     def rows(self, pairs: Sequence[tuple[int, int]], fixed: frozenset[int], many: int, seed: int) -> Codes:
         """Return rows whose tables of pairs of columns are near to those of the weights."""
