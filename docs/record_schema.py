@@ -12,6 +12,7 @@ from typing import get_type_hints
 
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.noise.distributions import KINDS
+from smalldb.planning.plans import RELATED
 
 HOME = Path(__file__).parent.parent / "smalldb" / "releasing" / "record.schema.json"
 WRITTEN = {
@@ -40,7 +41,7 @@ def written(text):
     """Return the schema's text with both parts anew."""
     text = re.sub(
         r'"strategy": \{ "enum": \[.*?\] \}',
-        f'"strategy": {{ "enum": {json.dumps(STRATEGIES)} }}',
+        f'"strategy": {{ "enum": {json.dumps([*STRATEGIES, RELATED])} }}',
         text,
     )
     noises = ",\n".join(f"        {json.dumps(noise(kind))}" for kind in KINDS)

@@ -23,7 +23,7 @@ from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.record import make_record, record_schema, written_record
 from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
 from smalldb.releasing.related_release import RelatedRelease
-from smalldb.reporting.related_page import related_page
+from smalldb.reporting.page import About, page
 from smalldb.schema.linked_rows import Linked, read_linked
 from smalldb.schema.reading import parse_related, read_any
 from smalldb.schema.related_draft import draft_related
@@ -343,15 +343,37 @@ def test_spellings_of_their_own_are_asked_of_related_tables_too():
         assert own("works=J").note == own("works").note and own("works=N").note != own("works").note
 
 
-def test_the_page_is_made_of_the_record_alone(release):
-    page = related_page(release.record, release.schema)
-    assert page.startswith("<!doctype html>") and "NOT PRIVATE" in page
-    assert "2-differential privacy of each row of homes together with all its rows of persons" in page
-    private = {**release.record, "private": True, "neighbours": "add-remove"}
-    other = related_page(private, release.schema, "A <b>title")
+def with_record(made, **changes):
+    return RelatedRelease(None, {**made.record, **changes}, made.schema, made.plan, None)
+
+
+def test_the_page_is_made_of_the_plan_and_the_record(release):
+    text = release.report(publisher="the office")
+    assert text.startswith("<!doctype html>") and "NOT PRIVATE" in text and "the office" in text
+    assert "2-differential privacy of each row of homes with all its rows of persons" in text
+    assert "any one row of homes with all its rows of persons was exchanged" in text
+    private = with_record(release, private=True, neighbours="add-remove")
+    other = page(private, about=About(title="A <b>title"))
     moved = "moves to another row of homes changes both: {} the epsilon"
-    assert moved.format("twice") in page and moved.format("four times") in other
+    assert moved.format("twice") in text and moved.format("four times") in other
     assert "NOT PRIVATE" not in other and "twice the epsilon" in other and "A &lt;b&gt;title" in other
+
+
+def test_records_of_before_are_asked_as_those_of_now(release):
+    now = json.loads(written_record(release.record))
+    before = {key: now[key] for key in ("mechanism", "epsilon", "delta", "neighbours", "private", "n")}
+    privacy = {key: now["privacy"][key] for key in ("epsilon", "bounded_range", "unit")}
+    before |= {"schema": 1, "privacy": privacy, "versions": now["versions"], "tables": now["tables"]}
+    for question in ("rent>=900", "age>=40"):
+        answers = [ask_related(Measurements.of_tables(record), question) for record in (before, now)]
+        assert answers[0] == answers[1]
+
+
+def test_few_parents_at_a_small_epsilon_are_told_of_before_anything_is_paid():
+    """79 schools at epsilon .1 were once paid, and useless."""
+    assert "more than 100 points" in smalldb.plan(schema=SCHEMA, n=79, epsilon="0.1").nothing_expected
+    assert smalldb.plan(schema=SCHEMA, n=7900, epsilon="0.1").nothing_expected is None
+    assert smalldb.plan(schema=PERSONS, n=79, epsilon="0.1").nothing_expected is not None
 
 
 def test_without_children_their_table_is_empty(tables):
@@ -443,6 +465,7 @@ def test_a_ledger_takes_only_what_protects_the_same(tables, tmp_path):
     [
         ({"delta": "1e-6"}, "do not take delta yet"),
         ({"certificate": 0.1, "target": "age"}, "do not take certificate, target yet"),
+        ({"start": "s.csv", "start_is": "public"}, "do not take start, start_is yet"),
         ({"rows_per_person": 2}, "do not take rows_per_person yet"),
         ({"mechanism": "census"}, "made by marginals"),
         ({"n_max": 5}, "n_max is for add-remove"),
@@ -606,10 +629,10 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player/player, rows/player"
     found = made.evaluate(seasons)
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
-    page = related_page(made.record, made.schema)
-    assert "3-differential privacy of each player together with all its rows" in page
+    text = made.report()
+    assert "3-differential privacy of each player with all its rows" in text
     kept = "each player keeps at least one row, and none is new"
-    assert kept in page and kept not in related_page({**made.record, "neighbours": "add-remove"}, made.schema)
+    assert kept in text and kept not in page(with_record(made, neighbours="add-remove"))
     again = read_linked(table, made.schema)
     assert len(again.parents) == 200 and len(again.children) == len(table)
     seasons.to_csv(tmp_path / "s.csv", index=False)

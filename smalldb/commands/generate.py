@@ -169,8 +169,8 @@ def add(commands: Commands) -> None:
 
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a file, or two related tables."""
-    _check(arguments)
     schema = schema_of(arguments, [arguments.data, *arguments.more])
+    _check(arguments, isinstance(schema, RelatedSchema))
     files: Spoken
     find: Callable[[], Source | LinkedSource]
     if isinstance(schema, RelatedSchema):  # they take a moment to import
@@ -212,7 +212,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise Incomplete(files.several.refused)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(arguments: argparse.Namespace, related: bool) -> None:
     """Refuse options that do not go together: ValueError."""
     if arguments.json and arguments.output is None:
         raise ValueError("--json needs -o: standard output has the table")
@@ -228,7 +228,7 @@ def _check(arguments: argparse.Namespace) -> None:
     elif arguments.table_rows is not None:
         raise ValueError("--table-rows needs --tables: --rows says how many rows one table has")
     for option in ("confidential", *STATED):
-        if getattr(arguments, option) and arguments.report is None:
+        if getattr(arguments, option) and arguments.report is None and not related:
             of_database = ", of which it names the data; --query names a table of a database"
             raise ValueError(f"--{option} needs --report{of_database if option == 'table' else ''}")
     if arguments.target is not None and arguments.confidential:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-from smalldb.commands.options import keep_inputs
+from smalldb.commands.options import STATED, keep_inputs
 from smalldb.commands.output_files import Spoken
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import OutputFolder
@@ -15,7 +15,7 @@ from smalldb.releasing.record import written_record
 from smalldb.releasing.related_evaluation import evaluate_related
 from smalldb.releasing.related_release import LinkedSource, RelatedRelease, linked_source
 from smalldb.reporting.escaping import visible
-from smalldb.reporting.related_page import related_page
+from smalldb.reporting.page import About, page
 from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema
 from smalldb.schema.linked_rows import check_names, check_tables, coded_tables, linked_keys
@@ -47,7 +47,7 @@ OWN = (
     "quiet",
     "json",
     "run",
-    "title",
+    *STATED,
 )
 EVALUATED = ("real", "synthetic", "more", "schema", "json", "run")
 DRAFTED = ("data", "more", "output", "run")
@@ -131,7 +131,8 @@ class RelatedFiles(Spoken):
             content = written(table, self._forms[name], self._schemas[name], guard=guard)
             self._folder.write(f"{name}.{self._forms[name]}", content)
         self._folder.write("record.json", record)
-        self._folder.write("report.html", related_page(made.record, made.schema, self._arguments.title))
+        about = About(**{name: getattr(self._arguments, name) for name in STATED}, account=self._account)
+        self._folder.write("report.html", page(made, about=about))
 
 
 def _files(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:

@@ -20,6 +20,7 @@ from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
 
 MOST_NAMED = 4  # columns in a line
+RELATED = "related"  # the strategy that measures related tables
 USELESS = 1 / 2  # noise on the share of a category above which a table is empty of information
 
 
@@ -128,7 +129,7 @@ class Plan:
     def strategy(self) -> str | None:
         """What marginals measure: "cells", "contrasts", "pairs", "adaptive" or "related"; None of others."""
         if self.request.links is not None:
-            return "related"
+            return RELATED
         return self.chosen.strategy.name if isinstance(self.chosen, ByMarginals) else None
 
     @property

@@ -25,6 +25,7 @@ from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_rel
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
 from smalldb.schema.related_schema import RelatedSchema
+from smalldb.showing import reported
 
 
 @final
@@ -65,6 +66,17 @@ class RelatedRelease:
         told = self.record["tables"].items()
         rows = ", ".join(f"{name} ({table['rows']} rows)" for name, table in told)
         return f"<RelatedRelease of {rows}>"
+
+    def report(self, **choices: Any) -> str:
+        """
+        Write the page about the release: HTML, for publication.
+
+        Parameters
+        ----------
+        choices
+            The words of `smalldb.reporting.page.About`, such as `title` and `publisher`.
+        """
+        return reported(self, **choices)
 
     def evaluate(self, tables: Any) -> RelatedEvaluation:
         """

@@ -71,7 +71,7 @@ def in_notebook(value: object) -> str:
             raise TypeError(f"no table is known for {type(value).__name__}")
 
 
-def reported(release: Release, **choices: Any) -> str:
+def reported(release: Any, **choices: Any) -> str:
     """Write the page about a release; what is chosen is its schema, and the words of `About`."""
     schema = choices.pop("schema", None)
     return page(release, schema, about=About(**choices))

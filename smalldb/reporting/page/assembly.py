@@ -1,10 +1,12 @@
 """The page itself."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from re import findall
-from typing import final
+from typing import TYPE_CHECKING, Any, final
 
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.comparison import BANNER, Comparison, compared
@@ -12,8 +14,12 @@ from smalldb.reporting.page.contents import contents
 from smalldb.reporting.page.describing import About, errors, machine_readable, what
 from smalldb.reporting.page.guarantee import assumed, guarantee
 from smalldb.reporting.page.markup import element, paragraph, text
+from smalldb.reporting.page.related import made, protected, suited
 from smalldb.reporting.page.uses import not_learned, spent, uses
 from smalldb.schema import Schema
+
+if TYPE_CHECKING:
+    from smalldb.releasing.related_release import RelatedRelease
 
 HEAD = """\
 <!doctype html>
@@ -33,7 +39,7 @@ SEEDED = "NOT PRIVATE: the randomness came from a seed. For experiments only."
 class Shown:
     """What cards of a page are made from."""
 
-    release: Release
+    release: Any
     schema: Schema | None
     comparison: Comparison | None
     about: About
@@ -53,8 +59,19 @@ CARDS: tuple[Callable[[Shown], str], ...] = (
 )
 
 
+RELATED: tuple[Callable[[Shown], str], ...] = (
+    CARDS[0],
+    CARDS[2],
+    lambda shown: protected(shown.release.plan, shown.release.record),
+    CARDS[3],
+    lambda shown: suited(shown.release.plan),
+    lambda shown: made(shown.release.plan, shown.release.record),
+    *CARDS[-2:],
+)
+
+
 def page(
-    release: Release,
+    release: Release | RelatedRelease,
     schema: Schema | None = None,
     comparison: Comparison | None = None,
     about: About | None = None,
@@ -81,16 +98,19 @@ def page(
     >>> page(made).startswith("<!doctype html>")
     True
     """
-    record, plan, synthetic = release.record, release.plan, release.rows
+    record, plan = release.record, release.plan
     about = About() if about is None else about
-    schema = release.schema if schema is None else schema
     title = about.title or f"A synthetic table of {record['rows']:,} rows"
+    if isinstance(release, Release):
+        schema = release.schema if schema is None else schema
+    else:
+        title = about.title or f"Synthetic tables: {' and '.join(record['tables'])}"
     shown = Shown(release, schema, comparison, about, title)
-    parts = [card(shown) for card in CARDS]
+    parts = [card(shown) for card in (CARDS if plan.request.links is None else RELATED)]
     banners = [] if record["private"] else [SEEDED]
     if comparison is not None:
         banners.append(BANNER)
-        parts.insert(0, compared(comparison, synthetic, schema, plan))
+        parts.insert(0, compared(comparison, shown.release.rows, schema, plan))
     lead = "Made from data about people under differential privacy. "
     if comparison is not None:
         lead += "Not for publication."

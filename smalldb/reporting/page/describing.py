@@ -44,11 +44,17 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
         "Licence": about.licence,
         "Cite as": about.citation or _cited(plan, record, about, title),
     }
+    counts = [f"{told['rows']:,} of {name}" for name, told in record.get("tables", {}).items()]
+    rows = ", ".join(counts) or f"{record['rows']:,}"
     queries, columns = record["queries"], plan.workload.domain.columns
     named = [c.name if c.yes_no else f"{c.name} ({c.size} categories)" for c in columns[:SHOWN_COLUMNS]]
     more = len(columns) - SHOWN_COLUMNS
     named += [f"and {more:,} more, which stand in the schema below"] if more > 0 else []
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
+    answered = (
+        f"{queries['text']}: {queries['stated']:,} queries; without repetitions and complements, which have "
+        f"the same error, {queries['reduced']:,}"
+    )
     return section(
         "What was released",
         "what",
@@ -56,15 +62,11 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
             [
                 *((name, said) for name, said in published.items() if said is not None),
                 ("Guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours"),
-                ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
+                ("Rows", f"{rows} synthetic rows; none belongs to a person"),
                 ("Columns", ", ".join(named)),
                 ("Mechanism", plan.chosen.facts.described),
                 *chosen,
-                (
-                    "Made to answer",
-                    f"{queries['text']}: {queries['stated']:,} queries; without repetitions and complements, "
-                    f"which have the same error, {queries['reduced']:,}",
-                ),
+                *([] if plan.request.links is not None else [("Made to answer", answered)]),
                 ("Software", f"smalldb {record['versions']['smalldb']}"),
             ]
         ),
