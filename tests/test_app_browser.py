@@ -279,6 +279,7 @@ REFUSED = [  # the same, of what the release refuses before anything is paid
 
 def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_nothing(tmp_path, browser):
     small(tmp_path)
+    small(tmp_path, "public")
     (tmp_path / "broken.csv").write_text("")
     usual = {"epsilon": "1", "n": "1841", "budget": "2", "ledger": "workers.ledger"}
     with served(tmp_path) as (url, _), opened(browser, url) as page:
@@ -310,6 +311,16 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
             page.locator(place).get_by_text(said).first.wait_for()
             fill(page, field, usual.get(field, ""))
             page.locator("#planned").get_by_text("guarantee").wait_for()
+        for start, words, said in (
+            ("workers.csv", "", "take a public table, not the data"),
+            ("public.csv", "", "start_is"),
+            ("public.csv", "last year", "guarantee"),
+            ("", "last year", "start_is and start_rows are about a start"),
+            ("", "", "guarantee"),
+        ):
+            page.select_option("#start", start)
+            fill(page, "start_is", words)
+            page.locator("#planned").get_by_text(said).first.wait_for()
         for number, (field, value, place, said) in enumerate(REFUSED):
             name = f"wrong-{number}"
             for each, own in {

@@ -38,6 +38,7 @@ NOISE = {
     "n_max": "about how many rows at most (add-remove)",
     "means": "share of epsilon for means of numbers (empty: as usual; 0: none)",
 }
+START = {"start_is": "what the start is, and so why it is public: release of 2025, epsilon 1"}
 LEDGER = {
     "ledger": "file of the ledger",
     "budget": "its budget, if it is new",
@@ -93,6 +94,8 @@ def layout(work: Workplace) -> Any:
         ui.input_selectize("target", "columns to predict (optional)", [], multiple=True),
         ui.input_select("mechanism", "mechanism", [*names()]),
         shown("first"),
+        ui.input_select("start", "a PUBLIC table to start from, of other people (optional)", tables),
+        *texts(START),
         ui.h2("Ledger of the folder"),
         *texts(LEDGER),
         shown("account"),

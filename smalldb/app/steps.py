@@ -24,7 +24,6 @@ from smalldb.schema.reading import OpenSchema, read_any
 from smalldb.schema.related_schema import RelatedSchema
 
 MOST_ROWS = 40  # forms of columns that are shown at once
-INCOMPLETE = "the schema is not complete: see 2"
 SHOWN = (
     *("unit", "part", "rows", "rules", "problem", "planned", "first", "account", "spends", "status"),
     *("released", "same_table", "same_columns", "same_budget", "same_release", "same_ask"),
@@ -91,8 +90,9 @@ class Steps:
     def _settings(self) -> dict[str, Any]:
         """Return what was chosen for a release and its plan; what is as usual is left out."""
         chosen: dict[str, Any] = self._texts({name: own for name, own in layout.NOISE.items() if name != "n"})
-        usual = {"neighbours": "replace-one", "mechanism": "auto", "target": ()}
+        usual = {"neighbours": "replace-one", "mechanism": "auto", "target": (), "start": ""}
         chosen |= {name: self.input[name]() for name, own in usual.items() if self.input[name]() != own}
+        chosen |= self._texts(layout.START)
         if "target" in chosen:
             chosen["target"] = [*chosen["target"]]
         return {name: workplace.number(value) if name == "n_max" else value for name, value in chosen.items()}
@@ -140,14 +140,13 @@ class Steps:
         return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
 
     def _same_table(self) -> Any:
-        names = [
-            "from smalldb.schema import draft_schema",
-            "from smalldb.schema.tables import read_columns",
-            "",
-        ]
-        return layout.alike(
-            self._drafting(), *names, f"text = draft_schema(read_columns({self._data()[0]!r}))"
-        )
+        read, names = ["from smalldb.schema.tables import read_columns", ""], self._data()[0]
+        if self.input.second():
+            read.insert(0, "from smalldb.schema.related_draft import draft_related")
+            each = ", ".join("{!r}: read_columns({!r})".format(*own.split("=")) for own in self._data())
+            return layout.alike(self._drafting(), *read, f"text = draft_related({{{each}}})")
+        read.insert(0, "from smalldb.schema import draft_schema")
+        return layout.alike(self._drafting(), *read, f"text = draft_schema(read_columns({names!r}))")
 
     # 2
 
@@ -207,18 +206,24 @@ class Steps:
         self.told["check"].set(ui.div(marked, ui.pre(printed + said), class_="confidential"))
 
     def _same_columns(self) -> Any:
-        read = f"schema = read_schema({self._schema_file()!r})"
-        return layout.alike(self._checking(), "from smalldb.schema import read_schema", "", read)
+        read = f"schema = read_any({self._schema_file()!r})"
+        return layout.alike(self._checking(), "from smalldb.schema.reading import read_any", "", read)
 
     # 3
 
     def _asked(self) -> Callable[..., Plan]:
         """Return what plans the release as it is chosen, with other settings; ValueError: none can be."""
-        schema = self.read()[1]
-        if schema is None:
-            raise ValueError(INCOMPLETE)
+        schema = self._ready()
         known = schema.outline if isinstance(schema, OpenSchema) else schema
         return partial(plan, schema=known, **{"epsilon": ""} | self._planning())
+
+    def _ready(self) -> Any:
+        """Return the schema; ValueError: it is not complete, or the data themselves are named as public."""
+        if self.read()[1] is None:
+            raise ValueError("the schema is not complete: see 2")
+        if self.input.start() and self.input.start() in (self.input.table(), self.input.second()):
+            raise ValueError("start: take a public table, not the data")
+        return self.read()[1]
 
     def _planning(self) -> dict[str, Any]:
         return {"n": workplace.number(self.input.n().strip()) or None} | self._settings()
@@ -300,8 +305,7 @@ class Steps:
         self._tried(self._begin, "The release is begun.")
 
     def _begin(self) -> None:
-        if self.read()[1] is None:
-            raise ValueError(INCOMPLETE)
+        self._ready()
         if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
             raise ValueError("name a ledger (see 3): what a release spends must be written down")
         self.work.begin(self.input.name().strip(), self._releasing(), self.text())
