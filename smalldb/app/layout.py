@@ -44,6 +44,7 @@ LEDGER = {
     "budget": "its budget, if it is new",
     "budget_delta": "delta of its budget, if it is new (optional)",
 }
+NONE = {"": "none yet"}
 VALUES = {"epsilon": "1", "name": "release-1", "level": "0.95"}
 PUBLIC = (
     "Say what each column can hold from public knowledge: a code book, a form, the law; never from a look at "
@@ -113,13 +114,13 @@ def layout(work: Workplace) -> Any:
     ]
     ask = [
         ui.p("Answers come from the released numbers alone. The data are not read."),
-        ui.input_select("asked", "release", []),
+        ui.input_select("asked", "release", NONE),
         ui.input_text_area("questions", "questions, one a line", width="100%", rows=4),
         *texts({"level": "level of the intervals"}),
         wide("population", "for the population of which the rows are a random sample"),
         button("ask", "Ask", "Computing"),
         ui.h2("Cross-table"),
-        ui.input_select("pair", "of two columns that were measured together", []),
+        ui.input_select("pair", "of two columns that were measured together", NONE),
         button("cross", "Show it", "Computing"),
     ]
     columns = [ui.p(PUBLIC), ui.div(ui.div(shown("part"), shown("rows")), ui.div(*schema), class_="grid")]
@@ -151,14 +152,12 @@ def good(said: str) -> Any:
     return ui.p(said, class_="good", role="status")
 
 
-def told(answer: Answer) -> str:
-    """Write an estimate and its interval."""
-    return f"{answer.estimate:.3g} ({answer.low:.3g} to {answer.high:.3g})"
-
-
 def cross(rows: Sequence[str], columns: Sequence[str], answers: Sequence[Answer]) -> Any:
     """Show the answers to all pairs of categories as a table."""
-    cells = ["not measured" if each.estimate is None else told(each) for each in answers]
+    cells = [
+        f"{own.estimate:.3g} ({own.low:.3g} to {own.high:.3g})" if own.low is not None else "not measured"
+        for own in answers
+    ]
     wide, th = len(columns), ui.tags.th
     parts = (cells[i * wide : (i + 1) * wide] for i in range(len(rows)))
     body = [

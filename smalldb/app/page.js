@@ -15,10 +15,9 @@ $(document).on("shiny:connected", () => Shiny.addCustomMessageHandler("schema", 
   for (const place of document.querySelectorAll(".fault")) {
     const said = faults[place.id] || "", box = document.getElementById(place.id.replace("fault", "field"))
     if (place.textContent !== said) place.textContent = said
-    if (box) box.setAttribute("aria-invalid", said !== "")
-    if (box) box.setAttribute("aria-describedby", place.id)
-    const more = place.closest("details")
-    if (said && more) more.open = true
+    box?.setAttribute("aria-invalid", said !== "")
+    box?.setAttribute("aria-describedby", place.id)
+    if (said) place.closest("details")?.setAttribute("open", "")
   }
 }))
 // forms that are written anew keep the focus where it was

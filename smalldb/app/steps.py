@@ -66,7 +66,7 @@ class Steps:
         given: dict[str, Any] = {}
         try:
             given = toml_of(self.text())
-            return given, read_any(self.text() or "columns = {}"), None
+            return given, read_any(f"{self.text()}\n"), None
         except (ValueError, TypeError, OSError) as error:
             return given, None, error
 
@@ -99,10 +99,21 @@ class Steps:
 
     def _keep(self, text: str, *, forms: bool) -> None:
         """Take another TOML: into its file and, if need be, the forms."""
+        try:
+            if self.input.table():
+                self.work.write(self._schema_file(), text)
+        except (OSError, ValueError) as error:
+            self.told["draft"].set(layout.fault(error))
         self.text.set(text)
-        self.work.write(self._schema_file(), text)
         if forms:
             self.anew.set(self.anew.get() + 1)
+
+    def _taken(self, said: str) -> None:
+        """Take the schema that stands beside the table; where there is none, an empty one."""
+        path = self.work.folder / self._schema_file()
+        self.text.set(path.read_text(encoding="utf-8", errors="replace") if path.exists() else "")
+        self.anew.set(self.anew.get() + 1)
+        self.told["draft"].set(layout.good(said) if path.exists() else None)
 
     def _fields(self, labels: Mapping[str, str]) -> Any:
         """Make fields for keys of the whole schema; related tables have none of them."""
@@ -118,19 +129,16 @@ class Steps:
         return workplace.command_line("schema", "init", *self._data(), **chosen)
 
     def _on_table(self) -> None:
-        path = self.work.folder / self._schema_file()
         if self.input.table():
             ui.update_text("ledger", value=f"{workplace.stem(self.input.table())}.ledger")
-            if path.exists():
-                self._keep(path.read_text(encoding="utf-8"), forms=True)
-                self.told["draft"].set(layout.good(f"{path.name} is taken as it is in the folder."))
+        self._taken(f"{self._schema_file()} is taken as it is in the folder.")
 
     async def _on_draft(self) -> None:
         code, _, said = await to_thread(self.work.run, self._drafting())
-        drafted = layout.good("Drafted. Say who is protected; then go on with 2.")
-        self.told["draft"].set(layout.fault(said) if code else drafted)
-        if not code:
-            self._keep((self.work.folder / self._schema_file()).read_text(encoding="utf-8"), forms=True)
+        if code:
+            self.told["draft"].set(layout.fault(said))
+        else:
+            self._taken("Drafted. Say who is protected; then go on with 2.")
 
     def _unit(self) -> Any:
         given = self._given()
@@ -291,7 +299,9 @@ class Steps:
             about = {key: own for key, own in about.items() if key in ("title", "seed")} | several
         else:
             about["report"] = f"{home}/{workplace.PAGE}"
-            files = {"record": workplace.RECORD, "measurements": workplace.MEASURED, "output": "table.csv"}
+            files = {"record": workplace.RECORD, "output": "table.csv"}
+            if self.input.mechanism() in ("auto", "marginals"):  # others measure nothing
+                files["measurements"] = workplace.MEASURED
             about |= several if "tables" in about else {key: f"{home}/{own}" for key, own in files.items()}
         return workplace.command_line("generate", *self._data(), **chosen | about)
 
@@ -362,7 +372,7 @@ class Steps:
         files = [file for file in files if file.endswith((workplace.MEASURED, workplace.RECORD))]
         with reactive.isolate():
             kept = self.input.asked() if self.input.asked() in files else None
-            ui.update_select("asked", choices=files, selected=kept)
+            ui.update_select("asked", choices=files or layout.NONE, selected=kept)
             if self.releases().get(self.input.name()) == workplace.FINISHED:
                 ui.update_text("name", value=f"release-{len(self.releases()) + 1}")
 
@@ -378,17 +388,20 @@ class Steps:
 
     def _on_asked(self) -> None:
         """Offer the pairs of columns that were measured together."""
-        measured = Measurements.read(self.work.folder / self.input.asked()) if self.input.asked() else None
-        known = [pair for pair in measured.pairs() if pair.groups] if measured else []
+        try:  # what a mechanism has drawn at once has no measurements
+            measured = Measurements.read(self.input.asked())
+            known = [pair for pair in measured.pairs() if pair.groups]
+        except (OSError, ValueError):
+            known = []
         pairs = {json.dumps(pair.columns): " x ".join(pair.columns) for pair in known}
-        ui.update_select("pair", choices=pairs)
+        ui.update_select("pair", choices=pairs or layout.NONE)
 
     async def _on_cross(self) -> None:
         """Ask all pairs of categories of two columns."""
         if not self.input.pair():
             self.told["cross"].set(layout.fault("no pair of columns was measured"))
             return
-        measured = Measurements.read(self.work.folder / self.input.asked())
+        measured = Measurements.read(self.input.asked())
         named = {column.name: column.category_names for column in measured.domain.columns}
         rows, columns = (named[name] for name in json.loads(self.input.pair()))
         settings = {"level": self.input.level().strip(), "population": self.input.population()}

@@ -48,8 +48,14 @@ class Workplace:
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
         """Run a command of smalldb; return its exit code, and what it wrote on both outputs."""
-        closed = {"stdin": subprocess.DEVNULL, "capture_output": True, "encoding": "utf-8"}
-        done = subprocess.run([*SMALLDB, *command[1:]], cwd=self.folder, **closed)  # type: ignore[call-overload]
+        done = subprocess.run(
+            [*SMALLDB, *command[1:]],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+        )
         return done.returncode, done.stdout, done.stderr
 
     def account(self, ledger: str) -> tuple[Account, list[int]] | None:
@@ -141,8 +147,7 @@ class Workplace:
         release, file = request.path_params["release"], request.path_params["file"]
         if file not in self.outputs(release):
             return PlainTextResponse("smalldb: no such file of a release\n", 404)
-        kind = "inline" if file.endswith(".html") else "attachment"
-        path = self.folder / release / file
+        path, kind = self.folder / release / file, "inline" if file.endswith(".html") else "attachment"
         return FileResponse(path, filename=path.name, content_disposition_type=kind)
 
 
