@@ -24,9 +24,9 @@ from smalldb.releasing.record import make_record, record_schema, written_record
 from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
 from smalldb.releasing.related_release import RelatedRelease
 from smalldb.reporting.page import About, page
+from smalldb.schema.drafting import draft_related
 from smalldb.schema.linked_rows import Linked, read_linked
 from smalldb.schema.reading import parse_related, read_any
-from smalldb.schema.related_draft import draft_related
 
 SCHEMA = """
 unit = "homes"

@@ -18,11 +18,11 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
 from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema
+from smalldb.schema.drafting import draft_related
 from smalldb.schema.linked_rows import check_names, check_tables, coded_tables, linked_keys
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.related_draft import draft_related
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import form_like, written
 from smalldb.schema.tables import read_columns

@@ -3,7 +3,7 @@
 from smalldb.schema.column_parsing import LEARN, SHARED, TOP
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
-from smalldb.schema.person_schema import PERSON
+from smalldb.schema.related_schema import PERSON
 
 LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have one a line
 

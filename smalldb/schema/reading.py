@@ -17,8 +17,7 @@ from smalldb.schema.drafting import schema_text
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parsed, schema_text_of, toml_of
-from smalldb.schema.person_schema import person_schema
-from smalldb.schema.related_schema import RelatedSchema, tables_schema
+from smalldb.schema.related_schema import RelatedSchema, person_schema, tables_schema
 
 Values = Mapping[str, Sequence[str]]
 """By column, the values or the cuts that were learned, as texts."""
