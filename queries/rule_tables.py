@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import prod
 
 import numpy as np
@@ -73,9 +73,18 @@ def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
     return tuple((c, i) for c, column in enumerate(columns) for i in range(len(column.attributes)))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8)
+def finder(columns: Columns) -> Callable[[str], Truth | None]:
+    """Return `find` of these columns: for many names, as the columns are not compared for each."""
+    return lru_cache(maxsize=1024)(partial(_found, columns))
+
+
 def find(columns: Columns, name: str) -> Truth | None:
     """Return the column that a name speaks of, and in which of its categories it holds; None: unknown."""
+    return finder(columns)(name)
+
+
+def _found(columns: Columns, name: str) -> Truth | None:
     attribute = _positions(columns).get(name)
     if attribute is not None:
         c, within = owners(columns)[attribute]
@@ -113,10 +122,11 @@ def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -
     word = "attribute" if all(column.yes_no for column in columns) else "attribute or category"
     if many := too_many(texts):
         return many
+    found = finder(columns)
     faults = [
         f"valid names an unknown {word} {shorten(name)!r}{nearest(columns, name)}"
         for name in dict.fromkeys(name for text in texts if text not in known for name in parse(text).names)
-        if find(columns, name) is None
+        if found(name) is None
     ]
     lost = [f"valid lacks the relation {shorten(text)!r}" for text in known if text not in texts]
     return faults + lost

@@ -22,7 +22,7 @@ import numpy as np
 from queries.arrays import Booleans
 from queries.expressions import chain, joined, parse, shorten, suggestion
 from queries.faults import Fault
-from queries.rule_tables import compiled, find, nearest
+from queries.rule_tables import compiled, finder, nearest
 from queries.rules import MAX_RULE_CELLS, Relation, Rule
 from smalldb.schema.derived import Derived
 from smalldb.schema.kinds import Binned, Categories, Integers
@@ -69,15 +69,16 @@ class Comparisons:
         if linked is not None and self.names_computed(rule):
             text = " & ".join(map("".join, zip(linked[0], linked[1], linked[0][1:], strict=False)))
         expression, universe = parse(text), tuple(column.universe for column in self.columns)
+        found_in = finder(universe)
         atoms = {
             name: found
             for name in expression.names
-            if find(universe, name) is None and (found := self._read(name)) is not None
+            if found_in(name) is None and (found := self._read(name)) is not None
         }
         if not atoms:
             return None
         bases = {name: self._bases(atom) for name, atom in atoms.items()}
-        others = {name: truth for name in expression.names if (truth := find(universe, name)) is not None}
+        others = {name: truth for name in expression.names if (truth := found_in(name)) is not None}
         if len(atoms) + len(others) < len(expression.names):
             return None  # it names what is not there, which is told as of any rule
         seen = sorted({c for of in bases.values() for c in of} | {c for c, _ in others.values()})
@@ -212,13 +213,14 @@ def _only_if(
     said = f"column {column.name!r}: only_if = {stated!r}"
     if (compared := known.relation(text)) is not None:
         return Relation(said, compared.rules)
+    find = finder(universe)
     for name in parse(stated).names:
-        found = find(universe, name)
+        found = find(name)
         if found is None:
             raise ValueError(f"unknown attribute or category {shorten(name)!r}{nearest(universe, name)}")
         if found[0] == numbers[column.name]:
             raise ValueError("it names the column itself")
-    rules = compiled([text], lambda name: find(universe, name), [c.size for c in universe])
+    rules = compiled([text], find, [c.size for c in universe])
     return Relation(said, rules)
 
 
