@@ -1,6 +1,7 @@
 """Two related tables, from frames or files to tables, record, evaluation and page."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -637,6 +638,35 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert len(again.parents) == 200 and len(again.children) == len(table)
     seasons.to_csv(tmp_path / "s.csv", index=False)
     assert smalldb.release(tmp_path / "s.csv", schema=PERSONS, epsilon=3, seed=2).data.equals(table)
+
+
+def test_rows_of_persons_are_asked_about_planned_and_kept(seasons, tmp_path):
+    schema = PERSONS.replace("most = 6", "most = 6\ncap = 6")
+    plan = smalldb.plan(schema=schema, n=200, epsilon=20)
+    ledger = smalldb.Ledger(tmp_path / "ledger", budget=20)
+    given = {"schema": schema, "checkpoint": tmp_path / "kept"}
+    made = smalldb.release(plan, seasons, ledger=ledger, **given)
+    assert smalldb.release(plan, seasons, ledger=ledger, **given).data.equals(made.data)
+    assert ledger.read().spent == 20
+    persons = seasons.drop_duplicates("player")
+    times = seasons.groupby("player").size().clip(upper=6)  # more count as six
+    all_of = seasons.assign(a=seasons.team == "A").groupby("player").a.mean()
+    truth = (all_of * times).sum() / times.sum()
+    for question, value in (
+        ("team=A", truth),
+        ("rows.team=A", truth),
+        ("sex=f", (persons.sex == "f").mean()),
+        ("`number of rows>=2`", (times >= 2).mean()),
+    ):
+        answer = made.ask(question, level="0.999")
+        assert answer.low <= value <= answer.high and answer.high - answer.low < 0.3, question
+
+
+def test_an_executor_and_progress_change_no_released_byte(release, tables):
+    with ThreadPoolExecutor(1) as executor:
+        made = smalldb.release(tables, schema=SCHEMA, epsilon=2, seed=1, executor=executor, progress=True)
+    assert all(made.data[name].equals(release.data[name]) for name in tables)
+    assert "RelatedRelease" in made._repr_html_() and "2" in made._repr_html_()
 
 
 def test_persons_are_read_as_the_long_table_says(seasons):

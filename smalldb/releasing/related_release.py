@@ -25,7 +25,7 @@ from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_rel
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
 from smalldb.schema.related_schema import RelatedSchema
-from smalldb.showing import reported
+from smalldb.showing import in_notebook, reported
 
 
 @final
@@ -66,6 +66,9 @@ class RelatedRelease:
         told = self.record["tables"].items()
         rows = ", ".join(f"{name} ({table['rows']} rows)" for name, table in told)
         return f"<RelatedRelease of {rows}>"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def report(self, **choices: Any) -> str:
         """

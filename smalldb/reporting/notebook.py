@@ -16,6 +16,7 @@ from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.related_release import RelatedRelease
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
@@ -56,6 +57,8 @@ def in_notebook(value: object) -> str:
     match value:
         case Release():
             return _table("Release", record_facts(value.record)) + _rows(value)
+        case RelatedRelease():
+            return _table("RelatedRelease", record_facts(value.record))
         case Plan():
             return _table("Plan", plan_facts(value))
         case Audit():
