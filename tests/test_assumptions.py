@@ -8,8 +8,8 @@ import pytest
 
 from smalldb.inference import interval
 from smalldb.inference.assumptions import ACROSS, INSIDE, WITHIN
+from smalldb.inference.several_tables import Refitted, Spelling, Tables
 from smalldb.mechanisms.known_pairs import LEARNED, KnownPair
-from smalldb.releasing.imputed_tables import Refitted, Spelling, Tables
 from smalldb.schema import as_schema
 
 SCHEMA = """

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import smalldb
 from smalldb.commands import several_tables
 from smalldb.files import unfinished
 from smalldb.files.outputs import OutputFolder
-from smalldb.inference import combine
+from smalldb.inference import Tables, combine, interval
+from smalldb.inference.several_tables import Refitted
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.imputed_tables import Refitted, Stream, streamed
+from smalldb.releasing.imputed_tables import Stream, streamed
+from smalldb.releasing.record import with_measurements
 from smalldb.schema.table_writers import form_like
 
 GENERATE = ["generate", "data.csv", "--epsilon", "5", "--mechanism", "marginals", "--quiet"]
@@ -330,3 +333,52 @@ def test_samples_are_random_among_the_rows(workdir):
     # hypergeometric: variance p (1 - p) / 20 * (1 - 20 / 200)
     assert abs(shares.mean()) < 4 * shares.std() / 60**0.5
     assert 0.5 < shares.var() / (0.25 / 20 * 0.9) < 1.7
+
+
+def test_tables_from_public_files_know_what_was_measured(tmp_path, monkeypatch, capfd):
+    """Nothing of the data is left; values in bins have the measured means; warnings are as before."""
+    monkeypatch.chdir(tmp_path)
+    schema = 'columns.age = { kind = "cuts", cuts = [40], range = [0, 100] }\n'
+    schema += "".join(f'columns.{name} = {{ kind = "bool" }}\n' for name in "abc")
+    (tmp_path / "s.toml").write_text(schema)
+    bits = np.random.default_rng(1).integers(0, 2, (3000, 3)).astype(bool)
+    frame = pd.DataFrame(bits, columns=[*"abc"]).assign(age=np.where(bits[:, 0], 90, 3))
+    given = {"schema": schema, "epsilon": 2, "strategy": "adaptive", "certificate": 0, "means": "1/4"}
+    made = smalldb.release(frame, measure_first=["a x b"], rng=1, **given)
+    made.data.to_csv("new.csv", index=False)
+    whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
+    (tmp_path / "r.json").write_text(json.dumps(whole))
+    asked = ("tables", "r.json", "new.csv", "--schema", "s.toml", "--tables", 3, "--seed", 1)
+    assert called(capfd, *asked, "-o", "out")[0] == 0
+    assert called(capfd, *asked, "-o", "again")[0] == 0 and called(capfd, *asked, "-o", "out")[0] == 2
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {f"table-0{k}.csv" for k in (1, 2, 3)} | {
+        "tables.json",
+        "measurements.json",
+        "schema.toml",
+    }
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    tables, drawn = Tables.read(tmp_path / "out"), made.tables(3, rng=1)
+    assert len(tables) == 3 and tables.unmeasured == drawn.unmeasured
+    assert asdict(tables.made_by) == asdict(drawn.made_by)
+    assert tables.grouped == drawn.grouped and list(tables[0].columns) == [*made.data.columns]
+    assert tables[1].age.mean() == pytest.approx(frame.age.mean(), rel=0.1)
+    assert len(tables[:2]) == 2 and tables[:2][0].equals(tables[0])
+    if drawn.unmeasured:
+        a, b = drawn.unmeasured[0]
+        with pytest.warns(UserWarning, match="never measured together"):
+            interval(lambda table: (table[a].astype(float) * table[b].astype(float)).mean(), tables)
+    (tmp_path / "other.toml").write_text(schema.replace("cuts = [40]", "cuts = [30, 40]"))
+    assert called(capfd, *asked[:4], "other.toml", "-o", "third")[0] == 2
+
+
+def test_tables_of_yes_no_columns_need_no_schema(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (900, 2)), columns=["a", "b"])
+    made = smalldb.release(frame, "marginals:2", epsilon=5, mechanism="marginals", strategy="cells", rng=1)
+    made.data.to_csv("new.csv", index=False)
+    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    assert called(capfd, "tables", "r.json", "new.csv", "--tables", 2, "-o", "out")[0] == 0
+    tables = Tables.read(tmp_path / "out")
+    assert tables[0].isin([0, 1]).all(axis=None) and len(tables[1]) == 900

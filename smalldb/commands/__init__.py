@@ -14,6 +14,7 @@ class Incomplete(Exception):
 HELP = {
     "generate": "release a synthetic table from a file",
     "ask": "answer questions from a release's measurements, with intervals (reads no data)",
+    "tables": "several tables from a release's public files, for intervals of any statistic (reads no data)",
     "plan": "what a release would do, cost and promise (reads no data)",
     "bounds": "what each theorem promises, and what it needs (reads no data)",
     "account": "total privacy loss of several releases from one table (reads no data)",

@@ -13,12 +13,11 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
+from smalldb.inference.several_tables import HOW, Spelling, told_how
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import Spelling, check_drawable, released_total, streamed, told_how
+from smalldb.releasing.imputed_tables import check_drawable, released_total, streamed
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
-
-HOW = "tables.json"  # says how the tables were drawn
 
 Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
 """What a file holds, from a table (None: of yes/no columns) and its codes."""

@@ -1,144 +1,27 @@
 """The tables of one release: draws of the confidential table, written as the synthetic one is."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import comb
-from typing import Any, NamedTuple, overload
+from dataclasses import replace
+from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from queries import Domain
-from queries.frames import as_frame, as_given
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
+from smalldb.inference.several_tables import Refitted, Spelling, Tables, assumed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.parity_refits import LOUD, ParityRefits
 from smalldb.marginals.refits import EMPTY, Refits
 from smalldb.mechanisms import Marginal, Measurement, Measurements, Offsets, Parity
-from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.planning import Plan
 from smalldb.schema import Schema
+from smalldb.schema.bin_means import BinMeans
 
 INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spelling:
-    """How rows of categories are written: as the synthetic table, from the schema or the universe."""
-
-    domain: Domain  # the universe whose codes the rows are
-    schema: Schema | None  # decodes them into the columns of the table; None: the universe does
-    # a table of pandas or its kin: the columns, their order and dtypes, and the library of what is written
-    like: Any
-
-    def table(self, codes: npt.NDArray[np.integer], seed: int | None) -> Any:
-        """Write rows; values inside bins are drawn by the seed, or are their middles."""
-        like = as_frame(self.like)
-        if self.schema is None:
-            return as_given(self.domain.decode(codes, like=like), self.like)
-        middle = seed is None
-        frame = self.schema.decode(codes, middle=middle, rng=None if middle else bit_source(seed))
-        return as_given(frame[[*map(str, like.columns)]], self.like)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Refitted:
-    """What several tables follow from: a model that was fitted anew for each."""
-
-    model_tables: int  # of several columns that the model has
-    model_contrasts: int
-    left_out: tuple[
-        tuple[str, str], ...
-    ]  # pairs of tables that it has no room for: as if not measured together
-    rare: dict[str, tuple[str, ...]]  # categories hardly more than noise, whose intervals are too narrow
-
-    @classmethod
-    def of(cls, refits: Refits | ParityRefits, domain: Domain) -> "Refitted":
-        """Tell it by the names of columns and categories."""
-        names = domain.names
-        rare = {
-            column.name: tuple(column.labels[code] for code in codes)
-            for column, codes in zip(domain.columns, refits.rare(), strict=True)
-            if codes
-        }
-        if isinstance(refits, ParityRefits):
-            return cls(0, len(refits.spectrum.sets), (), rare)
-        return cls(len(refits.inside), 0, tuple((names[a], names[b]) for a, b in refits.left_out), rare)
-
-
-class Tables(Sequence[Any]):
-    """
-    Several tables from one payment; each is like the synthetic table, and has as many rows as the data.
-
-    Kept as categories, and written when they are asked for, so many of them take little room. They are an
-    `Assuming` of `inference`, too.
-
-    Parameters
-    ----------
-    spelling
-        How a table is written.
-    drawn
-        Of each table, its categories, shape (rows, C).
-    seeds
-        Of each table, what values inside bins are drawn by.
-    made_by, unmeasured, grouped
-        As below.
-    """
-
-    __slots__ = ("_drawn", "_seeds", "_spelling", "grouped", "made_by", "unmeasured")
-
-    def __init__(
-        self,
-        spelling: Spelling,
-        drawn: Sequence[npt.NDArray[np.integer]],
-        seeds: Sequence[int],
-        made_by: Refitted,
-        unmeasured: Sequence[tuple[str, str]],
-        grouped: Sequence[KnownPair],
-    ) -> None:
-        self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
-        # the pairs that were measured in groups of their categories alone: within these independent likewise
-        # the pairs of columns that were never measured together: independent in the tables, given others
-        # the `Refitted` that tells what they follow from
-        self.made_by, self.unmeasured, self.grouped = made_by, tuple(unmeasured), tuple(grouped)
-
-    def __repr__(self) -> str:
-        pairs = comb(len(self._spelling.domain.sizes), 2)
-        apart = f"{len(self.unmeasured)} of {pairs} pairs of columns not measured together"
-        return f"<Tables: {len(self)}; {told_how(self.made_by)}; {apart}>"
-
-    def __len__(self) -> int:
-        return len(self._drawn)
-
-    def codes(self, number: int) -> npt.NDArray[np.integer]:
-        """Return a table as codes of the universe's columns, shape (rows, C)."""
-        return self._drawn[number]
-
-    @overload
-    def __getitem__(self, key: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> "Tables": ...
-
-    def __getitem__(self, key: int | slice) -> Any:
-        if isinstance(key, slice):
-            own = self._drawn[key], self._seeds[key]
-            return Tables(self._spelling, *own, self.made_by, self.unmeasured, self.grouped)
-        return self._spelling.table(self._drawn[key], self._seeds[key])
-
-    def redrawn(self) -> Any:
-        """Write the first table with other values inside bins."""
-        return self._spelling.table(self._drawn[0], self._seeds[0] ^ 1)
-
-    def shuffled(self, name: str | None = None, groups: Sequence[int] = (), seed: int = 0) -> Any:
-        """Write the first table with a column's rows moved, as `Assuming.shuffled` of `inference` says."""
-        codes = self._drawn[0].copy()
-        if name is not None:
-            column = codes[:, self._spelling.domain.names.index(name)]
-            column[:] = column[_shuffled_within(np.array(groups)[column], seed)]
-        return self._spelling.table(codes, None)
 
 
 class Stream(NamedTuple):
@@ -148,6 +31,19 @@ class Stream(NamedTuple):
     draws: Iterator[
         tuple[npt.NDArray[np.integer], int]
     ]  # categories, shape (rows, C), and a seed for writing them
+
+
+def refitted(refits: Refits | ParityRefits, domain: Domain) -> Refitted:
+    """Tell it by the names of columns and categories."""
+    names = domain.names
+    rare = {
+        column.name: tuple(column.labels[code] for code in codes)
+        for column, codes in zip(domain.columns, refits.rare(), strict=True)
+        if codes
+    }
+    if isinstance(refits, ParityRefits):
+        return Refitted(0, len(refits.spectrum.sets), (), rare)
+    return Refitted(len(refits.inside), 0, tuple((names[a], names[b]) for a, b in refits.left_out), rare)
 
 
 def streamed(
@@ -182,7 +78,19 @@ def streamed(
         raise ValueError(f"{why}: intervals from several tables would be too narrow; {INSTEAD}")
     seeds = splitmix64(count, seed ^ 1).tolist()
     draws = ((_some(table, rows, own), own) for own, table in zip(seeds, refits.draws(seed), strict=False))
-    return Stream(Refitted.of(refits, domain), draws)
+    return Stream(refitted(refits, domain), draws)
+
+
+def with_measured_means(schema: Schema, measurements: Measurements, total: float) -> Schema:
+    """Return a schema whose columns have what was released of where numbers lie in their bins."""
+    means = {
+        part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
+        for each in measurements
+        for part, values in each.tables()
+        if isinstance(part, Offsets)
+    }
+    columns = tuple(replace(column, means=means.get(c)) for c, column in enumerate(schema.columns))
+    return replace(schema, columns=columns) if means else schema
 
 
 def released_total(measurements: Sequence[Measurement]) -> int:
@@ -197,16 +105,6 @@ def released_total(measurements: Sequence[Measurement]) -> int:
     return round(total / weight) if weight else 0
 
 
-def told_how(made_by: Refitted) -> str:
-    """Tell in some words how tables were drawn."""
-    of = (
-        f"{made_by.model_contrasts} contrasts"
-        if made_by.model_contrasts
-        else f"{made_by.model_tables} measured tables"
-    )
-    return f"from a model of {of}, fitted anew for each"
-
-
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
     """Collect draws that follow from measurements."""
     kind = np.min_scalar_type(max(measurements.domain.sizes))
@@ -214,20 +112,7 @@ def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> T
     for table, seed in stream.draws:
         drawn.append(table.astype(kind))
         seeds.append(seed)
-    left_out = stream.made_by.left_out
-    pairs = measurements.pairs()
-    unmeasured = [pair.columns for pair in pairs if pair.known == NOT_MEASURED or pair.columns in left_out]
-    sizes = dict(zip(measurements.domain.names, measurements.domain.sizes, strict=True))
-    grouped = [
-        pair
-        for pair in pairs
-        if pair.columns not in unmeasured
-        and all(
-            any(len({*own}) < sizes[name] for name, own in zip(pair.columns, groups, strict=True))
-            for groups in pair.groups
-        )
-    ]
-    return Tables(spelling, drawn, seeds, stream.made_by, unmeasured, grouped)
+    return Tables(spelling, drawn, seeds, stream.made_by, *assumed(measurements, stream.made_by.left_out))
 
 
 def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.NDArray[np.integer]:
@@ -235,13 +120,6 @@ def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.ND
     if rows is None:
         return table
     return table[np.argsort(splitmix64(len(table), seed ^ 1), kind="stable")[:rows]]
-
-
-def _shuffled_within(groups: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np.integer]:
-    """Return an order of rows that moves each only among those of its group, shape (rows,)."""
-    order = np.empty(len(groups), dtype=np.int64)
-    order[np.argsort(groups, kind="stable")] = np.lexsort((splitmix64(len(groups), seed), groups))
-    return order
 
 
 def check_drawable(plan: Plan) -> None:

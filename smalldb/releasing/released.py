@@ -22,7 +22,7 @@ from smalldb.showing import in_notebook, reported
 
 if TYPE_CHECKING:
     from smalldb.inference import Answer
-    from smalldb.releasing.imputed_tables import Tables
+    from smalldb.inference.several_tables import Tables
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -223,7 +223,8 @@ class Release:
         >>> low <= 0.5 <= high
         True
         """
-        from smalldb.releasing.imputed_tables import Spelling, imputed, streamed
+        from smalldb.inference.several_tables import Spelling
+        from smalldb.releasing.imputed_tables import imputed, streamed
 
         stream = streamed(
             self.measurements,

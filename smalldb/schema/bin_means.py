@@ -45,10 +45,6 @@ class InBins:
         """How many such numbers there are."""
         return self.kind.size * (UNITS + 1)
 
-    def codes(self, texts: Sequence[str]) -> Sequence[int | None]:
-        """Read many fields."""
-        return [*map(self.code, texts)]
-
     def code(self, text: str) -> int | None:
         """Read a field; None: it is no number."""
         value, code = self.kind.value(text), self.kind.code(text)
