@@ -59,27 +59,13 @@ BASELINES = (distances.INDEPENDENT, EVERY_PAIR, distances.CELLS)
 
 @dataclass(frozen=True)
 class Case:
-    """A strategy on a table.
+    """A strategy on a table."""
 
-    Attributes
-    ----------
-    table
-        Its name: see `table`.
-    strategy
-        What is measured: see `released`.
-    epsilon
-        Of the release.
-    delta
-        Whether noise is Gaussian, for (epsilon, 1e-9).
-    rows
-        Of the synthetic table; None: as many as the data have.
-    """
-
-    table: str
-    strategy: str
+    table: str  # see `table`
+    strategy: str  # see `released`
     epsilon: Fraction = Fraction(1)
-    delta: bool = False
-    rows: int | None = None
+    delta: bool = False  # whether noise is Gaussian, for (epsilon, 1e-9)
+    rows: int | None = None  # of the synthetic table; None: as many as the data have
 
     def __str__(self):
         return f"{self.table}: {self.strategy}, epsilon {self.epsilon}{', delta 1e-9' * self.delta}"

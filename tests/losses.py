@@ -33,16 +33,9 @@ class Change:
 
 
 class Law:
-    """
-    A law of what is released, given private values.
+    """A law of what is released, given private values."""
 
-    Attributes
-    ----------
-    concentrated
-        Whether what it loses is stated as a rho; else as an epsilon.
-    """
-
-    concentrated: ClassVar[bool] = False
+    concentrated: ClassVar[bool] = False  # whether what it loses is stated as a rho; else as an epsilon
 
     def worst(self, one: Sequence[int], other: Sequence[int], change: Change) -> Fraction:
         """Return the largest log ratio of the probabilities of an outcome, or the rho of these two laws."""

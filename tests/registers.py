@@ -16,28 +16,13 @@ from smalldb.schema import parse_schema
 
 @dataclass(frozen=True)
 class Register:
-    """A made table.
+    """A made table."""
 
-    Attributes
-    ----------
-    make
-        The frame of a number of rows and a seed.
-    columns
-        The columns of the schema, without relations: a line each.
-    valid
-        The rules of the schema.
-    keys
-        By column, the line that states a relation, as further keys of its table; a column with `derive` has
-        no others.
-    breaks
-        Of a frame, how many rows break each relation; computed without smalldb.
-    """
-
-    make: object
-    columns: str
-    valid: tuple[str, ...]
-    keys: dict[str, str]
-    breaks: object
+    make: object  # the frame of a number of rows and a seed
+    columns: str  # of the schema, without relations: a line each
+    valid: tuple[str, ...]  # the rules of the schema
+    keys: dict[str, str]  # by column, further keys that state a relation; one with `derive` has no others
+    breaks: object  # of a frame, how many rows break each relation; computed without smalldb
 
     @property
     def plain(self):

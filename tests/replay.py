@@ -142,16 +142,7 @@ def defined(ask: asks.Ask, exact: Any, coins: Any) -> Any:
 
 
 class Player:
-    """
-    One run of a release, whose steps it keeps.
-
-    Parameters
-    ----------
-    script
-        The steps of a recording, whose answers are forced; None: this is the recording.
-    seed
-        Of what a recording draws.
-    """
+    """One run of a release, whose steps it keeps; those of a script are forced, without one they are drawn."""
 
     def __init__(self, script: Sequence[Step] | None = None, seed: int = 0) -> None:
         self.steps: list[Step] = []
@@ -208,16 +199,7 @@ class Found:
 
 
 class Recording:
-    """
-    A release from a table, to be replayed.
-
-    Parameters
-    ----------
-    release
-        Releases a table, each time with the same seed, and returns everything public by name.
-    seed
-        Of the answers.
-    """
+    """A release from a table, to be replayed: by its function with one seed, which returns what is public."""
 
     def __init__(self, release: Callable[[Any], Mapping[str, Any]], table: Any, seed: int = 0) -> None:
         self._release = release

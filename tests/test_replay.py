@@ -60,34 +60,17 @@ def replayed_with(names, slow=SLOW):
 
 @dataclass(frozen=True)
 class Case:
-    """
-    A strategy, and how a plan is brought to take it.
-
-    Attributes
-    ----------
-    domain, queries, given
-        What is asked for.
-    takes
-        Whether a plan takes the strategy.
-    steps
-        The steps of a release, each by its letter: a regular expression.
-    patched
-        Public numbers of choices that are changed, by where they stand.
-    changed
-        Changes the mechanism that was planned.
-    n, tied
-        Rows of the table, and how many of ten have all columns alike.
-    """
+    """A strategy, and how a plan is brought to take it."""
 
     domain: Domain
     queries: str
     given: Mapping[str, Any]
-    takes: Callable[[Any], bool]
-    steps: str
-    patched: Mapping[str, Any] = field(default_factory=dict)
-    changed: Callable[[Any], Any] = lambda chosen: chosen
+    takes: Callable[[Any], bool]  # whether a plan takes the strategy
+    steps: str  # of a release, each by its letter: a regular expression
+    patched: Mapping[str, Any] = field(default_factory=dict)  # public numbers of choices, by where they stand
+    changed: Callable[[Any], Any] = lambda chosen: chosen  # changes the mechanism that was planned
     n: int = 300
-    tied: int = 6
+    tied: int = 6  # how many rows of ten have all columns alike
 
 
 SMALL = Domain([Column("a", 3), Column("b", cuts=[1, 2, 3, 4]), "c"])
