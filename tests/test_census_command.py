@@ -108,7 +108,7 @@ def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
     assert "the table has no rows" in err
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     code, _, err = called(capfd, "census", "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
-    assert code == 2
+    assert code == 3
     assert "pip install 'smalldb-dp[plot]'" in err
 
 

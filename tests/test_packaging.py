@@ -75,7 +75,7 @@ def test_every_extra_that_a_message_names_is_there():
     named = {
         extra
         for file in (ROOT / "smalldb").rglob("*.py")
-        for extra in re.findall(r"smalldb-dp\[(\w+)\]", file.read_text(encoding="utf-8"))
+        for extra in re.findall(r'of_extra\("[^"]+", "(\w+)"', file.read_text(encoding="utf-8"))
     }
     assert {"parquet", "duckdb", "plot", "learn"} <= named <= set(PROJECT["optional-dependencies"])
 

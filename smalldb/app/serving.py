@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from smalldb.exact.bits import SystemBits
+from smalldb.files.extras import of_extra
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -74,14 +75,12 @@ class Guard:
 
 def serve(folder: Path, *, browser: bool) -> None:
     """Serve the page for a folder until the process is ended; print its address, and open it in a browser."""
-    try:
+    with of_extra("Shiny", "app", "pages in the browser"):
         import uvicorn
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
 
         from smalldb.app.steps import made_page
-    except ImportError as error:
-        raise ValueError("the page needs Shiny: pip install 'smalldb-dp[app]'") from error
     from smalldb.app.workplace import Workplace
 
     os.chdir(folder)  # what a schema names is found as by the commands

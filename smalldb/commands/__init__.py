@@ -6,6 +6,12 @@ REFUSED, FAILED = 2, 3
 INCOMPLETE = 4  # an exit code: the release is paid and stands, without all that was asked of it
 
 
+class Unfit(ValueError):
+    """What was asked is answered, and the answer is no: some question has none, or a table does not fit."""
+
+    exit_code, answered = 1, True
+
+
 class Incomplete(Exception):
     """What was paid for stands, without all that was asked of it: once more would be paid once more."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from queries import DataError, Rows, Workload
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Unfit
 from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text, between_0_and_1, promised
@@ -24,13 +24,6 @@ from smalldb.schema import read_schema
 
 SHOWN = 3  # tables that are combined, from which on they are counted
 SHOWN_CATEGORIES = 8
-
-
-class _Unanswered(ValueError):
-    """Some questions have no answer, others have."""
-
-    exit_code = 1
-    answered = True
 
 
 def add(commands: Commands) -> None:
@@ -121,7 +114,7 @@ def run_ask(arguments: argparse.Namespace) -> None:
     else:
         print("\n\n".join(map(answer_told, answers)))
     if faults:
-        raise _Unanswered(f"{len(faults)} of {len(answers)} questions have an error, in their place")
+        raise Unfit(f"{len(faults)} of {len(answers)} questions have an error, in their place")
 
 
 def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable[..., Answer]:
@@ -165,7 +158,7 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
         level = f"level {lines[0].answers[0].level:.4g} of each interval"
         print(f"\n{level}{'; *: if the mean of a bin is the same in every group' * assumed}")
     if faults:
-        raise _Unanswered(f"{len(faults)} cells have an error: {faults[0].note}")
+        raise Unfit(f"{len(faults)} cells have an error: {faults[0].note}")
 
 
 def _cell(answer: Answer, percent: bool) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from queries.expressions import shorten
 from queries.frames import is_index
 from queries.rule_tables import rule_texts
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Unfit
 from smalldb.commands.input_files import schema_of, table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
@@ -240,6 +240,8 @@ def run_check(arguments: argparse.Namespace) -> None:
         print(as_json(summary | {"rules": rules, "fits": check.fits}))
     else:
         print(check_account(check, texts))
+    if not check.fits:
+        raise Unfit("the table does not fit: it would be refused")
 
 
 def _relations(schema: Schema, derived: Sequence[Derived] = ()) -> list[str]:
@@ -277,7 +279,7 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     for number, times in sorted(check.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         lines.append(said + _where(check.first[number]))
-    lines.append("the table fits" if check.fits else "the table does not fit: it would be refused")
+    lines += ["the table fits"] * check.fits
     return "\n".join(lines)
 
 

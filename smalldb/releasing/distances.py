@@ -16,6 +16,7 @@ from queries.arrays import Codes, Floats, Integers
 from queries.rows import bincounted, tabulated
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_permutation
+from smalldb.files.extras import of_extra
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
@@ -234,11 +235,8 @@ class Classified:
 
 def check_classifying(instead: str = "") -> None:
     """Refuse where scikit-learn is missing, and say what else could be done: ValueError."""
-    try:
+    with of_extra("scikit-learn", "learn", "classifiers", instead):
         import sklearn.ensemble  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        needed = "classifiers need scikit-learn: pip install 'smalldb-dp[learn]'"
-        raise ValueError(needed + instead) from error
 
 
 def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb.exact.numbers import rounded_up
+from smalldb.files.extras import of_extra
 from smalldb.reporting.escaping import visible
 
 FORMATS = ("png", "svg", "pdf")
@@ -18,10 +19,8 @@ def check_plotting(path: str) -> str:
     form = path.rpartition(".")[2].lower()
     if form not in FORMATS:
         raise ValueError(f"a picture must be named .{', .'.join(FORMATS)}, not {path!r}")
-    try:
+    with of_extra("matplotlib", "plot", "pictures"):
         import matplotlib  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise ValueError("pictures need matplotlib: pip install 'smalldb-dp[plot]'") from error
     return form
 
 

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.late import pd
+from smalldb.files.extras import of_extra
 from smalldb.schema.fields import spelled
 from smalldb.schema.file_format import COMMA, USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Categories, Cuts, Integers
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.compressed import check_compressing, compress, parted
 from smalldb.schema.readers.csv_files import signs_of
-from smalldb.schema.readers.reader import of_extra
 from smalldb.schema.readers.registry import CSV, SUFFIXES, reader_of
 from smalldb.schema.schema_columns import Column
 
@@ -191,7 +191,7 @@ class Writer:
         """Refuse a format whose package is not installed: ValueError."""
         if self.needs is not None:
             package, extra, what = self.needs
-            with of_extra(package, f"smalldb-dp[{extra}]", what):
+            with of_extra(package, extra, what):
                 if find_spec(package) is None:
                     raise ImportError
 

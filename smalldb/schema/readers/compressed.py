@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast, final
 
 from queries import DataError
+from smalldb.files.extras import of_extra
 from smalldb.files.inputs import name_of
-from smalldb.schema.readers.reader import of_extra
 
 COMPRESSED = (".gz", ".zst", ".zip")
 _BLOCK = 1 << 20
@@ -141,7 +141,7 @@ def _gzip(path: str) -> Callable[[], IO[bytes]]:
 
 
 def _zstandard() -> Any:
-    with of_extra("zstandard", "smalldb-dp[zstd]", ".zst files"):
+    with of_extra("zstandard", "zstd", ".zst files"):
         import zstandard
     return zstandard
 

@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
+from smalldb.files.extras import of_extra
 from smalldb.schema.fields import CHUNK, Piece, objects
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import LONGEST, Heading, check_names
-from smalldb.schema.readers.reader import Choose, Wanted, WithoutCodeBook, of_extra
+from smalldb.schema.readers.reader import Choose, Wanted, WithoutCodeBook
 
 _SAID = "say which (--query, or file.query of a schema)"
 _STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table
@@ -149,7 +150,7 @@ def duckdb_pieces(
 
 def imported(path: str | None = None) -> Any:
     """Return the module DuckDB; where a file is to be read, that can be: ValueError, OSError."""
-    with of_extra("DuckDB", "smalldb-dp[duckdb]", "its databases, and grouping on disk,"):
+    with of_extra("DuckDB", "duckdb", "its databases, and grouping on disk,"):
         import duckdb
     if path is not None:
         with open(path, "rb"):

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
+from smalldb.files.extras import of_extra
 from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import RECORDS, check_header
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 
 Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password
@@ -82,7 +83,7 @@ def _check_stored(
 @contextmanager
 def _rows(path: str, file: FileFormat, stored: bool = True) -> Iterator[Rows]:
     """Open a sheet, row by row, with the values that are stored or the formulas."""
-    with of_extra("openpyxl", "smalldb-dp[excel]", "Excel files"):
+    with of_extra("openpyxl", "excel", "Excel files"):
         import openpyxl
     with open(path, "rb") as raw:
         if raw.read(4) == _OLD:

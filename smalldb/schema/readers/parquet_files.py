@@ -13,10 +13,11 @@ import numpy as np
 
 from queries import DataError
 from queries.frames import from_arrow
+from smalldb.files.extras import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.fields import CHUNK, Fields, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 
 _PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
@@ -105,7 +106,7 @@ def _parts(path: str) -> list[_Part]:
 @contextmanager
 def _readable(path: str) -> Iterator[Any]:
     """Read by pyarrow's module of Parquet; ValueError: it is not installed, or cannot."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", _PARQUET):
+    with of_extra("pyarrow", "parquet", _PARQUET):
         from pyarrow import ArrowException, parquet
     try:
         yield parquet
@@ -190,7 +191,7 @@ class ArrowFiles(WithoutCodeBook):
 
 def _opened(path: str, stack: ExitStack) -> Any:
     """Open a file of Arrow, for as long as `stack` is."""
-    with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW):
+    with of_extra("pyarrow", "parquet", _ARROW):
         from pyarrow import ArrowException, ipc, memory_map
     with open(path, "rb") as begun:
         in_file = begun.read(len(_MAGIC)) == _MAGIC

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, final
 
@@ -60,12 +59,3 @@ class WithoutCodeBook(Reader):
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
         """Return nothing."""
         return {}
-
-
-@contextmanager
-def of_extra(package: str, extra: str, what: str) -> Iterator[None]:
-    """Import an optional package within."""
-    try:
-        yield
-    except ImportError as error:
-        raise ValueError(f"{what} need {package}: pip install '{extra}'") from error

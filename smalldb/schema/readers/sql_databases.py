@@ -10,11 +10,12 @@ from decimal import Decimal
 from typing import Any, ClassVar, final
 
 from queries import DataError
+from smalldb.files.extras import LibraryMissing, of_extra
 from smalldb.files.inputs import shown
 from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.database_files import check_columns, is_query, named_table, pieces_of_rows
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 
 _DTYPES: dict[type, str] = {
     **{bool: "bool", int: "int64", float: "float64", Decimal: "float64", str: "string"},
@@ -79,10 +80,11 @@ class QueryEnded(DataError):
 
 def _connected(path: str, stack: ExitStack) -> Any:
     """Connect to a database, for as long as `stack` is open."""
-    with of_extra("SQLAlchemy", "smalldb-dp[sql]", "databases by a URL"):
+    with of_extra("SQLAlchemy", "sql", "databases by a URL"):
         import sqlalchemy
         from sqlalchemy import exc, pool
     said, reason = shown(path), ""
+    kind: type[ValueError] = ValueError
     try:
         url = sqlalchemy.make_url(path)
         if "@" in (url.host or ""):
@@ -93,14 +95,16 @@ def _connected(path: str, stack: ExitStack) -> Any:
         if path.startswith("postgres://"):
             reason = "SQLAlchemy calls these databases postgresql://"
     except ImportError as error:
+        kind = LibraryMissing
+        base_name = path.partition(":")[0].partition("+")[0]
         reason = (
-            f"this needs the driver {error.name}: install it, or name the driver that is installed, such as "
-            "postgresql+psycopg://"
+            f"this needs the driver {error.name}: install it, or name the driver that is installed, as in "
+            f"{base_name}+DRIVER://"
         )
     except (exc.ArgumentError, ValueError, TypeError):
         reason = "this is no URL of a database: in a password write % signs for : / ? # @ (%40 for @)"
     if reason:  # not chained: an error may hold the URL, and so a password
-        raise ValueError(f"{said}: {reason}")
+        raise kind(f"{said}: {reason}")
     stack.callback(engine.dispose)
     own = url.database or ""
     in_file = url.get_backend_name() == "sqlite" and own and not own.startswith((":memory:", "file:"))

@@ -13,11 +13,12 @@ import numpy as np
 from queries import DataError
 from queries.expressions import shorten
 from queries.late import pd
+from smalldb.files.extras import of_extra
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
-from smalldb.schema.readers.reader import Reader, Wanted, of_extra
+from smalldb.schema.readers.reader import Reader, Wanted
 
 
 @final
@@ -224,7 +225,7 @@ class SpssFiles(_Statistical):
 
     def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
         """Return what reads a file of SPSS."""
-        with of_extra("pyreadstat", "smalldb-dp[stats]", "SPSS files"):
+        with of_extra("pyreadstat", "stats", "SPSS files"):
             import pyreadstat
         read: Callable[..., tuple[pd.DataFrame, Any]] = pyreadstat.read_sav
         return read
@@ -240,7 +241,7 @@ class SasFiles(_Statistical):
 
     def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
         """Return what reads a file of SAS."""
-        with of_extra("pyreadstat", "smalldb-dp[stats]", "SAS files"):
+        with of_extra("pyreadstat", "stats", "SAS files"):
             import pyreadstat
         transport = parted(path)[0].lower().endswith(".xpt")
         read: Callable[..., tuple[pd.DataFrame, Any]]
