@@ -142,7 +142,7 @@ def defined(ask: asks.Ask, exact: Any, coins: Any) -> Any:
 
 
 class Player:
-    """One run of a release, whose steps it keeps; those of a script are forced, without one they are drawn."""
+    """One run of a release, whose steps it keeps; those of a script are forced."""
 
     def __init__(self, script: Sequence[Step] | None = None, seed: int = 0) -> None:
         self.steps: list[Step] = []
