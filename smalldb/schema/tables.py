@@ -16,7 +16,7 @@ from queries.frames import is_index
 from queries.late import pd
 from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
-from smalldb.schema import Schema
+from smalldb.schema.mapping import Schema
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import Fields, Piece, distinct, tally
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
