@@ -2,12 +2,9 @@
 
 from queries.columns import Column
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals, Parities
-from queries.decision_lists import DecisionLists
 from queries.domain import DataError, Domain
-from queries.halfspaces import Halfspaces
-from queries.intervals import Intervals, Thresholds
-from queries.linear import Linear
-from queries.predicates import Predicates
+from queries.halfspaces import DecisionLists, Halfspaces, Intervals, Thresholds
+from queries.linear import Linear, Predicates
 from queries.query import Query
 from queries.query_class import QueryClass, Union
 from queries.rows import Rows

@@ -1,4 +1,4 @@
-"""Halfspaces: weighted counts of attributes against a threshold."""
+"""Classes of learning theory: thresholds, intervals, halfspaces and decision lists."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +8,123 @@ from itertools import product
 import numpy as np
 
 from queries.domain import Domain
-from queries.expressions import quote
+from queries.expressions import count_told, quote
 from queries.query import Query
 from queries.query_class import QueryClass
+
+MAX_ENTRIES = 1 << 22  # entries of the tables of all queries together: a plan of them takes seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds(QueryClass):
+    """Whether the integer that the columns spell, first column most significant, is below a cut.
+
+    The integer is the number of the row's cell: yes/no columns are its bits, and one ordered column alone is
+    its code. On the N values that can exist these are N + 1 functions with the two constants.
+
+    >>> Thresholds().workload(Domain(["a", "b"])).labels
+    ('value < 1', 'value < 2', 'value < 3')
+    """
+
+    @property
+    def text(self) -> str:
+        """``thresholds``."""
+        return "thresholds"
+
+    def stated(self, domain: Domain) -> int:
+        """Return N + 1."""
+        return self.functions(domain.size)
+
+    @staticmethod
+    def functions(size: int) -> int:
+        """Return how many there are on so many values."""
+        return size + 1
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return 1 twice: of two cells only the smaller can be below a cut alone."""
+        return 1, 1
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by their cut, each a table over all columns."""
+        values = _values(self, domain)
+        yield Query("FALSE", (), (0,))
+        for cut in values[1:]:
+            yield _between(domain, f"value < {cut}", 0, cut)
+        yield Query("TRUE", (), (1,))
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals(QueryClass):
+    """Whether the integer that the columns spell, first column most significant, is in an interval.
+
+    On the N values that can exist these are N (N + 1) / 2 + 1 functions with the empty interval.
+
+    >>> Intervals().workload(Domain(["a", "b"])).labels
+    ('value == 0', 'value <= 1', 'value <= 2', 'value == 1', '1 <= value <= 2', 'value == 2')
+    """
+
+    @property
+    def text(self) -> str:
+        """``intervals``."""
+        return "intervals"
+
+    def stated(self, domain: Domain) -> int:
+        """Return N (N + 1) / 2 + 1."""
+        return self.functions(domain.size)
+
+    @staticmethod
+    def functions(size: int) -> int:
+        """Return how many there are on so many values."""
+        return size * (size + 1) // 2 + 1
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return 2 twice (1 on a single cell): of three cells no interval leaves out only the middle."""
+        value = min(2, domain.size)
+        return value, value
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by their least value, then by their largest, each a table over all columns."""
+        values = _values(self, domain)
+        yield Query("FALSE", (), (0,))
+        for position, least in enumerate(values):
+            for largest in values[position:]:
+                if least == values[0] and largest == values[-1]:
+                    yield Query("TRUE", (), (1,))
+                    continue
+                if least == largest:
+                    label = f"value == {least}"
+                elif least == values[0]:
+                    label = f"value <= {largest}"
+                elif largest == values[-1]:
+                    label = f"value >= {least}"
+                else:
+                    label = f"{least} <= value <= {largest}"
+                yield _between(domain, label, least, largest + 1)
+
+
+def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
+    """Return the values that can exist, ascending; ValueError where the tables would be too large."""
+    d = len(domain.attributes)
+    if queries.stated(domain) * domain.product > MAX_ENTRIES:
+        if not domain.binary:
+            raise ValueError(
+                f"{queries.text}: {queries.stated(domain)} tables of {count_told(domain.product)} cells are "
+                f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or categories"
+            )
+        most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
+        raise ValueError(
+            f"{queries.text}: {queries.stated(domain)} tables over {d} attributes are too large: "
+            f"use up to {most} attributes"
+        )
+    values: list[int] = domain.cells().tolist()
+    return values
+
+
+def _between(domain: Domain, label: str, least: int, end: int) -> Query:
+    weights = (0,) * least + (1,) * (end - least) + (0,) * (domain.product - end)
+    sizes = None if domain.binary else domain.sizes
+    return Query(label, tuple(range(len(domain.sizes))), weights, sizes=sizes)
+
 
 # |w_i| up to this give every halfspace of 1, 2, 3, 4 attributes (Muroga 1971), also of those against the last
 LARGEST_WEIGHT = (1, 1, 2, 3)
@@ -101,3 +215,92 @@ def _label(domain: Domain, weights: tuple[int, ...], threshold: int) -> str:
             sign = (" + " if w > 0 else " - ") if text else "-" * (w < 0)
             text += sign + (f"{abs(w)} " if abs(w) > 1 else "") + quote(name)
     return f"{text} >= {threshold}" if text else ("TRUE" if threshold <= 0 else "FALSE")
+
+
+MOST_ATTRIBUTES = 5  # 15,036 lists; of six there are about 270,000
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLists(QueryClass):
+    """All lists ``if l_1: b_1; ...; else b`` of literals l_i: 4, 14, 96, 1050, 15036 for d = 1..5.
+
+    These are the 1-decision lists of Rivest (1987). Each is also a halfspace, whose weights halve from one
+    literal to the next.
+
+    Notes
+    -----
+    The label of a query is a predicate: ``if l: 1; else f`` is ``l | f``, and ``if l: 0; else f`` is
+    ``~l & f``.
+
+    Examples
+    --------
+    >>> DecisionLists().workload(Domain(["a", "b"])).labels
+    ('a', 'b', 'a & b', 'a | b', 'a & ~b', 'a | ~b')
+    >>> DecisionLists().workload(Domain(["a", "b", "c"])).size
+    47
+    """
+
+    @property
+    def text(self) -> str:
+        """``decision-lists``."""
+        return "decision-lists"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many there are on the whole cube; ValueError beyond 5 attributes."""
+        return len(_lists(len(domain.attributes)))
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """
+        Return d + 1 twice, or as the upper bound where some settings cannot exist.
+
+        They are halfspaces, and the d + 1 rows with at most one attribute get all answers.
+        """
+        dimension = len(domain.attributes) + 1
+        return (dimension if domain.free else 0), dimension
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by length, each over the attributes that it asks."""
+        names = [quote(name) for name in domain.attributes]
+        for table, (asked, label) in _lists(len(names)).items():
+            yield Query(label.format(*names), asked, _table(table, asked, len(names)))
+
+
+@lru_cache(maxsize=MOST_ATTRIBUTES)
+def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
+    """Return each list's answers on all 2^d cells, as bits, with the attributes it asks and its label."""
+    if d > MOST_ATTRIBUTES:
+        raise ValueError(f"decision-lists: at most {MOST_ATTRIBUTES} attributes, not {d}")
+    cells, everywhere = range(1 << d), (1 << (1 << d)) - 1
+    literals = []
+    for i in range(d):
+        where = sum(1 << cell for cell in cells if cell >> (d - 1 - i) & 1)
+        literals += [(i, where, f"{{{i}}}"), (i, everywhere ^ where, f"~{{{i}}}")]
+    found: dict[int, tuple[tuple[int, ...], str]] = {0: ((), "FALSE"), everywhere: ((), "TRUE")}
+    found |= {where: ((i,), label) for i, where, label in literals}
+    # A list in which an attribute decides nothing is a shorter one. So a list of k attributes asks one before
+    # a list of k - 1 others. With a and b these are a & b, a | b, a & ~b, ...: 8 of them.
+    longest = [*found][2:]
+    for _ in range(1, d):
+        longer = []
+        for i, where, label in literals:
+            for rest in longest:
+                asked, others = found[rest]
+                if i not in asked:
+                    for sign, other, table in (("&", "|", where & rest), ("|", "&", where | rest)):
+                        if table not in found:
+                            inner = f"({others})" if other in others else others
+                            found[table] = tuple(sorted((i, *asked))), f"{label} {sign} {inner}"
+                            longer.append(table)
+        longest = longer
+    return found
+
+
+def _table(table: int, asked: tuple[int, ...], d: int) -> tuple[int, ...]:
+    """Return the answers by the settings of the attributes asked, the others 0."""
+    return tuple(table >> cell & 1 for cell in _cells(asked, d))
+
+
+@lru_cache(maxsize=1 << MOST_ATTRIBUTES)
+def _cells(asked: tuple[int, ...], d: int) -> tuple[int, ...]:
+    bits = product((0, 1), repeat=len(asked))
+    return tuple(sum(bit << (d - 1 - i) for bit, i in zip(some, asked, strict=True)) for some in bits)

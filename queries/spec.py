@@ -6,12 +6,10 @@ from functools import reduce
 from operator import add
 
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals, Parities
-from queries.decision_lists import DecisionLists
 from queries.domain import Domain
 from queries.expressions import shorten, suggestion
-from queries.halfspaces import Halfspaces
-from queries.intervals import Intervals, Thresholds
-from queries.predicates import Predicates
+from queries.halfspaces import DecisionLists, Halfspaces, Intervals, Thresholds
+from queries.linear import Predicates
 from queries.query_class import QueryClass
 
 MAX_LENGTH = 100_000  # characters of one specification

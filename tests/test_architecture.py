@@ -156,9 +156,9 @@ DOOR = {
 READING = {"releasing.pipeline", "releasing.related_release"}
 READING |= {"releasing.learned_categories"}
 SCORES = {"counting.level_counts", "counting.mechanism", "rejection.mechanism"}  # of all small databases
-EVALUATION = {f"releasing.{name}" for name in ("distances", "evaluation", "overview")}
+EVALUATION = {f"releasing.{name}" for name in ("distances", "evaluation")}
 EVALUATION |= {"releasing.related_evaluation", "releasing.released", "commands.output_files"}
-EVALUATION |= {"reporting.plots", "reporting.page.comparison", "reporting.page.pictures"}
+EVALUATION |= {"reporting.plots", "reporting.page.assembly", "reporting.page.pictures"}
 # these have rows of a released table alone, under other names than `finished`
 RELEASED = {"inference.answering", "releasing.record"}
 HELD = {"Rows", "CountedRows", "Counts", "Families", "Linked", "Texts", "Histograms", "Confidential"}

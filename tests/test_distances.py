@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_is_refused():
 def test_an_evaluation_compares_what_it_can_in_seconds(monkeypatch):
     real, made = rows(1, 50), rows(2, 40)
     assert [found.width for found in evaluate(real, made).distances()] == [1, 2, 3]
-    monkeypatch.setattr("smalldb.releasing.overview.MAX_VISITS", visits(real, made, 1))
+    monkeypatch.setattr("smalldb.releasing.distances.MAX_VISITS", visits(real, made, 1))
     assert [found.width for found in evaluate(real, made).distances()] == [1, 3]
     narrow = [rows(seed, 2, Domain(["a", "b"])) for seed in (1, 2)]
     assert [found.width for found in evaluate(*narrow).distances()] == [1, 2]

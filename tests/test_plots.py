@@ -14,9 +14,8 @@ from queries import Column, Domain, Rows
 from smalldb.accounting import compose
 from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_shares
-from smalldb.reporting.plots_base import bound, number
+from smalldb.reporting.plots_base import bound, number, plot_composition
 from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
-from smalldb.reporting.plots_plan import plot_composition
 
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
 COMMANDS = {

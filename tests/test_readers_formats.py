@@ -21,9 +21,16 @@ from smalldb.schema.file_format import FileFormat, as_encoding
 from smalldb.schema.readers import csv_files
 from smalldb.schema.readers.compressed import compress
 from smalldb.schema.readers.registry import READERS, SUFFIXES, reader_of
-from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.table_writers import FORMATS, form_of, written
-from smalldb.schema.tables import read_by_duckdb, read_columns, read_csv, read_domain, read_form, read_table
+from smalldb.schema.tables import (
+    read_by_duckdb,
+    read_columns,
+    read_csv,
+    read_domain,
+    read_form,
+    read_table,
+    rehearse,
+)
 
 SCHEMA = """
 [columns.age]

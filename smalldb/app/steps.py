@@ -16,7 +16,7 @@ from smalldb.exact.numbers import brief
 from smalldb.inference import Measurements, ask
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record
-from smalldb.reporting.plots_plan import plot_plan
+from smalldb.reporting.plots_base import plot_plan
 from smalldb.reporting.words import CONFIDENTIAL, foretold, tell
 from smalldb.schema import Schema
 from smalldb.schema.parsing import toml_of

@@ -11,8 +11,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING, read_record
-from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.plots_plan import plot_composition
+from smalldb.reporting.plots_base import check_plotting, plot_composition
 from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
 
 

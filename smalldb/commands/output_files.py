@@ -30,8 +30,8 @@ from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
-from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
+from smalldb.schema.tables import rehearse
 
 if TYPE_CHECKING:
     from smalldb.commands.several_tables import SeveralTables
@@ -166,7 +166,7 @@ class Files(Spoken):
         self._open.__exit__(*error)
 
     def rehearse(self, source: Source) -> None:
-        """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
+        """Write and read what a release can hold; errors as `smalldb.schema.tables.rehearse`."""
         self._source = source
         if self._arguments.count_in_database and source.schema is not None:
             columns = source.schema.columns

@@ -23,8 +23,7 @@ from smalldb.planning.plans import pairs_reached
 from smalldb.planning.starting import rehearsed, with_start
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
-from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.plots_plan import plot_plan
+from smalldb.reporting.plots_base import check_plotting, plot_plan
 from smalldb.reporting.words import as_json, foretold, laid_out, tell
 from smalldb.schema.related_schema import RelatedSchema
 

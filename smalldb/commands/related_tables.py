@@ -22,10 +22,9 @@ from smalldb.schema.drafting import draft_related
 from smalldb.schema.linked_rows import check_names, check_tables, coded_tables, linked_keys
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
-from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import form_like, written
-from smalldb.schema.tables import read_columns
+from smalldb.schema.tables import read_columns, rehearse
 
 NAMED = "NAME=FILE"
 OWN = (

@@ -14,8 +14,15 @@ from queries.late import pd
 from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.distances import Distances, baselines, check_classifying, distances
-from smalldb.releasing.overview import feasible, overview, summary
+from smalldb.releasing.distances import (
+    Distances,
+    baselines,
+    check_classifying,
+    distances,
+    feasible,
+    overview,
+    summary,
+)
 from smalldb.schema.reading import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from queries.arrays import Floats
 from queries.late import pd
-from smalldb.releasing.distances import Distances
+from smalldb.releasing.distances import MEASURES, Distances, summary
 from smalldb.releasing.evaluation import Evaluation
-from smalldb.releasing.overview import MEASURES, summary
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, rounded_up
 

@@ -1,11 +1,17 @@
-"""What all pictures share: the canvas, its colours, readable ticks and the formats."""
+"""What pictures share; the pictures of a plan, along epsilon, and of a ledger."""
 
 import io
+from collections.abc import Callable
 from fractions import Fraction
+from math import nan
 from typing import Any
 
-from smalldb.exact.numbers import rounded_up
+import numpy as np
+
+from smalldb.accounting import Composition
+from smalldb.exact.numbers import as_text, rounded_up
 from smalldb.files.extras import of_extra
+from smalldb.planning import Plan
 from smalldb.reporting.escaping import visible
 
 FORMATS = ("png", "svg", "pdf")
@@ -81,3 +87,104 @@ def number(value: float) -> str:
     if 1000 <= abs(value) < 10**7:
         return f"{value:,.0f}"
     return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+MOST = 10  # times as many releases as the number asked for
+
+
+def plot_composition(
+    made: Composition, composed: Callable[[int], Composition], releases: int, form: str
+) -> bytes:
+    """Draw epsilon of 1 to ten times as many releases, a line a method; what is no bound is dotted."""
+    counts = sorted({max(1, round(x)) for x in np.geomspace(1, MOST * releases, 13)} | {releases})
+    lines: dict[str, list[tuple[int, float]]] = {}
+    valid: dict[str, bool] = {}
+    for count in counts:
+        for row in (made if count == releases else composed(count)).table.to_dict("records"):
+            lines.setdefault(row["method"], []).append((count, row["epsilon"]))
+            valid[row["method"]] = row["valid"]
+
+    figure = canvas(8, 6)
+    axes = figure.subplots()
+    for position, (name, points) in enumerate(lines.items()):
+        style: dict[str, Any] = {"color": COLOURS[position % len(COLOURS)], "linewidth": 1.6}
+        style["linestyle"] = ("-", "--", "-.")[position // len(COLOURS) % 3] if valid[name] else ":"
+        label = name if valid[name] else f"{name} (no bound here)"
+        axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) == 1 else None, **style)
+    axes.plot(releases, made.epsilon, "o", color="black", markersize=5)
+    axes.annotate(
+        f"{releases:,}: {bound(made.epsilon)}",
+        (releases, made.epsilon),
+        xytext=(8, -14),
+        textcoords="offset points",
+        fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(counts[0], counts[-1])
+    readable(axes.xaxis)
+    readable(axes.yaxis)
+    axes.set_xlabel("releases")
+    axes.set_ylabel("epsilon of all together")
+    least = f"{releases:,} releases lose at most epsilon = {bound(made.epsilon)} together, by {made.method}"
+    axes.set_title(f"{least}\ndelta = {bound(made.delta)}", fontsize=11)
+    axes.grid(True, which="major", alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    return rendered(figure, form)
+
+
+STEPS = tuple(Fraction(round(10 ** (i / 6) * 1000), 1000) for i in range(-6, 7))
+NOISE = {"answers": "Laplace noise on each answer", "histogram": "Laplace noise on each cell"}
+
+
+def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> bytes:
+    """Draw the expected error from a tenth to ten times epsilon, the plan marked; public numbers only."""
+    if plan.expected_error is None:
+        raise ValueError("a picture of a plan needs an expected error: give --n under replace-one")
+    share = f"provable with probability {as_text(1 - plan.beta)}"
+    lines: dict[str, list[float]] = {}  # a gap where a mechanism is neither the first nor the second
+    for position, step in enumerate(STEPS):
+        rescaled = plan if step == 1 else planned(plan.epsilon * step)
+        both = [other for other in (rescaled, rescaled.runner_up) if other is not None]
+        expected = {other.mechanism: other.expected_error for other in both} | {share: rescaled.bound}
+        expected |= {NOISE[name]: error for name, error in (rescaled.alternatives or {}).items()}
+        for name, error in expected.items():
+            if error is not None:
+                lines.setdefault(name, [nan] * len(STEPS))[position] = error
+
+    figure = canvas()
+    axes = figure.subplots()
+    epsilons = [float(plan.epsilon * step) for step in STEPS]
+    for colour, (name, errors) in zip(COLOURS, sorted(lines.items()), strict=False):
+        plain = name in NOISE.values()
+        style = ":" if plain else "--" if name == share else "-"
+        width = 1.6 if style != "-" else 2.2
+        axes.plot(epsilons, errors, style, color=colour, linewidth=width, marker=".", label=name)
+    centre = float(plan.epsilon)
+    axes.plot(centre, plan.expected_error, "o", color="black", markersize=6)
+    axes.annotate(
+        f"{plan.mechanism}: {number(plan.expected_error)}",
+        (centre, plan.expected_error),
+        xytext=(8, 8),
+        textcoords="offset points",
+        fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )
+    axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(top=min(3.0, axes.get_ylim()[1]))
+    readable(axes.xaxis)
+    readable(axes.yaxis)
+    axes.set_xlabel("epsilon")
+    axes.set_ylabel("expected largest error over the queries")
+    rows = "" if plan.request.rows is None else f",  m = {plan.request.rows:,}"
+    cells = number(plan.workload.domain.size)
+    axes.set_title(
+        f"{visible(plan.workload.text)}\n|Q| = {plan.workload.size:,},  N = {cells},  n = {plan.n:,}{rows}",
+        fontsize=11,
+    )
+    axes.grid(True, which="major", alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return rendered(figure, form)
