@@ -250,7 +250,7 @@ def _table(column: Column) -> Bits:
         said = f"{attributes} attributes of {k} categories are too many: use coding 'bits'"
         raise Fault(said, "columns", column.name)
     if column._given is not None:
-        table = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
+        table: Bits = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
     else:  # of two categories, yes/no is a thermometer
         table = coded_table(k, column.coding)
     table.setflags(write=False)
