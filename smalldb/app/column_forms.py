@@ -89,11 +89,9 @@ def field(label: str, place: Place | None, number: int, key: str, value: object)
     box |= {f"data-{name}": own for name, own in (place._asdict() if place else {}).items()}
     box["class"] = "answer form-control form-control-sm"
     if key == "kind":
-        kinds = {"": "choose", **{kind: kind for kind in (*SPECS, ID)}, LEFT_OUT: "leave out"}
-        options = (
-            tags.option(told, value=kind, selected="" if kind == value else None)
-            for kind, told in kinds.items()
-        )
+        named = {"": "choose", **{kind: kind for kind in (*SPECS, ID)}, LEFT_OUT: "leave out"}
+        chosen = {value: ""}  # as an attribute, which None leaves out
+        options = (tags.option(said, value=own, selected=chosen.get(own)) for own, said in named.items())
         made = tags.select(*options, **box)
     elif key in LINES:
         made = tags.textarea(shown(value, "\n"), rows="2", **box)
