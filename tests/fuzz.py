@@ -44,7 +44,7 @@ from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.record import read_record, stated_bound, stated_queries
 from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
+from smalldb.schema.table_readers import read_columns, read_csv, read_domain, read_table
 
 ABC = Domain(["a", "b", "c d"])
 SCHEMA_TEXT = """

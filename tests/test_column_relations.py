@@ -27,8 +27,8 @@ from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
 from smalldb.schema.reading import read_open
 from smalldb.schema.schema_columns import Column
+from smalldb.schema.table_readers import read_table, rehearse
 from smalldb.schema.table_writers import written
-from smalldb.schema.tables import read_table, rehearse
 
 REGISTER = """
 rows_per_person = 1

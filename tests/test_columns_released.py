@@ -59,7 +59,7 @@ def test_every_share_on_the_page_of_the_example_is_within_its_bound(examples, tm
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["make_people.py", "people.csv"])
     runpy.run_path(str(examples / "make_people.py"), run_name="__main__")
-    from smalldb.schema.tables import read_table
+    from smalldb.schema.table_readers import read_table
 
     schema = read_schema(str(examples / "people.toml"))
     real = read_table(str(Path("people.csv")), schema)

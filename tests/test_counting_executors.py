@@ -20,7 +20,7 @@ from queries import Conjunctions, Domain
 from smalldb.files.checkpoints import Checkpoint, finished
 from smalldb.schema import Column, Flag, Schema
 from smalldb.schema.fields import tally
-from smalldb.schema.tables import read_table
+from smalldb.schema.table_readers import read_table
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import parse_schema
 from smalldb.schema.counting_sql import DIALECTS, counting_inside, counting_query
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.tables import read_by_duckdb, read_table, table_pieces
+from smalldb.schema.table_readers import read_by_duckdb, read_table, table_pieces
 
 SCHEMA = """
 [columns.x]

@@ -14,7 +14,7 @@ from smalldb.schema.file_format import SEPARATORS, USUAL, FileFormat
 from smalldb.schema.readers import csv_files
 from smalldb.schema.readers.csv_files import NO_CSV
 from smalldb.schema.readers.reader import Wanted
-from smalldb.schema.tables import read_csv, read_table
+from smalldb.schema.table_readers import read_csv, read_table
 
 pytest.importorskip("pyarrow")
 

@@ -6,7 +6,7 @@ from queries import Domain
 from smalldb.cli import main
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.tables import (
+from smalldb.schema.table_readers import (
     read_by_duckdb,
     read_columns,
     read_csv,

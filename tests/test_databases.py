@@ -18,7 +18,7 @@ from smalldb.schema import parse_schema
 from smalldb.schema.fields import as_field, objects, spelled
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.registry import reader_of
-from smalldb.schema.tables import read_columns, read_table
+from smalldb.schema.table_readers import read_columns, read_table
 
 COLUMNS = "age INTEGER, pay REAL, town VARCHAR(40), smoker BOOLEAN"
 SELECT = "SELECT smoker, town, age, pay, 'x' AS more FROM people"

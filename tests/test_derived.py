@@ -15,8 +15,8 @@ import smalldb
 from queries.expressions import evaluate, formula
 from smalldb.schema import parse_schema
 from smalldb.schema.derived import _combined
+from smalldb.schema.table_readers import read_table
 from smalldb.schema.table_writers import written
-from smalldb.schema.tables import read_table
 
 WAGES = """
 rows_per_person = 1

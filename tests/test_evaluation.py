@@ -16,7 +16,7 @@ from queries import Column, Conjunctions, DataError, Domain, Halfspaces, Margina
 from smalldb.releasing.evaluation import evaluate, joint_shares
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.plots import plot_evaluation
-from smalldb.schema.tables import written
+from smalldb.schema.table_readers import written
 
 
 def table(seed, rows, attributes=3):

@@ -14,8 +14,8 @@ from smalldb.schema import Dates, Times, Weekdays, parse_schema
 from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.fields import as_field
 from smalldb.schema.kinds import dates
+from smalldb.schema.table_readers import read_table, rehearse
 from smalldb.schema.table_writers import FORMATS
-from smalldb.schema.tables import read_table, rehearse
 
 NAMES = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 

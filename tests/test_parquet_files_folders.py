@@ -12,7 +12,7 @@ from test_readers_formats import same
 from queries import DataError
 from smalldb.files.inputs import files_of
 from smalldb.schema import parse_schema
-from smalldb.schema.tables import read_columns, read_table
+from smalldb.schema.table_readers import read_columns, read_table
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

@@ -21,8 +21,7 @@ from smalldb.schema.file_format import FileFormat, as_encoding
 from smalldb.schema.readers import csv_files
 from smalldb.schema.readers.compressed import compress
 from smalldb.schema.readers.registry import READERS, SUFFIXES, reader_of
-from smalldb.schema.table_writers import FORMATS, form_of, written
-from smalldb.schema.tables import (
+from smalldb.schema.table_readers import (
     read_by_duckdb,
     read_columns,
     read_csv,
@@ -31,6 +30,7 @@ from smalldb.schema.tables import (
     read_table,
     rehearse,
 )
+from smalldb.schema.table_writers import FORMATS, form_of, written
 
 SCHEMA = """
 [columns.age]

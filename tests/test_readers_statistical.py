@@ -14,8 +14,8 @@ from queries import DataError
 from smalldb.cli import main
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.table_readers import read_columns, read_described, read_table, rehearse
 from smalldb.schema.table_writers import form_of, written
-from smalldb.schema.tables import read_columns, read_described, read_table, rehearse
 
 SEX, JOB = {1: "male", 2: "female"}, {1: "none", 2: "part time", 3: "full time", 9: "refused"}
 SCHEMA = """

@@ -4,7 +4,7 @@ import pytest
 from registers import REGISTERS, distance
 
 import smalldb
-from smalldb.schema.tables import read_table
+from smalldb.schema.table_readers import read_table
 
 ROWS, EPSILON, RELEASES = 1500, "1", 2
 MARGIN = 0.01  # less than half of what relations gain where they gain least

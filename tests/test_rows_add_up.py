@@ -23,7 +23,7 @@ from smalldb.schema import mapping, parse_schema
 from smalldb.schema.readers import csv_files, parquet_files
 from smalldb.schema.readers import database_files as sources
 from smalldb.schema.readers import json_lines as json_reader
-from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
+from smalldb.schema.table_readers import read_by_duckdb, read_csv, read_table
 
 COLUMNS_TEXT = """
 ignore = ["id"]

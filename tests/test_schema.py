@@ -17,7 +17,7 @@ from queries import DataError, Domain
 from queries.columns import bit_names, coded_table
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, parse_schema
 from smalldb.schema.kinds.kind import NumberFormat
-from smalldb.schema.tables import read_table, written
+from smalldb.schema.table_readers import read_table, written
 
 PEOPLE = """
 ignore = ["id"]

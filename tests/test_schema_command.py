@@ -8,7 +8,7 @@ import pytest
 from calling import called
 
 from smalldb.schema import parse_schema
-from smalldb.schema.tables import written
+from smalldb.schema.table_readers import written
 
 
 def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):

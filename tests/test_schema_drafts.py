@@ -19,7 +19,7 @@ from smalldb.schema.codebook import Described, read_codebook
 from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.reading import read_open
-from smalldb.schema.tables import table_pieces
+from smalldb.schema.table_readers import table_pieces
 
 SCHEMA = """
 ignore = "*"

@@ -19,7 +19,7 @@ from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tabl
 from smalldb.schema.fields import CHUNK, distinct, spelled, tally
 from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
-from smalldb.schema.tables import read_by_duckdb, read_table, written
+from smalldb.schema.table_readers import read_by_duckdb, read_table, written
 
 SCHEMA = parse_schema("""
 ignore = ["id"]

@@ -23,8 +23,8 @@ from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Sche
 from smalldb.schema.fields import dtype_of
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds.kind import NumberFormat
+from smalldb.schema.table_readers import read_table, rehearse, table_pieces
 from smalldb.schema.table_writers import FORMATS, written
-from smalldb.schema.tables import read_table, rehearse, table_pieces
 
 pytest.importorskip("pyarrow")
 

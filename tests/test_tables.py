@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from queries import DataError, Domain, Rows
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.table_readers import read_columns, read_csv, read_domain, read_table
 from smalldb.schema.table_writers import written
-from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
 
 
 def read(tmp_path, text, *arguments):

@@ -148,7 +148,7 @@ class Steps:
         return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
 
     def _same_table(self) -> Any:
-        read, names = ["from smalldb.schema.tables import read_columns", ""], self._data()[0]
+        read, names = ["from smalldb.schema.table_readers import read_columns", ""], self._data()[0]
         if self.input.second():
             read.insert(0, "from smalldb.schema.related_draft import draft_related")
             each = ", ".join("{!r}: read_columns({!r})".format(*own.split("=")) for own in self._data())

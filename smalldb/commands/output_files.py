@@ -30,11 +30,11 @@ from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
+from smalldb.schema.table_readers import rehearse
 from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
-from smalldb.schema.tables import rehearse
 
 if TYPE_CHECKING:
-    from smalldb.commands.several_tables import SeveralTables
+    from smalldb.commands.tables_folder import SeveralTables
     from smalldb.reporting.page import Comparison
 
 
@@ -152,7 +152,7 @@ class Files(Spoken):
         with ExitStack() as stack:
             if self._arguments.tables is not None:
                 # what draws tables takes a moment to import
-                from smalldb.commands.several_tables import SeveralTables
+                from smalldb.commands.tables_folder import SeveralTables
 
                 self.several = SeveralTables(self._arguments, self._form, self.may_stand)
                 stack.callback(self.several.close)
@@ -166,7 +166,7 @@ class Files(Spoken):
         self._open.__exit__(*error)
 
     def rehearse(self, source: Source) -> None:
-        """Write and read what a release can hold; errors as `smalldb.schema.tables.rehearse`."""
+        """Write and read what a release can hold; errors as `smalldb.schema.table_readers.rehearse`."""
         self._source = source
         if self._arguments.count_in_database and source.schema is not None:
             columns = source.schema.columns

@@ -23,8 +23,8 @@ from smalldb.schema.linked_rows import check_names, check_tables, coded_tables, 
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.table_readers import read_columns, rehearse
 from smalldb.schema.table_writers import form_like, written
-from smalldb.schema.tables import read_columns, rehearse
 
 NAMED = "NAME=FILE"
 OWN = (

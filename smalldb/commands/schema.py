@@ -31,7 +31,7 @@ from smalldb.schema.kinds import SPECS
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import parse_schema, read_any
 from smalldb.schema.related_schema import RelatedSchema
-from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
+from smalldb.schema.table_readers import read_columns, read_described, read_form, table_pieces
 
 
 def ask_schema(

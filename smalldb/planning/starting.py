@@ -19,7 +19,7 @@ from smalldb.mechanisms.start import ROWS, Earlier, Start
 from smalldb.planning.plans import Plan
 from smalldb.schema import Schema
 from smalldb.schema.fields import is_text
-from smalldb.schema.tables import read_csv, read_table
+from smalldb.schema.table_readers import read_csv, read_table
 
 ASKED = (
     "a start must be PUBLIC: rows of other people that are published, or a release under differential "

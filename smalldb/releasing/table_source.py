@@ -19,7 +19,7 @@ from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.mapping import with_finer
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.reading import OpenSchema
-from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
+from smalldb.schema.table_readers import chosen, read_columns, read_csv, read_domain, read_table
 
 
 @final
@@ -89,7 +89,7 @@ class Source:
     ) -> Rows:
         """Count its rows; with a schema, `watch` is given the pieces on their way, and hands them on.
 
-        Errors as `smalldb.schema.tables.read_csv` and `read_table`, or `Schema.encode`.
+        Errors as `smalldb.schema.table_readers.read_csv` and `read_table`, or `Schema.encode`.
         """
         if isinstance(self.table, str):
             if self.schema is None:

@@ -25,7 +25,7 @@ from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.related_schema import RelatedSchema
-from smalldb.schema.tables import table_pieces
+from smalldb.schema.table_readers import table_pieces
 
 Texts = npt.NDArray[Any]
 

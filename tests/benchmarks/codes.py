@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from smalldb.schema import read_schema
-from smalldb.schema.tables import read_table
+from smalldb.schema.table_readers import read_table
 
 
 def main():

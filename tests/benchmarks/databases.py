@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from queries import Rows
 from smalldb.schema import parse_schema
-from smalldb.schema.tables import read_by_duckdb, read_table
+from smalldb.schema.table_readers import read_by_duckdb, read_table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import postgres

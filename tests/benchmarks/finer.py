@@ -16,7 +16,7 @@ import pandas as pd
 import smalldb
 from smalldb.schema import Cuts, parse_schema
 from smalldb.schema.bin_shapes import FinerBins
-from smalldb.schema.tables import read_table
+from smalldb.schema.table_readers import read_table
 
 AT = (0.5, 0.9, 0.99)
 

@@ -33,14 +33,14 @@ LISTED = "".join(
 )
 READERS = {  # what is imported, and what is measured
     "smalldb": (
-        "from smalldb.schema import read_schema\nfrom smalldb.schema.tables import *",
+        "from smalldb.schema import read_schema\nfrom smalldb.schema.table_readers import *",
         "rows = read_table(data, read_schema(schema)) if schema else read_csv(data, read_domain(data))\n"
         "size = rows.words.nbytes + rows.counts.nbytes",
     ),
     "smalldb, 4 files, 2 workers of Dask": (
         "from functools import partial\nfrom distributed import Client, LocalCluster\n"
         "from smalldb.schema import read_schema\nfrom smalldb.schema.fields import tally\n"
-        "from smalldb.schema.tables import *",
+        "from smalldb.schema.table_readers import *",
         "parts = [f'{data}.{k}' for k in range(4)]\n"
         "domain = read_schema(schema).domain if schema else read_domain(data)\n"
         "told = (read_table, {'schema': read_schema(schema)}) if schema else (read_csv, {'domain': domain})\n"

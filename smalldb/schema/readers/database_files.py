@@ -293,7 +293,7 @@ class SqliteFiles(_DatabaseFiles):
 
 @final
 class DuckDbFiles(_DatabaseFiles):
-    """A `Reader` of DuckDB; `smalldb.schema.tables.read_by_duckdb` has it group the rows."""
+    """A `Reader` of DuckDB; `smalldb.schema.table_readers.read_by_duckdb` has it group the rows."""
 
     name: ClassVar[str] = "duckdb"
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb", ".ddb")
