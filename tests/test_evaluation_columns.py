@@ -185,3 +185,35 @@ def test_a_private_number_of_rows_weighs_the_noise_by_its_relation(folder, tmp_p
     assert out == folder.by_column(epsilon="1/2").to_csv(index=False)
     code, _, err = called(capfd, "evaluate", "data.csv", "out.csv", "--epsilon", "-1")
     assert (code, err.startswith("smalldb: epsilon must")) == (2, True)
+
+
+def test_numbers_of_both_tables_stand_side_by_side(tmp_path, monkeypatch, capfd):
+    """Means, deviations and quantiles are those of pandas, without gaps; in Python, text and JSON."""
+    monkeypatch.chdir(tmp_path)
+    schema = (
+        'columns.x = { kind = "cuts", cuts = [3, 7], range = [0, 10], missing = ["NA"] }\n'
+        'columns.k = { kind = "integers", range = [0, 5] }\ncolumns.b = { kind = "bool" }\n'
+    )
+    draw = np.random.default_rng(1)
+    real = pd.DataFrame({"x": draw.uniform(0, 10, 300).round(2), "k": draw.integers(0, 6, 300), "b": 1})
+    made = real.assign(x=(real["x"] / 2).round(3), b=0)
+    real = real.assign(x=real["x"].astype(object).where(draw.random(300) > 0.1, "NA"))
+    found = smalldb.evaluate(real, made, schema=schema).numbers.set_index(["column", "measure"])
+    assert [*found.index.get_level_values(0).unique()] == ["x", "k"]
+    for table, name in ((real, "real"), (made, "synthetic")):
+        for column in "xk":
+            values = pd.to_numeric(table[column], errors="coerce").dropna()
+            own = found[name][column]
+            assert own["mean"] == pytest.approx(values.mean())
+            assert own["standard deviation"] == pytest.approx(values.std(ddof=0))
+            ordered = np.sort(values)
+            assert own["median"] == ordered[int(np.ceil(0.5 * len(ordered))) - 1]
+    (tmp_path / "s.toml").write_text(schema)
+    real.to_csv("real.csv", index=False)
+    made.to_csv("made.csv", index=False)
+    code, out, _ = called(capfd, "evaluate", "real.csv", "made.csv", "--schema", "s.toml", "--json")
+    told = {(row["column"], row["measure"]): row for row in json.loads(out)["numbers"]}
+    assert code == 0 and told["x", "mean"]["real"] == pytest.approx(found["real"]["x"]["mean"])
+    code, out, _ = called(capfd, "evaluate", "real.csv", "made.csv", "--schema", "s.toml")
+    assert code == 0 and "x, standard deviation" in out
+    assert smalldb.evaluate(real[["b"]], made[["b"]]).numbers is None

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from smalldb.commands import HELP
 from smalldb.commands.input_files import schema_of
@@ -16,6 +18,7 @@ from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.number_summaries import Numbers, gather_numbers, number_summaries
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json, known_told
@@ -23,6 +26,7 @@ from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
+from smalldb.schema.fields import Piece
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -97,11 +101,19 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         workload = workload_of(queries, source.domain)
         if arguments.target is not None:
             column_named(source.domain, arguments.target)
-        real = source.read(sys.stderr.isatty())
+        numbers: tuple[Numbers, Numbers] = {}, {}
+
+        def watch(number: int) -> Callable[[Iterator[Piece]], Iterator[Piece]]:
+            counts = None if number else arguments.counts
+            return iter if schema is None else partial(gather_numbers, schema, counts, numbers[number])
+
+        real = source.read(sys.stderr.isatty(), watch(0))
         synthetic = replace(
             source, table=rereadable(arguments.synthetic, has_lines(arguments.synthetic)), counts=None
-        ).read()
+        ).read(False, watch(1))
         made = evaluate(real, synthetic, workload)
+        if schema is not None:
+            made = replace(made, numbers=number_summaries(*numbers))
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))
     known = None if record is None else known_told(record.get("pairs"), len(workload.domain.sizes))

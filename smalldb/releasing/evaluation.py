@@ -10,6 +10,7 @@ import numpy as np
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.arrays import Floats, Integers
+from queries.frames import as_frame
 from queries.late import pd
 from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, column_named, relation_of
@@ -23,6 +24,7 @@ from smalldb.releasing.distances import (
     overview,
     summary,
 )
+from smalldb.releasing.number_summaries import Numbers, gather_numbers, number_summaries
 from smalldb.schema.reading import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 
@@ -42,6 +44,9 @@ class Evaluation:
         The two tables, at least one row each.
     real_sums, synthetic_sums
         The common denominator D of the queries times the sum of each over the rows: shape (size,).
+    numbers
+        Means, standard deviations and quantiles of the number columns of a schema, in both tables: columns
+        `column`, `measure`, `real` and `synthetic`. None: the tables were counted rows, or have no schema.
     """
 
     workload: Workload
@@ -49,6 +54,7 @@ class Evaluation:
     synthetic_rows: Rows
     real_sums: Integers
     synthetic_sums: Integers
+    numbers: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         return "<Evaluation: computed from the data>"
@@ -224,7 +230,14 @@ def evaluate(
     theirs = counted(synthetic, None if known is not None else universe, known)
     if ours.n == 0 or theirs.n == 0:
         raise DataError("a table has no rows")
-    return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs))
+    found = None
+    if known is not None and not isinstance(real, Rows) and not isinstance(synthetic, Rows):
+        both: tuple[Numbers, Numbers] = {}, {}
+        for numbers, table in zip(both, (real, synthetic), strict=True):
+            for _ in gather_numbers(known, None, numbers, known.pieces(as_frame(table))):
+                pass
+        found = number_summaries(*both)
+    return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs), found)
 
 
 def joint_shares(rows: Rows) -> Floats:

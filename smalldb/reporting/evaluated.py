@@ -40,6 +40,7 @@ def evaluation_json(evaluation: Evaluation, bound: float | None, long: pd.DataFr
         "answers_left_out": 0 if size <= LISTED else size - WORST,
         "distances": [_distances_json(distances) for distances in evaluation.distances()],
         "by_column": long.to_dict("records"),
+        "numbers": None if evaluation.numbers is None else evaluation.numbers.to_dict("records"),
     }
 
 
@@ -77,7 +78,20 @@ def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame
     ]
     for row in worst.itertuples():
         lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
-    return "\n".join([*lines, *_distances_account(made.distances()), *_summary_account(long, simple)])
+    lines += [*_distances_account(made.distances()), *_numbers_account(made.numbers)]
+    return "\n".join([*lines, *_summary_account(long, simple)])
+
+
+def _numbers_account(numbers: pd.DataFrame | None) -> list[str]:
+    """Tell the means, standard deviations and quantiles of columns of numbers."""
+    if numbers is None or numbers.empty:
+        return []
+    labels = [f"{visible(str(row.column))}, {row.measure}" for row in numbers.itertuples()]
+    width = max(len("number"), *map(len, labels))
+    lines = ["", f"{'number':{width}}{'real':>12}{'synthetic':>12}"]
+    for label, row in zip(labels, numbers.itertuples(), strict=True):
+        lines.append(f"{label:{width}}{row.real:12.5g}{row.synthetic:12.5g}")
+    return lines
 
 
 def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> str | None:
