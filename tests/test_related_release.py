@@ -210,6 +210,9 @@ def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
 def test_evaluation_compares_by_table(tables, release):
     found = evaluate_related(tables, release.data, release.schema)
     assert found.tvd == release.evaluate(tables).tvd
+    assert found.tvd == smalldb.evaluate(tables, release.data, schema=SCHEMA).tvd
+    with pytest.raises(ValueError, match="do not take queries yet"):
+        smalldb.evaluate(tables, release.data, "marginals:2", schema=SCHEMA)
     assert set(found.tvd) == set(GROUPS) and repr(found) == "<RelatedEvaluation: computed from the data>"
     same = evaluate_related(tables, tables, release.schema)
     assert set(same.tvd.values()) == {0.0} and same.number_similarity == 1
@@ -629,6 +632,7 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert not ((table.team == "A") & (table.hits >= 100)).any()
     assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player/player, rows/player"
     found = made.evaluate(seasons)
+    assert found.tvd == smalldb.evaluate(seasons, table, schema=PERSONS).tvd
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
     text = made.report()
     assert "3-differential privacy of each player with all its rows" in text

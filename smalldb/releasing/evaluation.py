@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from smalldb.releasing.distances import (
     summary,
 )
 from smalldb.releasing.number_summaries import Numbers, gather_numbers, number_summaries
-from smalldb.schema.reading import SchemaLike, counted, schema_or_none
+from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
+from smalldb.schema.reading import SchemaLike, check_alone, counted, read_any, read_schema
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.showing import drawn, in_notebook
 
 SYNTHETIC = "synthetic"
@@ -184,6 +187,13 @@ class Evaluation:
         return tuple(Fraction(total, scale) for total in sums.tolist())
 
 
+@overload
+def evaluate(
+    real: Mapping[str, Any], synthetic: Mapping[str, Any], *, schema: SchemaLike | RelatedSchema
+) -> RelatedEvaluation: ...
+
+
+@overload
 def evaluate(
     real: pd.DataFrame | Rows,
     synthetic: pd.DataFrame | Rows,
@@ -191,8 +201,18 @@ def evaluate(
     *,
     domain: Domain | None = None,
     schema: SchemaLike | None = None,
-) -> Evaluation:
-    """Answer every query on a real and on a synthetic table, exactly.
+) -> Evaluation: ...
+
+
+def evaluate(
+    real: Any,
+    synthetic: Any,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    domain: Domain | None = None,
+    schema: SchemaLike | RelatedSchema | None = None,
+) -> Evaluation | RelatedEvaluation:
+    """Answer every query on a real and on a synthetic table, exactly; or compare related tables.
 
     Parameters
     ----------
@@ -205,7 +225,8 @@ def evaluate(
         The universe; by default every column of `real` is a yes/no attribute and every cell can exist.
     schema
         In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. Both tables have
-        its columns then, as people write them.
+        its columns then, as people write them. With one of related tables, both are mappings of tables by
+        their names, or long tables, and a `RelatedEvaluation` is returned.
 
     Raises
     ------
@@ -220,7 +241,13 @@ def evaluate(
     >>> evaluate(real, made, "conjunctions:2").max_error
     Fraction(1, 3)
     """
-    known = schema_or_none(schema, domain)
+    check_alone(schema, domain)
+    read = None if schema is None else read_any(schema)
+    if isinstance(read, RelatedSchema):
+        if queries is not None:
+            raise ValueError("related tables do not take queries yet: leave them out")
+        return evaluate_related(real, synthetic, read)
+    known = None if read is None else read_schema(read)
     ours = counted(real, domain, known)
     universe = ours.domain
     if isinstance(synthetic, Rows) and synthetic.domain != universe:
