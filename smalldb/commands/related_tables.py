@@ -2,10 +2,11 @@
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
+from smalldb.commands import Unfit
 from smalldb.commands.options import STATED, keep_inputs
 from smalldb.commands.output_files import Spoken
 from smalldb.files.inputs import rereadable
@@ -185,7 +186,14 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     fits = not bad and (schema.drop or not faults.orphans)
     if arguments.json:
         print(as_json({"confidential": True, "tables": found, "fits": fits}))
-        return
+    else:
+        print(_checked(found, schema, fits))
+    if not fits:
+        raise Unfit("the tables do not fit: they would be refused")
+
+
+def _checked(found: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str:
+    """Tell what was counted, for people."""
     lines = [CONFIDENTIAL]
     for name, own in found.items():
         lines.append(f"{name}: {own['rows']:,} rows")
@@ -200,8 +208,7 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
             else:
                 lines.append(f"  without a {schema.unit}: {own['orphans']:,} (refused)")
         lines += [f"  {said}" for said in own["wrong"]]
-    lines.append("the tables fit" if fits else "the tables do not fit: they would be refused")
-    print("\n".join(lines))
+    return "\n".join([*lines, *["the tables fit"] * fits])
 
 
 def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
