@@ -15,7 +15,8 @@ from yardstick import within
 
 from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
-from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
+from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
+from smalldb.schema import table_readers as tables
 from smalldb.schema.fields import CHUNK, distinct, spelled, tally
 from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
