@@ -78,8 +78,8 @@ def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame
     ]
     for row in worst.itertuples():
         lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
-    lines += [*_distances_account(made.distances()), *_numbers_account(made.numbers)]
-    return "\n".join([*lines, *_summary_account(long, simple)])
+    lines += [*_distances_account(made.distances()), *_summary_account(long, simple)]
+    return "\n".join([*lines, *_numbers_account(made.numbers)])
 
 
 def _numbers_account(numbers: pd.DataFrame | None) -> list[str]:
