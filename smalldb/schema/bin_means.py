@@ -52,6 +52,10 @@ class InBins:
             return None
         return code * (UNITS + 1) + self.offset(code, value) + HALF
 
+    def codes(self, texts: Sequence[str]) -> Sequence[int | None]:
+        """Read many fields."""
+        return [*map(self.code, texts)]
+
     # Proof: docs/proofs/curator.md, lemma 5.
     def offset(self, code: int, value: Decimal) -> int:
         """Return how far a number is above the middle of its bin, in units; beyond the bin as its end."""
