@@ -145,7 +145,8 @@ def test_generate_tells_its_record(folder, capfd):
     code, out, _ = called(capfd, *given, "--json", "-o", "out.csv")
     assert (code, json.loads(out)) == (0, json.loads((folder / "out.json").read_text()))
     code, out, err = called(capfd, *given, "--json")
-    assert (code, out, err) == (2, "", "smalldb: --json needs -o: standard output has the table\n")
+    assert (code, json.loads(out)["exit_code"]) == (2, 2)
+    assert err == "smalldb: --json needs -o: standard output has the table\n"
 
 
 def test_formats_exclude_each_other(folder, capfd):

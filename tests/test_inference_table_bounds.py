@@ -9,7 +9,7 @@ from records import check_record
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import bit_source
-from smalldb.inference.noise_bounds import _margins, _tables, table_bounds
+from smalldb.marginals.noise_bounds import _margins, _tables, table_bounds
 from smalldb.mechanisms import Marginal, Measurement, Measurements
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.simulating import Uniforms

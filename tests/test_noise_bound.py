@@ -9,9 +9,9 @@ from asking import certify
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.inference.noise_bounds import cells_of_tables, margins, sums_of_cells, sums_of_tables
 from smalldb.marginals.certificate import beyond
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.noise_bounds import cells_of_tables, margins, sums_of_cells, sums_of_tables
 from smalldb.noise.cone import ConeDifference, quantile
 from smalldb.noise.cone import _even_moments as even_moments
 from smalldb.noise.distributions import Geometric

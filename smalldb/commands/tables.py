@@ -13,7 +13,8 @@ from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Measurements
 from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, told_how
-from smalldb.releasing.imputed_tables import released_total, streamed, with_measured_means
+from smalldb.mechanisms.measurement_list import released_total
+from smalldb.releasing.imputed_tables import streamed, with_measured_means
 from smalldb.releasing.record import read_record
 from smalldb.releasing.table_source import file_source
 from smalldb.schema import Schema, read_schema

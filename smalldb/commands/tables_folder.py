@@ -14,8 +14,9 @@ from tqdm import tqdm
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference.several_tables import HOW, Spelling, told_how
+from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import check_drawable, released_total, streamed
+from smalldb.releasing.imputed_tables import check_drawable, streamed
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 

@@ -9,7 +9,7 @@ import numpy as np
 from queries import Domain
 from queries.arrays import Booleans, Floats
 from queries.domain import Integers
-from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
+from smalldb.mechanisms.measurement import Marginal, Measurement, Parity, grouped
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.noise_protocol import Noise
 
@@ -42,7 +42,7 @@ class AskedCells:
             _, first, own = np.unique(slices, axis=0, return_index=True, return_inverse=True)
             own = own.ravel()
             every = np.take(every, first, axis=axis + 1)
-            allowed = _grouped(allowed, axis, own)
+            allowed = grouped(allowed, axis, own)
             classes.append(own)
         if allowed.size > MAX_ASKED:
             raise ValueError(
@@ -176,7 +176,7 @@ def _of_table(domain: Domain, part: Marginal, asked: AskedCells) -> tuple[Intege
     kept[there] = np.arange(len(there))
     membership = kept[np.broadcast_to(membership, part.shape)]
     if domain.valid is not None:
-        membership = np.where(possible_cells(domain, part), membership, -1)
+        membership = np.where(part.possible(domain), membership, -1)
     cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
     return membership.ravel(), cells
 
@@ -198,22 +198,6 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
             of_group[of_group == gone] = stays
     kept = np.unique(of_class)
     return np.searchsorted(kept, of_class), np.searchsorted(kept, of_group)
-
-
-def possible_cells(domain: Domain, part: Marginal) -> Booleans:
-    """Return which cells of a table some row can have, in the shape of its groups."""
-    allowed = domain.allowed(part.columns)
-    for axis, own in enumerate(part.groups):
-        allowed = _grouped(allowed, axis, np.asarray(own))
-    return allowed
-
-
-def _grouped(allowed: Booleans, axis: int, groups: Integers) -> Booleans:
-    """Return whether any category of each group is allowed, along an axis."""
-    some = (
-        np.take(allowed, np.flatnonzero(groups == one), axis=axis) for one in range(int(groups.max()) + 1)
-    )
-    return np.stack([one.any(axis=axis) for one in some], axis=axis)
 
 
 def _of_parity(part: Parity, asked: AskedCells) -> tuple[Integers, Floats] | None:

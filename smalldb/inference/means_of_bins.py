@@ -174,6 +174,7 @@ def _chosen(by_ends: Floats, by_noise: Floats, counts: Floats) -> Booleans:
     return best & (by_noise > 0)
 
 
+# Proof: docs/proofs/noise.md, lemma 9.
 def simulated(inside: Sequence[InsideBins | None]) -> Floats:
     """Return the noise of what offsets add to the numbers of terms, simulated: shape (DRAWS, terms)."""
     found = np.zeros((DRAWS, len(inside)))

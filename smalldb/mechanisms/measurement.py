@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from queries import Domain
+from queries.arrays import Booleans
 from queries.domain import Integers
 from smalldb.noise.noise_protocol import Noise
 
@@ -33,6 +35,19 @@ class Marginal:
     def size(self) -> int:
         """The number of cells."""
         return prod(self.shape)
+
+    def possible(self, domain: Domain) -> Booleans:
+        """Return which cells some row can have, in the shape of the groups."""
+        allowed = domain.allowed(self.columns)
+        for axis, own in enumerate(self.groups):
+            allowed = grouped(allowed, axis, np.asarray(own))
+        return allowed
+
+
+def grouped(allowed: Booleans, axis: int, groups: Integers) -> Booleans:
+    """Return whether any category of each group is allowed, along an axis."""
+    members = [np.flatnonzero(groups == one) for one in range(int(groups.max()) + 1)]
+    return np.stack([np.take(allowed, one, axis=axis).any(axis=axis) for one in members], axis=axis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,3 +306,15 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
         if len(own) != domain.sizes[c] or {*own} != {*range(max(own) + 1)}:
             raise ValueError("each category needs a group, numbered from 0")
     return Marginal(columns, groups)
+
+
+def released_total(measurements: Sequence[Measurement]) -> int:
+    """Return about how many rows the data have: the mean of what was released of it, by inverse variances."""
+    weight = total = 0.0
+    for each in measurements:
+        for part, values in each.tables():
+            count = isinstance(part, Parity) and part.signed and not part.columns
+            if isinstance(part, Marginal) or count:
+                own = 1 / max(each.noise.variance() * part.size, 1e-9)
+                weight, total = weight + own, total + own * float(values.sum())
+    return round(total / weight) if weight else 0

@@ -153,12 +153,21 @@ LAWS = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
 
 
 class Loss(NamedTuple):
-    """What a step or a release loses; steps that may be chosen adaptively add up."""
+    """What a step or a release loses; steps that may be chosen adaptively add up.
 
-    epsilon: Fraction | None  # pure differential privacy; None: there is none
-    rho: Fraction | None  # zero-concentrated differential privacy; None: none is known
-    # of steps that were fixed in advance, and how many there are of each: all of them together lose no less
-    # than it does; None: they are not known, or follow from what is released
+    Parameters
+    ----------
+    epsilon
+        Of pure differential privacy, exact; None: there is none.
+    rho
+        Of zero-concentrated differential privacy, exact; None: none is known.
+    laws
+        Of steps that were fixed in advance, and how many there are of each: all of them together lose no less
+        than it does. None: they are not known, or follow from what is released.
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction | None
     laws: tuple[tuple[LossLaw, int], ...] | None = None
 
     @classmethod

@@ -166,6 +166,13 @@ def plan(
         The share of epsilon that marginals spend on where numbers lie in the bins of a schema's columns, so
         that means have intervals and values are drawn by them: from 0, for none, to 1/2. None: 1/25, where
         noise of so much would not hide it. Columns with finer bins have no need of it.
+    start, start_is
+        A public table of the same columns to start from (a frame, a path, or `Rows`), and in words what it is:
+        of other people, or released under differential privacy. It must not hold the private rows.
+    start_rows
+        "start": the rows of the synthetic table are rows of the start; "model": they are made from its tables.
+    refine
+        An earlier release of the same data, or its record: its measurements are used beside the new ones.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The tables of one release: draws of the confidential table, written as the synthetic one is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from smalldb.inference.several_tables import Refitted, Spelling, Tables, assumed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.parity_refits import LOUD, ParityRefits
 from smalldb.marginals.refits import EMPTY, Refits
-from smalldb.mechanisms import Marginal, Measurement, Measurements, Offsets, Parity
+from smalldb.mechanisms import Measurements, Offsets
+from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
@@ -91,18 +92,6 @@ def with_measured_means(schema: Schema, measurements: Measurements, total: float
     }
     columns = tuple(replace(column, means=means.get(c)) for c, column in enumerate(schema.columns))
     return replace(schema, columns=columns) if means else schema
-
-
-def released_total(measurements: Sequence[Measurement]) -> int:
-    """Return about how many rows the data have: the mean of what was released of it, by inverse variances."""
-    weight = total = 0.0
-    for each in measurements:
-        for part, values in each.tables():
-            count = isinstance(part, Parity) and part.signed and not part.columns
-            if isinstance(part, Marginal) or count:
-                own = 1 / max(each.noise.variance() * part.size, 1e-9)
-                weight, total = weight + own, total + own * float(values.sum())
-    return round(total / weight) if weight else 0
 
 
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:

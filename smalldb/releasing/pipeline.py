@@ -24,12 +24,12 @@ from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import SHOWN, Curator, Progress
 from smalldb.marginals.walks import MOST_PARENTS
 from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relation_of
+from smalldb.mechanisms.measurement_list import released_total
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.imputed_tables import released_total
 from smalldb.releasing.learned_categories import (
     Histograms,
     SumsOfOffsets,

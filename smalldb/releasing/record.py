@@ -316,7 +316,7 @@ def with_measurements(
     bounds = record.get("bounds")
     measured = sum(isinstance(part, Marginal) for each in measurements for part in each.of)
     if bounds is not None and measured:
-        from smalldb.inference.noise_bounds import table_bounds
+        from smalldb.marginals.noise_bounds import table_bounds
 
         # what is paid for is not refused, even if more tables were measured than can be
         most_tables = max(tables_reached(plan), measured)

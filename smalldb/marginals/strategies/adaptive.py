@@ -12,7 +12,6 @@ import numpy as np
 
 from queries import Workload
 from queries.arrays import Booleans, Floats
-from smalldb.inference.noise_bounds import Whole, cells_of_tables
 from smalldb.marginals.asks import Worst, columns_at_once, one_table
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
@@ -23,6 +22,7 @@ from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
+from smalldb.marginals.noise_bounds import Whole, cells_of_tables
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table

@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
-from smalldb.inference.noise_bounds import margins, sums_of_cells
 from smalldb.marginals.asks import one_table
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
 from smalldb.marginals.measuring import released
+from smalldb.marginals.noise_bounds import margins, sums_of_cells
 from smalldb.marginals.refits import EMPTY, fills_cells
 from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
 from smalldb.noise.geometric import Geometric

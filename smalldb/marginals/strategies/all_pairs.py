@@ -11,7 +11,6 @@ import numpy as np
 from queries import Workload
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.inference.noise_bounds import cells_of_tables
 from smalldb.marginals.asks import Noisy
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import without_margins
@@ -19,6 +18,7 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.noise_bounds import cells_of_tables
 from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal

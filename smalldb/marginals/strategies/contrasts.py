@@ -13,7 +13,6 @@ from queries import Domain, Rows, Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.accounting.concentrated import rho_of
-from smalldb.inference.noise_bounds import Sums
 from smalldb.marginals.asks import Coins, Noisy, Order, Worst, columns_at_once
 from smalldb.marginals.contrasts.coding import Coding, coding
 from smalldb.marginals.contrasts.parity_fit import (
@@ -31,6 +30,7 @@ from smalldb.marginals.contrasts.spectrum import Positions, Spectrum
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import bounded_total, pooled
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.noise_bounds import Sums
 from smalldb.marginals.parity_refits import LOUD, can_exist
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Strategy, whole_table
 from smalldb.mechanisms import Parity

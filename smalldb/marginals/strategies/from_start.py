@@ -164,6 +164,7 @@ class FromStart(TableStrategy):
             part=Dependence(pairs, (), of_start=True),
         )
 
+    # Proof: docs/proofs/start.md, lemma 1.
     def believes(self, answer: int, total: int) -> bool:
         """Whether tables of the start are nearer than what is expected without it."""
         return answer < self.expected * 2 * total * len(asked_pairs(self.universe))

@@ -12,7 +12,6 @@ from queries import Rows, Workload
 from queries.arrays import Codes
 from queries.encoding import codes_dtype
 from smalldb.accounting.concentrated import rho_of
-from smalldb.inference.noise_bounds import Whole, sums_of_tables
 from smalldb.marginals.asks import Coins, Order
 from smalldb.marginals.certificate import beyond
 from smalldb.marginals.curator import Steps
@@ -21,6 +20,7 @@ from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.noise_bounds import Whole, sums_of_tables
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Marginal
 from smalldb.noise.privacy_loss import Loss

@@ -12,7 +12,6 @@ from queries import Rows, Workload
 from queries.arrays import Booleans, Codes, Floats
 from queries.domain import Integers
 from queries.rows import MAX_TOTAL
-from smalldb.inference.cells_asked import possible_cells
 from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.geometric import Geometric
@@ -195,7 +194,7 @@ def _quantile(noise: Noise, what: tuple[int, ...] | int, failure: Fraction) -> f
 def _tables(measurements: Measurements) -> list[_Table]:
     """Return all tables that were measured, in order."""
     return [
-        _Table(number, part, values, possible_cells(measurements.domain, part), each.noise)
+        _Table(number, part, values, part.possible(measurements.domain), each.noise)
         for number, each in enumerate(measurements)
         for part, values in each.tables()
         if isinstance(part, Marginal)
