@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.arrays import Floats
 from queries.domain import Integers
@@ -61,7 +63,7 @@ class Start:
         return np.concatenate([own, others]), np.concatenate([weights * (1 - INDEPENDENT), share])
 
 
-def systematic(weights: Floats, many: int, offset: float = 0.5) -> Integers:
+def systematic(weights: npt.NDArray[np.floating[Any]], many: int, offset: float = 0.5) -> Integers:
     """Return so many numbers of weights, each about as often as its weight says, ascending."""
     ends = np.cumsum(weights)
     found = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
