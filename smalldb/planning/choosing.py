@@ -167,10 +167,10 @@ def plan(
         that means have intervals and values are drawn by them: from 0, for none, to 1/2. None: 1/25, where
         noise of so much would not hide it. Columns with finer bins have no need of it.
     start, start_is
-        A public table of the same columns to start from (a frame, a path, or `Rows`), and in words what it is:
-        of other people, or released under differential privacy. It must not hold the private rows.
+        A public table of the same columns to start from (a frame, a path, or `Rows`), and in words what it
+        is: of other people, or released under differential privacy. It must not hold the private rows.
     start_rows
-        "start": the rows of the synthetic table are rows of the start; "model": they are made from its tables.
+        "start": rows of the synthetic table are rows of the start; "model": they are made from its tables.
     refine
         An earlier release of the same data, or its record: its measurements are used beside the new ones.
 
