@@ -188,6 +188,40 @@ def test_the_files_that_see_confidential_rows_are_these():
     assert found == DOOR - {"marginals.curator"} | READING | SCORES | EVALUATION | RELEASED
 
 
+def asks_of(texts):
+    """The files that define kinds of asks, and those where one says what it sees or how it draws."""
+    trees = [(own, ast.walk(ast.parse(text))) for own, text in texts.items()]
+    classes = [(own, node) for own, nodes in trees for node in nodes if isinstance(node, ast.ClassDef)]
+    bases = {node: {ast.unparse(base).split(".")[-1] for base in node.bases} for _, node in classes}
+    known, asks = {"Ask"}, [(own, node) for own, node in classes if node.name == "Ask"]
+    while more := [(own, node) for own, node in classes if bases[node] & known and (own, node) not in asks]:
+        asks += more
+        known |= {node.name for _, node in more}
+    drawing = set()
+    for own, node in asks:
+        # by whatever statement: a method, an assignment, a field
+        heads = [each.name if hasattr(each, "name") else ast.unparse(each) for each in node.body]
+        if {"exact", "draw"} & {word for head in heads for word in re.findall(r"\w+", head)}:
+            drawing.add(own)
+    return {own for own, _ in asks}, drawing
+
+
+def test_what_an_answer_is_drawn_from_and_how_is_said_in_these_files():
+    """Learned categories have a proof of their own; a certificate is only packed in another way."""
+    files, drawing = asks_of({name_of(path): source(path) for path in MODULES})
+    assert files == {"marginals.asks", "marginals.certificate", "releasing.learned_categories"}
+    assert drawing == {"marginals.asks", "releasing.learned_categories"}
+
+
+@pytest.mark.parametrize(
+    "says", ["def draw(self, exact, coins): ...", "exact = None", "draw: object = print"]
+)
+def test_an_ask_that_draws_in_another_file_is_seen(says):
+    asks = "class Ask:\n    def draw(self): ...\n\nclass Worst(Ask): ..."
+    _, drawing = asks_of({"plan": f"class Deep(asks.Worst):\n    {says}\n", "asks": asks})
+    assert drawing == {"asks", "plan"}
+
+
 def test_strategies_and_what_follows_hold_no_data_no_journal_and_no_random_bits():
     """They ask a curator: what they are sent was released. A rehearsal is one itself, of public rows."""
     for path in MODULES:
