@@ -325,7 +325,7 @@ def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
     path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
     text.write_text(SCHEMA)
     table_of_sqlite(path)
-    given = ["--schema", text, "--query", "t", "--epsilon", 1, "--seed", 3, "--quiet"]
+    given = ["--schema", text, "--query", "t", "--epsilon", 1, "--seed", 3, "--quiet", "--means", 0]
     plain = called(capfd, "generate", path, *given)
     assert plain[0] == 0 and plain[1].count("\n") == 701
     assert called(capfd, "generate", path, *given, "--count-in-database") == plain

@@ -444,7 +444,7 @@ def test_a_confidential_report_of_a_target_says_what_it_needs(tmp_path, capfd, m
     pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 1, 1] * 25}).to_csv(tmp_path / "d.csv", index=False)
     given = [tmp_path / "d.csv", "--epsilon", 1, "--target", "b", "--report", tmp_path / "r.html"]
     code, out, error = called(capfd, "generate", *given, "--confidential")
-    assert (code, out) == (2, "") and "classifiers need scikit-learn" in error
+    assert (code, out) == (3, "") and "classifiers need scikit-learn" in error
     assert "leave out --confidential" in error
     assert called(capfd, "generate", *given)[0] == 0
 

@@ -141,7 +141,7 @@ def carry_out(
         settings = {**settings, "measure_first": source.measure_first}
     if isinstance(source, Source) and not source.has_values:  # of which nothing is known but their bins
         settings = {**settings, "means": 0}
-        ready = ready and replace(ready, means=None)
+        ready = replace(ready, means=None) if ready and ready.means else ready
 
     def planned(
         described: Schema | RelatedSchema | Domain, n: int | None, queries: QueryClass | Workload | str | None

@@ -228,7 +228,7 @@ SPEC = Spec(
     questions=(
         ("range", "lowest and highest"),
         CUTS,
-        ("decimals", "digits behind the point (empty: 0, whole numbers)"),
+        ("decimals", "digits behind the point (0 or empty: all numbers are whole)"),
     ),
     draft=f"cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest\n{WHOLE}",
     learns="cuts",
