@@ -224,7 +224,7 @@ def test_the_page_on_columns_can_be_followed():
 
 
 @pytest.mark.slow
-def test_the_page_on_several_tables_can_be_followed():
+def test_the_page_on_several_tables_can_be_followed(folder):
     names = followed(page("several-tables.md"))
     assert names["low"] < names["people"].ill[names["people"].old].mean() < names["high"]
     assert names["pooled"].within > 0

@@ -17,10 +17,13 @@ from smalldb.marginals.parity_refits import LOUD, ParityRefits
 from smalldb.marginals.refits import EMPTY, Refits
 from smalldb.mechanisms import Measurements, Offsets
 from smalldb.mechanisms.measurement_list import released_total
+from smalldb.noise.cone import ConeDifference
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 
+# its intervals for means in small groups hold the truth in .85 of 60 cases, at .95
+AT_ONCE = "all pairs of columns were measured at once, and intervals from several tables would be too narrow"
 INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
@@ -66,6 +69,8 @@ def streamed(
         raise ValueError("no row was released, so no table can be drawn: release with a larger epsilon")
     if rows is not None and rows > total:
         raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
+    if any(isinstance(each.noise, ConeDifference) for each in measurements):
+        raise ValueError(f"{AT_ONCE}: {INSTEAD}")
     seed, domain = bit_source(rng).bits(64), measurements.domain
     counts = [each for each in measurements if not isinstance(each.of[0], Offsets)]
     refits = Refits.of(domain, counts, total) or ParityRefits.of(domain, counts, total)

@@ -3,11 +3,11 @@
     python tests/benchmarks/table_coverage.py tree --epsilon 1 --runs 40
 
 Settings: `cells`, three yes/no columns of which all cells are measured; `tree`, five columns of 2 to 5
-categories of which four pairs are measured; `adaptive`, eight columns, of which the release chooses what it
-measures; `contrasts`, eight yes/no columns on a tree, or 25 (`wide`), of which all parities of one and two
-columns are measured. Each run draws fresh people, releases them, draws 20 tables, and pools. Intervals are at
-95 %: of the table itself, and of the population (Rubin's rule); beside them those of one table that is taken
-as if it were real, and of the data themselves.
+categories of which four pairs are measured; `pairs`, the same, of which all are measured at once; `adaptive`,
+eight columns, of which the release chooses what it measures; `contrasts`, eight yes/no columns on a tree, or
+25 (`wide`), of which all parities of one and two columns are measured. Each run draws fresh people, releases
+them, draws 20 tables, and pools. Intervals are at 95 %: of the table itself, and of the population (Rubin's
+rule); beside them those of one table that is taken as if it were real, and of the data themselves.
 """
 
 import argparse
@@ -128,6 +128,11 @@ def tree() -> Setting:
     return Setting(domain, people, release, asked)
 
 
+def pairs() -> Setting:
+    """The tree, of which all pairs are measured at once."""
+    return tree()._replace(release={"queries": "marginals:2", "strategy": "pairs"})
+
+
 def adaptive() -> Setting:
     """Eight columns that hang on one another in a row, and two that hang on nothing."""
     sizes, names = (3, 2, 4, 2, 3, 2, 2, 3), "abcdefgh"
@@ -189,6 +194,7 @@ def contrasts(d: int = 8) -> Setting:
 SETTINGS = {
     "cells": cells,
     "tree": tree,
+    "pairs": pairs,
     "adaptive": adaptive,
     "contrasts": contrasts,
     "wide": lambda: contrasts(25),

@@ -12,6 +12,7 @@ from smalldb.marginals.measuring import NoisyTable
 from smalldb.mechanisms import Marginal, Measurement
 
 
+# Proof: docs/proofs/start.md, "Theorem".
 def with_earlier(
     first: Estimator, columns: Sequence[NoisyTable], earlier: Sequence[Measurement]
 ) -> tuple[Estimator, list[NoisyTable]]:

@@ -132,6 +132,7 @@ class Started:
         }
         return replace(self, told=told).fitted()
 
+    # Proof: docs/proofs/start.md, lemma 2.
     def fitted(self) -> "Started":
         """Return weights that agree with all that was released (iterative proportional fitting)."""
         weights = self.weights

@@ -243,6 +243,7 @@ class Adaptive(RoundsBudget):
             return self
         return self.shared(replace(self, certificate=Fraction(0)))
 
+    # Proof: docs/proofs/start.md, "Theorem".
     def refining(self, earlier: Sequence[Measurement]) -> Self:
         """Return rounds alone, beside what was measured before; columns come again with what they leave."""
         own = replace(self, earlier=tuple(earlier))

@@ -95,7 +95,7 @@ class FromStart(TableStrategy):
         """From the start, or without it."""
         return (self.adaptive,) if self.other is None else (self.adaptive, self.other)
 
-    # Proof: docs/proofs/losses.md, lemma 8.
+    # Proof: docs/proofs/losses.md, lemma 8; docs/proofs/start.md, "Theorem".
     @property
     def loss(self) -> Loss:
         """That of the question, and of the way that loses more."""
@@ -138,6 +138,7 @@ class FromStart(TableStrategy):
         """Return the same from another start."""
         return replace(self, start=start)
 
+    # Proof: docs/proofs/start.md, "Theorem".
     def release(self, count: int | None) -> Steps:
         """Ask at once where nothing else would be measured first; else as `TableStrategy.release`."""
         if self.other is not None:
