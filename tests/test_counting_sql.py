@@ -11,7 +11,7 @@ import pandas as pd
 import postgres
 import pytest
 from calling import called
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_readers_formats import same
 
@@ -261,6 +261,8 @@ def test_what_is_parsed_as_of_a_warehouse_counts_in_duckdb(tmp_path_factory, dia
     @settings(deadline=None, max_examples=3)
     @given(table=rows_of(TYPES[x], DATED[day]))
     def compare(table):
+        # no warehouse has a year 0, but DuckDB, which stands for one here, has
+        assume(not any(str(row[1] or "").startswith("0000") for row in table))
         path = str(tmp_path_factory.mktemp("base") / "t.duckdb")
         with duckdb.connect(path) as base:
             for name, text in MACROS.items():

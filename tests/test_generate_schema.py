@@ -96,7 +96,7 @@ def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatc
     code, _, err = called(
         capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet"
     )
-    assert (code, err) == (3, "smalldb: Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'\n")
+    assert code == 3 and "pyarrow" in err  # pandas itself may need it, where it is installed
 
 
 def test_counts_stand_for_rows(folder, capfd):

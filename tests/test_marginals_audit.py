@@ -91,7 +91,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
             ModelCapacity(estimator, before),
             estimator.moved(estimator.predicted(model, number), []),
         )
-        ask = rounds_module._worst(plan, estimator, capacity, expected, [], left, linear)
+        ask = rounds_module.worst_of(plan, estimator, capacity, expected, [], left, linear)
         possible = [k for k in np.flatnonzero(ask.possible) if ask.refused(k) is None]
         scores = np.array([ask.exact(Given(c))[possible] for c in counted], dtype=float)
         law = log_law(scores, float(ask.epsilon) / (2 * ask.moved))
