@@ -18,7 +18,7 @@ does, too (`error`, `exit_code`, `paid`). The exit code says what to do:
 | code | meaning | what to do |
 |---|---|---|
 | 0 | Done. | |
-| 1 | Answered, but not well: a question of several has no answer, or `schema check` tells that a table does not fit. | Mend it. |
+| 1 | Partly answered: a question of several has no answer, or `schema check` tells that a table does not fit. | Mend it. |
 | 2 | Refused: an argument, a schema, a file that is not there, or the data. | Mend it. |
 | 3 | This machine cannot: memory, a library, room on the disk, a permission, a database that cannot be reached. | Mend that, and start the same command again. If it had paid, it goes on and pays no second time. |
 | 4 | The release is paid and stands, but several tables could not be drawn from it. | Take it as it is: another run would pay again. |
