@@ -46,7 +46,15 @@ from smalldb.marginals import asks
 from smalldb.marginals.curator import Curator
 from smalldb.marginals.measuring import LIMIT
 from smalldb.noise import distributions as noise
+from smalldb.releasing.learned_categories import LearnedCategories
 from smalldb.selection import select
+
+
+def _none(ask: asks.Ask, nothing: Any) -> Any:
+    """Nothing, of an ask that has proofs of its own; of others replay must know what they lose."""
+    if not isinstance(ask, asks.SmallDatabase | LearnedCategories):
+        raise NotImplementedError(type(ask).__name__)
+    return nothing
 
 
 class Leak(AssertionError):
@@ -104,7 +112,7 @@ class Step:
                 return [Draw(law, self.exact[possible].tolist(), [possible.index(self.answer)])]
             case asks.Number():
                 return [Draw(law_of(self.ask.noise), self.exact.tolist(), [self.answer])]
-        return []
+        return _none(self.ask, [])
 
     @property
     def public(self) -> tuple[Any, ...]:
@@ -138,7 +146,7 @@ def defined(ask: asks.Ask, exact: Any, coins: Any) -> Any:
                 if (others := ask.refused(left[drawn])) is None:
                     return left[drawn]
                 left = [k for k in left if not others[k]]
-    return None
+    return _none(ask, None)
 
 
 class Player:

@@ -3,6 +3,7 @@
 import inspect
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, get_args, get_type_hints
 
 import numpy as np
@@ -14,7 +15,9 @@ from records import check_record
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
+from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
+from smalldb.noise.privacy_loss import Loss
 from smalldb.planning import Settings, mechanisms
 from smalldb.releasing import record as record_keys
 from smalldb.releasing.record import record_schema
@@ -79,6 +82,16 @@ class Toy:
         rows = self.rows or 1 + source.bits(1)
         codes = np.ones((rows, len(table.domain.attributes)), dtype=np.uint8)
         return Drawn(codes, 1.0, ("every query that toys like",), {"n": table.n})
+
+
+def test_what_loses_more_than_is_charged_is_refused(monkeypatch):
+    """The curator serves a strategy as far as it says that it loses: never beyond what the record states."""
+    assert Guarantee(Fraction(1), loss=Loss.pure(Fraction(1))).stated.epsilon == 1
+    with pytest.raises(AssertionError, match="2 is lost where 1 is paid"):
+        Guarantee(Fraction(1), loss=Loss.pure(Fraction(2)))
+    monkeypatch.setattr(AllCells, "loss", property(lambda cells: Loss.pure(2 * cells.measuring)))
+    with pytest.raises(AssertionError, match="2 is lost where 1 is paid"):
+        smalldb.release(FRAME, epsilon=1, mechanism="marginals", strategy="cells", certificate=0)
 
 
 @pytest.fixture

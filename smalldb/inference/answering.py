@@ -26,6 +26,7 @@ from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 WHOLE = 1e-6  # more than what rounding takes from a number of rows
+FEW_ROWS = "so few rows meet the condition that noise hides them: ask a wider condition"
 MIDDLE = "the guess takes numbers as the middle of their bins"
 SAME = "the guess takes the mean of a bin as the same in every group"
 
@@ -310,8 +311,7 @@ class _Asking:
         noise = self.noise()
         found = [made for start in self.starts if (made := self._interval(start, noise)) is not None]
         if len(found) < len(self.starts):
-            note = "so few rows meet the condition that noise hides them: ask a wider condition"
-            return Answer(text, "measured", None, None, None, level, self.population, of, None, note)
+            return Answer(text, "measured", None, None, None, level, self.population, of, None, FEW_ROWS)
         limits = self._limits()
         least, most = (min(max(end, limits[0]), limits[1]) for end in (found[0].low, found[-1].high))
         estimate = min(max(found[0].estimate, limits[0]), limits[1])
@@ -535,9 +535,7 @@ def _quantile(asking: _Asking, share: Fraction) -> Answer:
         high += 1
     least, most = bins[low][0], bins[len(bins) - 1 - high][1]
     if None in shares:
-        return replace(
-            known, note="so few rows meet the condition that noise hides them: ask a wider condition"
-        )
+        return replace(known, note=FEW_ROWS)
     below = [0.0, *(one.estimate for one in shares if one is not None), 1.0]
     at = max(k for k in range(len(bins)) if k == 0 or below[k] <= share)
     notes = [note for note in (asking._gaps(first), first.note) if note]

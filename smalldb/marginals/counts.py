@@ -1,4 +1,4 @@
-"""Counting of confidential rows: one protocol, whatever holds them. No other file of marginals sees them."""
+"""Counting of confidential rows: one protocol, whatever holds them. No strategy and no estimate sees them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -67,7 +67,7 @@ class Curator:
         return answer
 
     def draw(self, ask: Ask, coins: BitSource) -> Any:
-        """Draw an answer: here alone the data meet random bits."""
+        """Draw an answer: of what a release shows, here alone the data meet random bits."""
         return ask.draw(ask.exact(self.data), coins)
 
     def _pay(self, loss: Loss) -> None:

@@ -21,6 +21,11 @@ class Guarantee:
     # the epsilon that the exponential mechanism is run with, where it is not the one that is stated
     internal: Fraction | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse, as a defect, to lose more than is charged; what has a delta has proofs of its own."""
+        if self.delta is None and not (self.stated.epsilon or 0) <= self.epsilon:
+            raise AssertionError(f"{self.stated.epsilon} is lost where {self.epsilon} is paid")
+
     @property
     def stated(self) -> Loss:
         """The loss; of what is only known to be pure, that of epsilon."""

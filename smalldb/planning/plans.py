@@ -191,12 +191,15 @@ class Plan:
         """
         if self.learned:
             return Loss.pure(self.privacy) if self.delta is None else Loss(None, None)
+        return self.loss_of_row.of_group(self.rows_per_person)
+
+    @property
+    def loss_of_row(self) -> Loss:
+        """What one row loses by all that is asked once the categories are known."""
         found = self.chosen.guarantee.stated
         for each in self.finer:
             found = found.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
-        if self.means is not None:
-            found = found.together(self.means.loss)
-        return found.of_group(self.rows_per_person)
+        return found if self.means is None else found.together(self.means.loss)
 
     @property
     def bounded_range(self) -> Fraction | None:

@@ -144,13 +144,13 @@ class Ledger:
             The file cannot be written, say on a full disk. It stays as it was, or says more than was spent.
         """
         with self._locked("r+") as handle:
-            account = _parsed(_content(handle), self._path).account
-            if not _holds(account, ticket, record):
-                account = account.after(record, ticket, name)
-                entry = entry_of(account.records[-1], ticket, account.delta is not None, name)
-                account = replace(account, checksums=(*account.checksums, self._append(handle, entry)))
+            read = _parsed(_content(handle), self._path)
+            if _holds(read.account, ticket, record):
+                account = replace(read.account, torn=False)
             else:
-                account = replace(account, torn=False)
+                account = read.account.after(record, ticket, name)
+                entry = entry_of(account.records[-1], ticket, account.delta is not None, name)
+                account = replace(account, checksums=(*account.checksums, self._append(handle, read, entry)))
         unfinished.paid = True
         return account
 
@@ -165,28 +165,27 @@ class Ledger:
             The file cannot be written; it stays as it was.
         """
         with self._locked("r+") as handle:
-            account = _parsed(_content(handle), self._path).account
+            read = _parsed(_content(handle), self._path)
+            account = read.account
             if name not in account.names:
                 raise ValueError(f"release {name}: the ledger has none of this name")
             if account.ended.get(name) == outputs:
                 return
             if name in account.ended:
                 raise ValueError(f"release {name} {account.outcome(name)}")
-            self._append(handle, _end(name, outputs))
+            self._append(handle, read, _end(name, outputs))
 
-    def _append(self, handle: int, said: Mapping[str, Any]) -> str:
+    def _append(self, handle: int, read: "_Parsed", said: Mapping[str, Any]) -> str:
         """Write a line durably behind the last whole one, or nothing; return its checksum."""
-        raw = _content(handle)
-        _, end, last = _parsed(raw, self._path)
-        line = _line(last, said)
+        line = _line(read.last, said)
         try:
-            os.ftruncate(handle, end)
-            _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
+            os.ftruncate(handle, read.end)
+            _write(handle, line if read.terminated else b"\n" + line)
             os.fsync(handle)
             sync_folder(os.path.dirname(os.path.realpath(self._path)))  # who made it may have been killed
         except BaseException as error:
             with suppress(OSError):
-                os.ftruncate(handle, end)
+                os.ftruncate(handle, read.end)
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror, self._path) from error
             raise
@@ -217,11 +216,12 @@ class Ledger:
 
 
 class _Parsed(NamedTuple):
-    """An account, where its last whole line ends in the file, and the checksum of that line."""
+    """An account, where its last whole line ends, the checksum of that line, whether a break ends it."""
 
     account: Account
     end: int
     last: str
+    terminated: bool
 
 
 def _parsed(raw: bytes, path: str) -> _Parsed:
@@ -262,7 +262,8 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
             raise ValueError("a line is not spelled as it would be written")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
-    return _Parsed(account, len(raw) - len(tail), last)
+    end = len(raw) - len(tail)
+    return _Parsed(account, end, last, raw[end - 1 : end] == b"\n")
 
 
 def _holds(account: Account, ticket: str, record: Mapping[str, Any]) -> bool:
@@ -311,7 +312,6 @@ def _checksum(last: str, text: str) -> str:
 
 def _content(handle: int) -> bytes:
     with os.fdopen(os.dup(handle), "rb") as file:
-        file.seek(0)
         return file.read()
 
 

@@ -278,11 +278,11 @@ def _plain(scaled: int, decimals: int) -> str:
 Histograms: TypeAlias = dict[str, Integers]
 """By column with finer bins, how many rows are in each. Private."""
 
-SumsOfOffsets: TypeAlias = dict[int, Integers]
+OffsetSums: TypeAlias = dict[int, Integers]
 """By the number of a column, for each bin the sum of how far numbers are from its middle. Private."""
 
 
-def no_offsets(schema: Schema) -> SumsOfOffsets:
+def no_offsets(schema: Schema) -> OffsetSums:
     """Return sums of nothing, of the columns of which it can be measured where numbers lie in their bins."""
     return {
         c: np.zeros(schema.columns[c].kind.size, dtype=np.int64) for c in measurable_columns(schema.columns)
@@ -294,7 +294,7 @@ def gather_finer(
     counts: str | None,
     histograms: Histograms,
     pieces: Iterator[Piece],
-    offsets: SumsOfOffsets | None = None,
+    offsets: OffsetSums | None = None,
 ) -> Iterator[Piece]:
     """
     Hand on the pieces of a table, and count on the way what the columns with finer bins hold.

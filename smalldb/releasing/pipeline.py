@@ -32,7 +32,7 @@ from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import (
     Histograms,
-    SumsOfOffsets,
+    OffsetSums,
     asked_for,
     digests,
     finer_asks,
@@ -188,13 +188,14 @@ def carry_out(
         # What the data can be refused for is refused before the payment, too: who reads them all knows that
         # each row can be decoded. Categories are learned from texts that are counted on this same way.
         histograms: Histograms = {}
-        offsets: SumsOfOffsets = {}
+        offsets: OffsetSums = {}
 
         def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
             if not isinstance(source, Source):
                 return pieces
             if source.schema is not None and source.has_values:
-                if source.learns is None and settings.get("means") != 0:  # whatever n is
+                measured = foreseen.means is not None or (not known and settings.get("means") != 0)
+                if source.learns is None and measured:
                     offsets.update(no_offsets(source.schema))
                 pieces = gather_finer(source.schema, source.counts, histograms, pieces, offsets)
             return pieces if source.learns is None else gather(source.learns, texts, pieces)
@@ -226,8 +227,8 @@ def carry_out(
                 rehearse_draw(foreseen, source.schema, "adaptive")
         journal = kept.enter_context(transaction.opened(bits))
         destination.begun(journal.begun)
-        measured = [*histograms.values(), *offsets.values()]
-        transaction.bind(journal, *_told_apart(rows), *measured, *digests(texts))
+        counted = [*histograms.values(), *offsets.values()]
+        transaction.bind(journal, *_told_apart(rows), *counted, *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         if learns is not None and isinstance(source, Source) and isinstance(rows, Rows):
@@ -248,13 +249,8 @@ def carry_out(
             if isinstance(source, Source):
                 assert isinstance(rows, Rows)
                 asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
-                loss = foreseen.chosen.guarantee.stated
-                for each in asks.values():
-                    loss = loss.together(each.loss)
-                if foreseen.means is not None:
-                    loss = loss.together(foreseen.means.loss)
                 data = InMemory(rows, executor, finer=histograms, offsets=offsets)
-                curator = Curator(data, journal, loss, shown)
+                curator = Curator(data, journal, foreseen.loss_of_row, shown)
                 finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
                 if finer is not None:
                     source = source.with_finer(finer, finer_variances(foreseen))
