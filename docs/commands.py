@@ -20,9 +20,10 @@ does, too (`error`, `exit_code`, `paid`). The exit code says what to do:
 | 0 | Done. | |
 | 1 | Partly answered: a question of several has no answer, or `schema check` tells that a table does not fit. | Mend it. |
 | 2 | Refused: an argument, a schema, a file that is not there, or the data. | Mend it. |
-| 3 | This machine cannot: memory, a library, room on the disk, a permission, a database that cannot be reached. | Mend that, and start the same command again. If it had paid, it goes on and pays no second time. |
+| 3 | This machine cannot now: memory, a library, room on the disk, a permission, a database that cannot be reached, another process that works on this release. | Mend that, or wait, and start the same command again. If it had paid, it goes on and pays no second time. |
 | 4 | The release is paid and stands, but several tables could not be drawn from it. | Take it as it is: another run would pay again. |
 | 5 | The budget of the ledger does not suffice. Nothing is spent. | Ask for less epsilon, or stop. |
+| 70 | smalldb itself is wrong; standard error has where. | Report it. If it had paid, keep the folder beside the ledger. |
 | 128 + number | A signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. From the last output on signals change nothing, and the code is 0. | Start the same command again. |
 
 smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command

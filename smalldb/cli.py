@@ -4,7 +4,6 @@ import atexit
 import errno
 import gc
 import io
-import json
 import os
 import sys
 import warnings
@@ -12,11 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from traceback import walk_tb
+from traceback import print_exc, walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb import signals
-from smalldb.commands import FAILED, HELP, INCOMPLETE, REFUSED, Incomplete
+from smalldb.commands import BUG, FAILED, HELP, INCOMPLETE, REFUSED, Incomplete, print_failure
 from smalldb.files import unfinished
 from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
@@ -112,12 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:  # its text may say how much was asked for, which may depend on the data
         code = FAILED
         said = "the memory of this machine does not suffice: free some, or take a larger one"
-    except (ImportError, OSError, ValueError, TypeError) as error:
+    except Exception as error:
         library = _library(error)
         if library is not None:
             code, said = FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew"
-        elif isinstance(error, ImportError):
-            raise
+        elif isinstance(error, ImportError) or not isinstance(error, OSError | ValueError | TypeError):
+            print_exc()
+            code, said = BUG, f"smalldb itself is wrong ({type(error).__name__}): report what stands above"
         elif isinstance(error, OSError):
             code = REFUSED if error.errno in NAMES else FAILED
             said = f"{_location(error)}: {_reason(error)}"
@@ -128,8 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
     said = visible(said + unfinished.consequence())
     print(f"smalldb: {said}", file=sys.stderr)
-    if "--json" in given and not answered and sys.stdout is not None:
-        print(json.dumps({"error": said, "exit_code": code, "paid": unfinished.paid}))
+    if "--json" in given and not answered:
+        print_failure(said, code)
     return code
 
 

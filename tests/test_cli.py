@@ -416,3 +416,24 @@ def test_with_json_a_failure_is_a_line_for_machines_too(capsys):
     said = json.loads(shown.out)
     assert said == {"error": "nowhere.csv: no such file or directory", "exit_code": 2, "paid": False}
     assert shown.err == f"smalldb: {said['error']}\n"
+
+
+@pytest.mark.parametrize("wrong", [["--foo"], []])
+def test_with_json_a_mistyped_command_is_a_line_for_machines_too(capsys, wrong):
+    with pytest.raises(SystemExit, match="2"):
+        main(["generate", "data.csv", "--json", *wrong])
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"error": shown.err.rstrip("\n"), "exit_code": 2, "paid": False}
+
+
+def test_an_error_of_smalldb_itself_has_a_code_of_its_own(capsys, monkeypatch):
+    """Python would end with 1, as a question without an answer does; what is to be reported is printed."""
+
+    def wrong(*_):
+        raise KeyError("inside")
+
+    monkeypatch.setattr("smalldb.commands.generate._check", wrong)
+    assert main(["generate", "data.csv", "--epsilon", "1", "-o", "out.csv", "--json"]) == 70
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["exit_code"] == 70
+    assert "Traceback" in shown.err and "KeyError: 'inside'" in shown.err and "report" in shown.err

@@ -158,12 +158,78 @@ def test_a_named_release_tells_what_became_of_it(workdir, capsys, monkeypatch):
     assert main(finished) == main(finished) == 0
     assert main(["ledger", "l", "--records", "2.json"]) == 0
     Path("2.csv").write_text("changed")
-    assert main(finished) == 2 and "not those that it wrote" in capsys.readouterr().err
+    assert main(finished) == 2 and "not those that it had" in capsys.readouterr().err
     assert Ledger("l").read().names == ("a.1", "a.2")
     Path("old").write_bytes(
         b"".join(Path("l").read_bytes().splitlines(keepends=True)[:3])
     )  # a copy from before
     assert main(["ledger", "old", "--records", "2.json"]) == 2 and "older copy" in capsys.readouterr().err
+
+
+def test_a_finished_release_is_repeated_with_what_it_had(workdir, capsys):
+    """Other options, another schema or a table of another name are no repetition."""
+    given = [*command("learned", 1, "--ledger", "l", "--release-id", "a"), "--budget", "9"]
+    assert main(given) == 0
+    shutil.copy("data.csv", "tomorrow.csv")
+    for old, new in (("1", "2"), ("data.csv", "tomorrow.csv")):
+        assert main([new if word == old else word for word in given]) == 2
+        assert "its options or the name of its data are not those" in capsys.readouterr().err
+    assert main([*given, "--middle"]) == 2
+    Path("schema.toml").write_text(SCHEMA.replace("0.2", "0.3"))
+    assert main(given) == 2
+    Path("schema.toml").write_text(SCHEMA)
+    capsys.readouterr()
+    assert main([*given[:-2], "--json", "--checkpoint", "own"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(Path("1.json").read_text())
+    assert Ledger("l").read().spent == 1
+
+
+@pytest.mark.parametrize("name", [["--release-id", "a"], []])
+def test_another_version_pays_no_second_time(workdir, monkeypatch, capsys, name):
+    """It cannot go on from what it may read otherwise; it says which version can, and what else to do."""
+    given = command("rounds", 1, "--ledger", "l", "--budget", "9", *name)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        stop_after(patched, 3)
+        main(given)
+    with monkeypatch.context() as patched:
+        patched.setattr("smalldb.files.checkpoints.__version__", "9.0")
+        assert main(given) == 2
+    said = capsys.readouterr().err
+    assert "is of smalldb 0." in said and "and this is smalldb 9.0: it has paid and is not finished" in said
+    assert ("smalldb ledger --abandon a" in said) == bool(name)
+    assert main(given) == 0 and Ledger("l").read().spent == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--checkpoint", "own"]])
+def test_a_named_release_at_which_another_process_works_may_be_tried_again(workdir, monkeypatch, options):
+    """Two schedulers, or one that is impatient: one releases, the other learns that it shall come later."""
+    given = command("rounds", 1, "--ledger", "l", "--budget", "9", "--release-id", "a", *options)
+    codes, run = [], Curator.run
+
+    def drawing(*arguments):
+        codes.append(in_a_child(given))
+        return run(*arguments)
+
+    monkeypatch.setattr(Curator, "run", drawing)
+    monkeypatch.setattr("smalldb.releasing.pipeline.rehearse_draw", lambda *_: None)  # it is a release, too
+    assert main(given) == 0 and codes == [3]
+    assert Ledger("l").read().names == ("a",)
+
+
+def test_a_release_that_another_process_finished_meanwhile_stands(workdir, monkeypatch):
+    """It was not finished when the command began, and is when it would pay."""
+    given = command("rounds", 1, "--ledger", "l", "--budget", "9", "--release-id", "a")
+    codes, read = [], Source.read
+
+    def reading(*arguments):
+        if not codes:
+            codes.append(None)
+            codes.append(main(given))
+        return read(*arguments)
+
+    monkeypatch.setattr(Source, "read", reading)
+    assert main(given) == 0 and codes == [None, 0]
+    assert Ledger("l").read().names == ("a",) and begun_beside("l") == []
 
 
 def test_a_named_release_that_ended_leaves_no_folder_for_good(workdir, monkeypatch):
@@ -334,7 +400,7 @@ def test_other_data_are_refused(tmp_path, name):
     folder = tmp_path / "kept"
     given = {"epsilon": 1, "checkpoint": folder, **MECHANISMS[name]}
     made = smalldb.release(FRAME, **given)
-    with pytest.raises(ValueError, match=r"of another run \(other data, parameters or version\)"):
+    with pytest.raises(ValueError, match=r"of another run \(other data or parameters\)"):
         smalldb.release(other, **given)
     shuffled = FRAME.sample(frac=1, random_state=1)  # the same rows are the same data
     assert smalldb.release(shuffled, **given).data.equals(made.data)

@@ -1,8 +1,14 @@
 """The commands: most files add one to the parser and run it; the others have what several share."""
 
+import json
+import sys
+
+from smalldb.files import unfinished
+
 # exit codes: what was asked for, or the data; and what the same command may do later or on another machine:
 # for lack of memory, of a library, of room on the disk, of permissions, of a database
 REFUSED, FAILED = 2, 3
+BUG = 70  # an exit code: smalldb itself is wrong
 INCOMPLETE = 4  # an exit code: the release is paid and stands, without all that was asked of it
 
 
@@ -14,6 +20,12 @@ class Unfit(ValueError):
 
 class Incomplete(Exception):
     """What was paid for stands, without all that was asked of it: once more would be paid once more."""
+
+
+def print_failure(said: str, code: int) -> None:
+    """Say on standard output, for machines, why a command failed."""
+    if sys.stdout is not None:
+        print(json.dumps({"error": said, "exit_code": code, "paid": unfinished.paid}))
 
 
 # the commands, with what the list of them says of each: known before the command's own file is imported

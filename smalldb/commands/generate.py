@@ -181,25 +181,28 @@ def run_generate(arguments: argparse.Namespace) -> None:
     else:
         files, find = Files(arguments), partial(source_of, arguments, schema)
     if files.finished():
-        if not arguments.quiet:
-            print(f"release {arguments.release_id} stands already: nothing is paid", file=sys.stderr)
-        return None
+        return _tell_that_it_stands(arguments, files)
     source = find()
     if source.learns is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns categories (values = "learn"): none does')
-    made = carry_out(
-        source,
-        arguments.queries,
-        {name: getattr(arguments, name) for name in Settings.__annotations__},
-        middle=arguments.middle,
-        bits=bit_source(arguments.seed),
-        progress=sys.stderr.isatty() and not arguments.quiet,
-        checkpoint=arguments.checkpoint,
-        ledger=ledger_of(arguments),
-        release_id=arguments.release_id or "",
-        unseen=arguments.schema_unseen,
-        destination=files,
-    )
+    try:
+        made = carry_out(
+            source,
+            arguments.queries,
+            {name: getattr(arguments, name) for name in Settings.__annotations__},
+            middle=arguments.middle,
+            bits=bit_source(arguments.seed),
+            progress=sys.stderr.isatty() and not arguments.quiet,
+            checkpoint=arguments.checkpoint,
+            ledger=ledger_of(arguments),
+            release_id=arguments.release_id or "",
+            unseen=arguments.schema_unseen,
+            destination=files,
+        )
+    except ValueError:
+        if files.finished():  # by another process, meanwhile
+            return _tell_that_it_stands(arguments, files)
+        raise
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
@@ -210,6 +213,14 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print(SEEDED, file=sys.stderr)
     if files.several is not None and files.several.refused is not None:
         raise Incomplete(files.several.refused)
+
+
+def _tell_that_it_stands(arguments: argparse.Namespace, files: Spoken) -> None:
+    """Tell that a named release is finished, and nothing is left to do."""
+    if arguments.json:
+        print(as_json(files.standing_record()))
+    if not arguments.quiet:
+        print(f"release {arguments.release_id} stands already: nothing is paid", file=sys.stderr)
 
 
 def _check(arguments: argparse.Namespace, related: bool) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 from queries import Rows
 from queries.domain import Bits
 from smalldb.commands.options import STATED, keep_inputs, put
+from smalldb.commands.parsers import without_password
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.pipeline import Destination
-from smalldb.releasing.record import with_measurements, written_record
+from smalldb.releasing.record import read_record, with_measurements, written_record
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import begun_beside
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 
 OUTPUTS = ("record", "measurements", "schema_out", "report", "output")  # options; the table last
+# options that change nothing in the outputs, or only what these show: who repeats a release may change them
+FREE = ("run", "schema", "ledger", "budget", "budget_delta", "release_id", "checkpoint", "even_if_empty")
+FREE += ("quiet", "verbose", "json")
 MANY = 10**7  # distinct rows, which take about 2 GB if a database counts them
 
 
@@ -66,7 +70,7 @@ class Spoken(Destination):
         return ledger is not None and os.path.exists(ledger) and bool(begun_beside(ledger))
 
     def finished(self) -> bool:
-        """Tell whether a named release stands already; ValueError: it ended, and does not stand."""
+        """Tell whether a named release stands already; ValueError: it ended, and something is other now."""
         name, path = self._arguments.release_id, self._arguments.ledger
         if not name or not os.path.exists(path):
             return False
@@ -78,8 +82,8 @@ class Spoken(Destination):
                 return True
         if account.ended[name]:
             raise ValueError(
-                f"release {name} is finished, and the outputs that are named here are not those that it "
-                "wrote: restore them, or take another name"
+                f"release {name} is finished, and its outputs, its options or the name of its data are not "
+                "those that it had: restore them, or take another name"
             )
         raise ValueError(f"release {name} {account.outcome(name)}")
 
@@ -116,13 +120,31 @@ class Spoken(Destination):
             print("\n".join(lines), file=sys.stderr)
 
     def standing(self) -> str:
-        """Return a digest of the outputs as they stand, in the order of their options; public ones only."""
-        digest, given = sha256(), vars(self._arguments)
+        """Return a digest of what was asked for, and of the outputs as they stand: public ones only."""
+        given = vars(self._arguments)
+        # what is not given is left out: a later version may add an option
+        own = sorted((name, value) for name, value in given.items() if name not in (*FREE, *OUTPUTS))
+        asked = [
+            (name, without_password(value if isinstance(value, str) else repr(value)))
+            for name, value in own
+            if value is not None and value is not False
+        ]
+        digest = sha256(repr(asked).encode())
+        if given["schema"] is not None:
+            digest.update(sha256(Path(given["schema"]).read_bytes()).digest())
         for name in OUTPUTS:
             path = None if name == "report" and given["confidential"] else given[name]
             for file in [] if path is None else files_below(path):
                 digest.update(f"{name} {file.name} ".encode() + sha256(file.read_bytes()).digest())
         return digest.hexdigest()
+
+    def standing_record(self) -> dict[str, Any]:
+        """Return the record of a named release that stands, or what the ledger knows of it."""
+        arguments, account = self._arguments, Ledger(self._arguments.ledger).read()
+        record, name = arguments.record or os.path.join(arguments.output, "record.json"), arguments.release_id
+        if os.path.exists(record):
+            return read_record(record)
+        return {"ledger": {"checksum": account.checksums[account.names.index(name)], "release_id": name}}
 
 
 class Files(Spoken):

@@ -4,7 +4,7 @@ import argparse
 import re
 from typing import Any, NoReturn, TypeAlias
 
-from smalldb.commands import REFUSED
+from smalldb.commands import REFUSED, print_failure
 from smalldb.reporting.escaping import visible
 
 
@@ -23,6 +23,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what is known; what is not is refused here, where the options of the command are known."""
+        self._for_machines = "--json" in (args or ())
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
@@ -32,7 +33,7 @@ class Parser(argparse.ArgumentParser):
             known = {name.lstrip("-"): name for name in self._option_string_actions}
             close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
             near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
-            self.error(f"unrecognized arguments: {' '.join(map(_told, unknown))}{near}")
+            self.error(f"unrecognized arguments: {' '.join(map(without_password, unknown))}{near}")
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -41,15 +42,18 @@ class Parser(argparse.ArgumentParser):
 
             known = [str(choice) for choice in action.choices]
             near = suggestion(str(value), known)
-            said = f"invalid choice: {_told(str(value))!r}{near}; choose from {', '.join(known)}"
+            said = f"invalid choice: {without_password(str(value))!r}{near}; choose from {', '.join(known)}"
             raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
-        self.exit(REFUSED, visible(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
+        said = visible(f"{self.prog}: {message} (see {self.prog} --help)")
+        if self._for_machines:
+            print_failure(said, REFUSED)
+        self.exit(REFUSED, f"{said}\n")
 
 
-def _told(argument: str) -> str:
+def without_password(argument: str) -> str:
     """Return an argument as it was given, but for the password that a URL in it may hold."""
     from smalldb.files.inputs import shown
 

@@ -38,6 +38,8 @@ _guard = Lock()
 class Busy(ValueError):
     """Another call or process works in a folder."""
 
+    exit_code = 3  # of commands: the same one may do it later
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,13 @@ class Checkpoint(Generic[R]):
         for index in reversed(self.saved()):
             self._path(index, "shard").unlink()
 
-    def another(self) -> ValueError:
-        """Return the error that the folder is of other work."""
-        return ValueError(
-            f"checkpoint: {os.fspath(self.folder)} is of another run "
-            f"(other data, parameters or version): {self.otherwise}"
-        )
+    def another(self, found: str = "") -> ValueError:
+        """Return the error that the folder is of other work: of the run that was found in it."""
+        version, made_by, _ = found.partition(":")
+        which = "another run (other data or parameters)"
+        if made_by and version != __version__:
+            which = f"smalldb {version}, and this is smalldb {__version__}"
+        return ValueError(f"checkpoint: {os.fspath(self.folder)} is of {which}: {self.otherwise}")
 
     def saved(self) -> list[int]:
         """Return the indices of the finished parts."""
@@ -132,7 +135,7 @@ class Checkpoint(Generic[R]):
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
             raise damaged
         if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % index]:
-            raise self.another()
+            raise self.another(lines[1].decode(errors="replace"))
         try:
             packed = json.loads(lines[3])
         except (ValueError, RecursionError):
@@ -171,9 +174,14 @@ def check_running(executor: object, checkpoint: object) -> None:
 
 
 def identity(*values: object) -> str:
-    """Return what tells a run from any other: a digest of the version, of arrays, and of exact `repr`s."""
+    """Return what tells a run from any other: the version, and a digest of arrays and of exact `repr`s."""
+    return f"{__version__}:{digest_of(*values)}"
+
+
+def digest_of(*values: object) -> str:
+    """Return a digest of arrays, and of exact `repr`s; of any version."""
     digest = sha256()
-    for value in (__version__, *values):
+    for value in values:
         described = (str(value.dtype), value.shape) if isinstance(value, np.ndarray) else value
         raw = np.ascontiguousarray(value).tobytes() if isinstance(value, np.ndarray) else b""
         head = repr(described).encode()

@@ -8,7 +8,7 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.domain import Integers
-from smalldb.files.checkpoints import identity
+from smalldb.files.checkpoints import digest_of
 from smalldb.marginals.asks import Noisy, Worst
 from smalldb.marginals.counts import Answers
 from smalldb.marginals.curator import Steps
@@ -78,7 +78,7 @@ def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure,
         epsilon=law.selecting(half),
         cost=half,
         loss=law.loss_of_selection(half),
-        about=identity(finished.words, finished.counts),
+        about=digest_of(finished.words, finished.counts),
     )
     noise = law.noise_of_number(half, denominator)
     (value,) = yield Noisy(of, ((noise, 1),), half, at=chosen, loss=law.loss_of_number(half))

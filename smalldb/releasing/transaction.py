@@ -17,7 +17,7 @@ import numpy.typing as npt
 from queries import Workload
 from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
-from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, identity
+from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, digest_of, identity
 from smalldb.files.outputs import all_beside, beside, sync_folder
 from smalldb.mechanisms import LOST, Journal
 from smalldb.planning import Plan
@@ -121,6 +121,8 @@ class Transaction:
             try:
                 stack.enter_context(self._checkpoint.opened())
             except Busy:
+                if self._name:  # nobody else may release this
+                    raise
                 continue
             except OSError:
                 with suppress(OSError):
@@ -140,7 +142,7 @@ class Transaction:
         """Yield the folders of such requests beside the ledger: those that are there, and then new ones."""
         path = self._ledger.path if self._ledger is not None else ""
         wanted = f"release {self._name}" if self._name else self._request
-        name = identity(wanted, os.path.basename(path))[:16]
+        name = digest_of(wanted, os.path.basename(path))[:16]
         there = [found for found in begun_beside(path) if f".{name}-" in found.name]
         yield from sorted(there)
         for number in count():
@@ -268,10 +270,13 @@ def _ticket_in(folder: Path) -> str:
 def request_of(plan: Plan, learning: str = "") -> str:
     """Return a digest of what was asked for, whatever the number of rows; `learning` is a schema's text."""
     request, domain = plan.request, plan.workload.domain
-    asked = [getattr(request, field.name) for field in fields(request) if field.name not in ("workload", "n")]
+    given = {field.name: getattr(request, field.name) for field in fields(request)}
+    own = [(name, value) for name, value in given.items() if name not in ("workload", "n")]
+    # what is not asked for is left out: a later version may add a field
+    asked = [(name, value) for name, value in own if value is not None and value is not False and value != ()]
     shape = tuple((size, column.ordered) for size, column in zip(domain.sizes, domain.columns, strict=True))
     mechanism = plan.mechanism if request.named else ""
-    return identity(
+    return digest_of(
         asked, mechanism, plan.rows_per_person, domain.names, shape, learning, _queries_of(plan.workload)
     )
 
