@@ -17,7 +17,7 @@ from smalldb.inference import Measurements, ask
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
-from smalldb.reporting.words import CONFIDENTIAL, foretold, tell
+from smalldb.reporting.words import CONFIDENTIAL, tell
 from smalldb.schema import Schema
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import OpenSchema, read_any
@@ -253,7 +253,7 @@ class Steps:
             other: Plan | str = await to_thread(asked, delta=None if made.request.delta else layout.DELTA)
         except ValueError as error:
             other = f"none: {error}"
-        return ui.pre(f"{tell(make_record(made, private=True), made)}\n{foretold(made, other)}")
+        return ui.pre(tell(make_record(made, private=True), made, other=other))
 
     async def _on_draw(self) -> None:
         try:

@@ -24,7 +24,7 @@ from smalldb.planning.starting import rehearsed, with_start
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting, plot_plan
-from smalldb.reporting.words import as_json, foretold, laid_out, tell
+from smalldb.reporting.words import as_json, laid_out, tell
 from smalldb.schema.related_schema import RelatedSchema
 
 REHEARSED = "rehearsed on it, tables of two columns are off by about {:.2g} if the data are like it"
@@ -109,4 +109,4 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
 
 def plan_account(made: Plan, other: Plan | str, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
-    return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made, other)}"
+    return tell(make_record(made, private=True), made, verbose=verbose, other=other)

@@ -20,6 +20,7 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.answers import answered
+from smalldb.schema.breaking import SAID
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
@@ -237,6 +238,7 @@ def run_check(arguments: argparse.Namespace) -> None:
             if number in check.broken
         ]
         summary = {"confidential": True, "rows": check.rows, "columns": columns, "ruled_out": check.ruled_out}
+        summary["refused"] = check.refused
         print(as_json(summary | {"rules": rules, "fits": check.fits}))
     else:
         print(check_account(check, texts))
@@ -278,6 +280,8 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     texts = texts or rule_texts(check.schema.domain.valid)
     for number, times in sorted(check.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
+        if number in check.schema.breaking:
+            said += f", which {SAID[check.schema.breaking[number].how]}"
         lines.append(said + _where(check.first[number]))
     lines += ["the table fits"] * check.fits
     return "\n".join(lines)

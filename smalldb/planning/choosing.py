@@ -200,6 +200,8 @@ def plan(
         rows_per_person = agreed_rows(rows_per_person, known.rows_per_person)
         measure_first = known.measure_first if measure_first is None else measure_first
     relation = relation_of(neighbours)
+    if known is not None and relation is not Neighbours.ADD_REMOVE and known.drops:
+        raise ValueError('breaks = "drop" makes the number of rows private: take neighbours "add-remove"')
     given = {"start": start, "start_is": start_is, "start_rows": start_rows}
     if start is not None and known is None and not isinstance(domain, Domain):
         domain = Domain(domain) if domain is not None else domain

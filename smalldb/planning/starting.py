@@ -76,7 +76,7 @@ def _read(start: object, described: Schema | Domain) -> Rows:
     frame = as_frame(start)
     if isinstance(described, Domain):
         return rows_of(frame[[*domain.names]], domain)
-    return described.count(described.pieces(frame))
+    return described.encode(frame)
 
 
 def earlier_of(refine: object, domain: Domain, n: int | None) -> Earlier:

@@ -261,7 +261,7 @@ def evaluate(
     if known is not None and not isinstance(real, Rows) and not isinstance(synthetic, Rows):
         both: tuple[Numbers, Numbers] = {}, {}
         for numbers, table in zip(both, (real, synthetic), strict=True):
-            for _ in gather_numbers(known, None, numbers, known.pieces(as_frame(table))):
+            for _ in gather_numbers(known, None, numbers, known.mended(known.pieces(as_frame(table)))):
                 pass
         found = number_summaries(*both)
     return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs), found)

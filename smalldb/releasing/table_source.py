@@ -97,7 +97,7 @@ class Source:
             return read_table(self.table, self.schema, self.counts, progress, self.file, watch)
         if self.schema is None or isinstance(self.table, Rows):
             return rows_of(self.table, self.domain)
-        return self.schema.count(watch(self.schema.pieces(self.table)))
+        return self.schema.count(watch(self.schema.mended(self.schema.pieces(self.table))))
 
 
 def table_source(

@@ -24,8 +24,11 @@ NOT_PEOPLE = "for each row: how many rows a person has is not stated (rows_per_p
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
-def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
-    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`."""
+def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str | None = None) -> str:
+    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`.
+
+    Beside an `other` plan it is a plan, of which is told what to expect before what will be certain.
+    """
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):
@@ -64,6 +67,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
     if plan.expected_error is not None:
         lines.append(("expected", expected(plan)))
+    if other is not None:
+        lines += foretold(plan, other)
     bound = error_told(bounds, visible(record["queries"]["text"]))
     lines.append(("bound", bound if plan.request.links is None else "none is stated for related tables"))
     if plan.nothing_expected is not None:
@@ -72,6 +77,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(
             ("", "(of little use: more data, a larger epsilon, fewer attributes or queries improve it)")
         )
+    if other is not None:
+        lines += _cost(plan)
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
@@ -139,13 +146,9 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
     return lines
 
 
-def foretold(plan: Plan, other: Plan | str) -> str:
-    """Tell the error to expect pure and with a delta, what a plan costs, and what plain noise would do."""
-    noise, reached = plan.alternatives, pairs_reached(plan)
-    sides = [_side(plan), other if isinstance(other, str) else _side(other)]
-    if plan.request.delta is not None:
-        sides.reverse()
-    lines = [*zip(("pure", "delta"), sides, strict=True)]
+def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
+    """Tell which pairs are expected to be measured, and the error to expect pure and with a delta."""
+    lines, reached = list[tuple[str, str]](), pairs_reached(plan)
     if reached is not None and reached.every:
         few, every = reached.expected, reached.every
         how = f"all {every}" if few == every else f"about {few} of {every}"
@@ -153,7 +156,15 @@ def foretold(plan: Plan, other: Plan | str) -> str:
         if few < every:
             others = "others" if 2 * few >= every else "at this size, most"
             lines.append(("", f"({others} come out as independent, given columns in between: an assumption)"))
-    lines.append(("cost", plan.chosen.facts.cost))
+    sides = [_side(plan), other if isinstance(other, str) else _side(other)]
+    if plan.request.delta is not None:
+        sides.reverse()
+    return [*lines, *zip(("pure", "delta"), sides, strict=True)]
+
+
+def _cost(plan: Plan) -> list[tuple[str, str]]:
+    """Tell what a plan costs, and what plain noise would do."""
+    noise, lines = plan.alternatives, [("cost", plan.chosen.facts.cost)]
     if plan.expected_error is not None and plan.chosen.promise.proved and noise is not None:
         each, cells = rounded_up(noise["answers"]), rounded_up(noise["histogram"])
         lines.append(("instead", f"with Laplace noise on each answer {each}, on each cell at most {cells}"))
@@ -162,7 +173,7 @@ def foretold(plan: Plan, other: Plan | str) -> str:
                 ("", "so plain noise is expected to do better than is provable for a small database,"),
                 ("", "if noisy answers or a noisy histogram will do in place of a table"),
             ]
-    return laid_out(lines)
+    return lines
 
 
 def _side(plan: Plan) -> str:

@@ -36,6 +36,7 @@ class Check:
     # by column: fractions that are read as whole numbers, counts; None: its numbers are not read so
     fractions: tuple[int | None, ...]
     ruled_out: int  # rows that `valid` rules out, of those whose fields it all covers
+    refused: int  # those of them that are refused: `breaks` does not say what becomes of them
     # by the number of a rule, from 1: how many of these break it; only of rules that some row breaks
     broken: Mapping[int, int]
     # the first rows with something to mend, from 1 below the names, blank lines not counted; by column for a
@@ -53,12 +54,12 @@ class Check:
         """Whether the table would be taken."""
         columns = zip(self.schema.columns, self.gaps, self.unknown, strict=True)
         read = [each for each in columns if each[0].name not in self.computed]
-        return not (self.ruled_out or any(unknown or (gaps and not c.missing) for c, gaps, unknown in read))
+        return not (self.refused or any(unknown or (gaps and not c.missing) for c, gaps, unknown in read))
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
     """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`)."""
-    width, rows, ruled_out = len(schema.columns), 0, 0
+    width, rows, ruled_out, refused_rows = len(schema.columns), 0, 0, 0
     gaps, unknown = np.zeros((2, width), dtype=np.int64)
     beyond, outer = np.zeros((2, width, 2), dtype=np.int64)
     fractions = np.zeros(width, dtype=np.int64)
@@ -66,15 +67,14 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     first: dict[str | int, list[int]] = {}
     lost = np.array([[column.kind.size for column in schema.columns]])
     absent = np.array([[not column.missing for column in schema.columns]])
-    domain, computed = schema.domain, tuple(each.column.name for each in derived)
+    computed = tuple(each.column.name for each in derived)
 
     def note(key: str | int, where: Integers) -> None:
         known = first.setdefault(key, [])
         known += (rows + 1 + where[: SHOWN - len(known)]).tolist()
 
     for fields, _ in pieces:
-        each = [column.found(fields[c]) for c, column in enumerate(schema.columns)]
-        codes, disordered = np.stack(each, axis=1), schema.disordered(fields, each)
+        codes = np.stack([column.found(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
         gaps += (codes == lost).sum(axis=0)
         unknown += (codes == UNKNOWN).sum(axis=0)
         beyond += [column.beyond(fields[c]) or (0, 0) for c, column in enumerate(schema.columns)]
@@ -83,17 +83,16 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         refused = (codes == UNKNOWN) | ((codes == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
-        covered = np.flatnonzero(~refused.any(axis=1))
-        outside = covered[~domain.contains(codes[covered])]
-        broken = {number: outside[which] for number, which in domain.broken(codes[outside]).items()}
-        for number, which in disordered.items():
-            by_value = np.intersect1d(covered, np.flatnonzero(which))
-            broken[number] = np.union1d(broken.get(number, by_value), by_value)
+        broken = schema.broken(fields, codes)
         for number, others in _miscomputed(schema, derived, fields).items():
             many[number] += len(others)
             note(number, others)
-        ruled_out += len(reduce(np.union1d, broken.values(), outside))
-        for number, those in sorted(broken.items()):
+        none = np.zeros(0, dtype=np.int64)
+        ruled_out += len(reduce(np.union1d, broken.values(), none))
+        mended, left = schema.mended_codes(fields, codes)
+        still = reduce(np.union1d, schema.broken(fields, mended).values(), none).astype(np.int64)
+        refused_rows += int((~left[still]).sum())
+        for number, those in broken.items():
             many[number] += len(those)
             note(number, those)
         rows += len(codes)
@@ -109,6 +108,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
             for column, count in zip(schema.columns, fractions.tolist(), strict=True)
         ),
         ruled_out,
+        refused_rows,
         many,
         first,
         computed,

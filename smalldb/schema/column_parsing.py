@@ -19,6 +19,7 @@ from smalldb.schema.schema_columns import Column
 TOP: dict[str, Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
     **{"file": dict, "rows_per_person": int, "measure_first": (str, list)},
+    "breaks": (dict, str),
 }
 FILE: dict[str, Type] = {each.name: str for each in fields(FileFormat)}
 SHARED: dict[str, Type] = {
@@ -45,6 +46,7 @@ NAMED: dict[Type, str] = {
     list: "a list, in square brackets",
     (bool, list): "true, false or a list of texts",
     (str, dict): 'a file, or such as { country = { Leeds = "UK" } }',
+    (dict, str): '"missing" or "drop", or a table of them by rule',
     (str, list): "a text or a list of texts",
     (int, str): 'a whole number, or such as "quarter"',
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',

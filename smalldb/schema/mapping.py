@@ -17,12 +17,13 @@ from queries.expressions import chain, parse, suggestion, too_many
 from queries.faults import Fault, Faults
 from queries.frames import as_frame, is_index
 from queries.late import pd
-from queries.rule_tables import rule_texts, unknown
+from queries.rule_tables import compiled, rule_texts, unknown
 from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.schema.bin_means import measurable
 from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
+from smalldb.schema.breaking import DROP, Breaking, gaps_of, mended, read_breaks, with_gaps
 from smalldb.schema.column_relations import (
     Comparisons,
     compared_relations,
@@ -33,7 +34,7 @@ from smalldb.schema.derived import Derived
 from smalldb.schema.fields import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.orders import Orders, ordered_steps, read_orders
-from smalldb.schema.schema_columns import Column
+from smalldb.schema.schema_columns import UNKNOWN, Column
 
 
 def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> Iterator[Fault]:
@@ -97,6 +98,7 @@ def with_finer(
 MAX_COLUMNS = 1 << 12
 MAX_CODED = 1 << 28  # categories by attributes, of all columns: a byte each
 STEP = ": smalldb schema check says how many rows, and which; mend them, or the schema"
+OR_GAPS = STEP + ', or give it breaks = "missing", which makes gaps of them'
 TOO_LARGE = (
     "the columns have more than 2^28 categories by attributes together: "
     'coding = "bits" makes fewer attributes; or join categories'
@@ -143,6 +145,10 @@ class Schema:
     ids
         Columns of fresh numbers, 1, 2, and so on: a release numbers its rows by them. A table that is read
         may have them, and they are passed over.
+    breaks
+        What becomes of a row of data that breaks a rule: "missing" (the columns of the rule that can have a
+        gap get one) or "drop" (it is left out; under add-remove alone); of all rules, or by the text of a
+        rule. Rows that break others are refused.
 
     Attributes
     ----------
@@ -150,6 +156,8 @@ class Schema:
         The universe: the categories of each column in turn, and as rules all that the schema says of rows.
     orders
         The orders between columns.
+    breaking
+        By the number of a rule, from 1, what becomes of rows that break it.
 
     Raises
     ------
@@ -167,8 +175,10 @@ class Schema:
     derived: tuple[Derived, ...] = ()
     measure_first: tuple[str, ...] = ()
     ids: tuple[Column, ...] = ()
+    breaks: str | Mapping[str, str] = field(default="", hash=False)
     domain: Domain = field(init=False, repr=False, compare=False)
     orders: Orders = field(init=False, repr=False, compare=False)
+    breaking: Mapping[int, Breaking] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -221,6 +231,28 @@ class Schema:
         relations = [*orders.relations(), *compared, *relations]
         object.__setattr__(self, "orders", orders)
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
+        object.__setattr__(self, "breaking", self._breaking())
+
+    def _breaking(self) -> dict[int, Breaking]:
+        """Return what becomes of rows that break a rule, by its number."""
+        if not self.breaks:
+            return {}
+        texts = rule_texts(self.domain.valid)
+        ways, wrong = read_breaks(self.breaks, texts)
+        relations = {relation.text: relation.rules for relation in self.domain.relations}
+        pairs = {order.text: {c for pair in order.pairs for c in pair[:2]} for order in self.orders.stated}
+        found = {number: Breaking(how, ()) for number, how in ways.items() if how == DROP}
+        for number in sorted({*ways} - {*found}):
+            text = texts[number - 1]
+            rules = relations.get(text) or compiled([text], self.domain.find, self.domain.sizes)
+            seen = pairs.get(text) or {c for rule in rules for c in rule.columns}
+            try:
+                found[number] = gaps_of(self.columns, text, sorted(seen), rules)
+            except Fault as error:
+                wrong.append(error)
+        if wrong:
+            raise Faults(wrong)
+        return found
 
     def _unnamed(self) -> Iterator[Fault]:
         """Tell which tables to measure first are none."""
@@ -245,6 +277,11 @@ class Schema:
         """The names of columns that a table may have and a release does not read."""
         computed = (each.column.name for each in self.derived)
         return (*self.ignored, *computed, *(column.name for column in self.ids))
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows of data that break some rule are left out."""
+        return any(each.how == DROP for each in self.breaking.values())
 
     def with_derived(self, names: Collection[str]) -> Schema:
         """Return the schema that reads the computed columns, too, of those that a table has."""
@@ -297,7 +334,65 @@ class Schema:
         DataError
             A field that its column does not cover, a row that `valid` rules out, a count that is none.
         """
-        return self.count(self.pieces(as_frame(frame), counts), counts)
+        return self.count(self.mended(self.pieces(as_frame(frame), counts)), counts)
+
+    def mended(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Hand on the pieces of a table, with what becomes of rows that break a rule; each row by itself.
+
+        Parameters
+        ----------
+        pieces
+            As `count` takes them; further columns may stand behind those of the schema.
+        """
+        for fields, times in pieces:
+            if not self.breaking:
+                yield fields, times
+                continue
+            found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
+            codes, left = self.mended_codes(fields, np.stack(found, axis=1))
+            own = list(fields)
+            for c, column in enumerate(self.columns):
+                own[c] = with_gaps(column, fields[c], codes[:, c] != found[c])
+            if left.any():
+                own = [each[~left] for each in own]
+                times = None if times is None else [t for t, out in zip(times, left, strict=True) if not out]
+            yield own, times
+
+    def mended_codes(self, fields: Sequence[Fields], codes: Integers) -> tuple[Integers, Booleans]:
+        """Return codes with gaps for what breaks rules, again until none is new; and which rows are left out.
+
+        Parameters
+        ----------
+        fields
+            Of a piece of rows, for each column of the schema in its order.
+        codes
+            Of these fields, as `Column.found` has them.
+        """
+        left, before = np.zeros(len(codes), dtype=bool), None
+        while self.breaking and not (before is not None and (codes == before).all()):
+            before = codes
+            codes, out = mended(self.columns, codes, self.broken(fields, codes), self.breaking)
+            left |= out
+        return codes, left
+
+    def broken(self, fields: Sequence[Fields], codes: Integers) -> dict[int, Integers]:
+        """Return which rows break each rule that some row breaks, by its number, of those that are covered.
+
+        Parameters
+        ----------
+        fields, codes
+            As `mended_codes` takes them.
+        """
+        lost = np.array([column.kind.size for column in self.columns])
+        absent = np.array([not column.missing for column in self.columns])
+        covered = np.flatnonzero(~((codes == UNKNOWN) | ((codes == lost) & absent)).any(axis=1))
+        outside = covered[~self.domain.contains(codes[covered])]
+        found = {number: outside[which] for number, which in self.domain.broken(codes[outside]).items()}
+        for number, which in self.disordered(fields, [*codes.T]).items():
+            by_value = np.intersect1d(covered, np.flatnonzero(which))
+            if len(by_value):
+                found[number] = np.union1d(found.get(number, by_value), by_value)
+        return dict(sorted(found.items()))
 
     def pieces(
         self, frame: pd.DataFrame, counts: str | None = None, keys: Sequence[str] = ()
@@ -336,7 +431,7 @@ class Schema:
             As `encode`.
         """
         outside = set[int]()
-        return tally(self.domain, self._counted_pieces(pieces, counts, outside), STEP, outside)
+        return tally(self.domain, self._counted_pieces(pieces, counts, outside), OR_GAPS, outside)
 
     def coded(
         self,

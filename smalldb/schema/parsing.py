@@ -250,13 +250,15 @@ def table_of(
     queries, valid = given.get("queries"), given.get("valid")
     file, faults = _file(given.get("file"))
     wrong += faults
+    if asked and given.get("breaks"):
+        wrong.append(Fault("breaks does not go with learned categories: write these out", "breaks"))
     each_person = given.get("rows_per_person")
     if isinstance(each_person, int) and each_person < 1:
         wrong.append(Fault("rows_per_person must be a whole number of at least 1", "rows_per_person"))
     if not wrong:
         try:
             stated = valid if isinstance(valid, str) else rules
-            others = file, each_person, tuple(derived), first or (), tuple(ids)
+            others = file, each_person, tuple(derived), first or (), tuple(ids), given.get("breaks", "")
             return Schema(tuple(columns), stated, queries, ignored or (), *others), tuple(asked)
         except Faults as error:
             wrong = [*error.each]

@@ -24,7 +24,7 @@ LINKS: dict[str, Type] = {
 }
 OF_CHILDREN = ("link", "most", "cap", "orphans")  # keys of a table with a parent
 LATER = ("one", "order", "public", "rows")  # keys that are planned
-NOT_HERE = ("queries", "measure_first", "rows_per_person")  # keys of one table alone
+NOT_HERE = ("queries", "measure_first", "rows_per_person", "breaks")  # keys of one table alone
 
 
 @final

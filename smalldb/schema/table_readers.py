@@ -96,7 +96,7 @@ def read_table(
     Memory grows with the distinct rows of codes only.
     """
     with unchanged(path):
-        return schema.count(watch(table_pieces(path, schema, counts, progress, file)), counts)
+        return schema.count(watch(schema.mended(table_pieces(path, schema, counts, progress, file))), counts)
 
 
 def table_pieces(
@@ -153,7 +153,7 @@ def read_by_duckdb(
             if header.lines > 1:  # DuckDB may lose rows behind lines that it passes over
                 raise ValueError(f"{path}: DuckDB needs all column names in the first line, and none above")
         pieces = duckdb_pieces(path, lambda names: schema.chosen(names, counts), table, header)
-        return schema.count(pieces, counts)
+        return schema.count(schema.mended(pieces), counts)
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
