@@ -254,8 +254,8 @@ def test_the_page_on_asking_can_be_followed(folder, capsys):
     text = page("asking.md")
     for made in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
         subprocess.run(["bash", "-euo", "pipefail", "-c", made], check=True, capture_output=True)
-    (session,) = re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S)
-    printed_alike(session)
+    for session in re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S):
+        printed_alike(session)
     names = followed(re.sub(r"^```sh\n.*?^```", "", text, flags=re.M | re.S))
     assert names["answer"].known == "not measured"
     printed = capsys.readouterr().out.splitlines()

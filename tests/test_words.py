@@ -22,7 +22,8 @@ TERMS = re.findall(
     r"^\*\*(.+)\*\* \{#([\w-]+)\}\n: ", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.M
 )
 # words that plain English has, too: pages link them where they stand for the term
-PLAIN = set("level category plan public record rule model release report score parity".split())
+PLAIN = set("level category plan public record rule model release report score parity start".split())
+PLAIN |= set("budget interval strategy".split())
 PLAIN |= {
     "alpha",
     "beta",
