@@ -213,7 +213,7 @@ def test_the_page_on_columns_can_be_followed():
     assert not (release.data["driver"] & (release.data["age"] == "below 16")).any()
     assert release.record["bounds"]["covers"] == ["every query of marginals:2"]
     assert 0.03 < release.record["bounds"]["released"] < 0.06
-    assert names["found"].max_error < 0.02
+    assert names["evaluation"].max_error < 0.02
     assert f"{names['pairs'].independent.mean():.3f})" in text
     assert names["pairs"].tvd.mean() < names["pairs"].independent.mean() / 2
     for (columns, categories), expected in names["expected"].items():
@@ -234,7 +234,7 @@ def test_the_page_on_related_tables_can_be_followed(folder):
     names = followed(page("related-tables.md"))
     assert names["persons"].home.isin(names["homes"].home).all() and len(names["homes"]) == 4000
     assert names["answer"].low < names["answer"].estimate < names["answer"].high
-    found = names["found"]  # of 60 releases, children were off by at most .069 and joined columns by .064
+    found = names["evaluation"]  # of 60 releases, children were off by at most .069 and joined columns by .064
     assert found.tvd["children"] < found.independent["children"] / 2 and found.tvd["joined"] < 0.15
     assert {path.name for path in (folder / "out").iterdir()} == {
         *("homes.csv", "persons.csv", "record.json", "report.html")
