@@ -234,7 +234,8 @@ def test_the_page_on_related_tables_can_be_followed(folder):
     names = followed(page("related-tables.md"))
     assert names["persons"].home.isin(names["homes"].home).all() and len(names["homes"]) == 4000
     assert names["answer"].low < names["answer"].estimate < names["answer"].high
-    found = names["evaluation"]  # of 60 releases, children were off by at most .069 and joined columns by .064
+    # of 60 releases, children were off by at most .069 and joined columns by .064
+    found = names["evaluation"]
     assert found.tvd["children"] < found.independent["children"] / 2 and found.tvd["joined"] < 0.15
     assert {path.name for path in (folder / "out").iterdir()} == {
         *("homes.csv", "persons.csv", "record.json", "report.html")
