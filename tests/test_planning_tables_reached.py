@@ -54,7 +54,12 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
     told = plan_account(made.plan, "none")
     assert f"{how} 15 pairs of columns are expected to be measured together" in told
     assert ("an assumption" in told) is (few < every)
-    assert told.index("\nexpected: ") < told.index("\nrelations: ") < told.index("\nbound: ")
+    assert (
+        told.index("\nexpected: ")
+        < told.index("\nnoise: ")
+        < told.index("\nrelations: ")
+        < told.index("\nbound: ")
+    )
     said = plan_json(made.plan, "none")["pairs_of_columns"]
     assert said == {"expected": few, "measured_at_most": most, "all": 15}
 
@@ -85,3 +90,46 @@ def test_evaluate_tells_what_the_record_says_of_pairs(tmp_path, capfd, monkeypat
         assert json.loads(told)["pairs"] == record
     code, told, _ = called(capfd, "evaluate", "data.csv", "out.csv")
     assert code == 0 and "by the record" not in told
+
+
+@pytest.mark.parametrize(
+    ("domain", "strategy", "delta"),
+    [
+        (FLAGS, "contrasts", None),
+        (FLAGS, "cells", None),
+        (WIDE, "pairs", None),
+        (WIDE, "adaptive", None),
+        (WIDE, "adaptive", "1e-6"),
+    ],
+)
+def test_shares_are_off_by_what_the_plan_expects_of_noise(domain, strategy, delta):
+    codes = np.random.default_rng(3).integers(0, 2, (400, 6))
+    rows = Rows.from_codes(domain, codes)
+    asked = {"epsilon": 1, "queries": "marginals:2", "strategy": strategy, "delta": delta, "certificate": 0}
+    question = "c{}" if domain is FLAGS else "`c{}=1`"
+    off = []
+    for seed in range(4):
+        made = smalldb.release(rows, mechanism="marginals", seed=seed, **asked)
+        off += [abs(made.ask(question.format(c)).estimate - codes[:, c].mean()) for c in range(6)]
+    assert 0.5 < np.mean(off) / made.plan.expected_share < 1.6
+    assert plan_json(made.plan, "none")["expected_share"] == made.plan.expected_share
+    assert (
+        f"noise:     moves the share of a category by about {made.plan.expected_share:.2g}"
+        in plan_account(made.plan, "none")
+    )
+
+
+def test_means_are_off_by_what_the_plan_expects_of_noise():
+    schema = smalldb.schema.read_schema(
+        '[columns.age]\nkind = "cuts"\ncuts = [20, 40, 60, 80]\nrange = [0, 100]\n'
+        '[columns.sex]\nkind = "categories"\nvalues = ["f", "m"]\n'
+    )
+    ages = np.random.default_rng(1).integers(0, 100, 2000)
+    frame = pd.DataFrame({"age": ages, "sex": np.where(ages % 2, "f", "m")})
+    off = []
+    for seed in range(6):
+        made = smalldb.release(frame, schema=schema, epsilon=1, seed=seed)
+        off.append(abs(made.ask("mean(age)").estimate - ages.mean()) / 100)
+    assert 0.3 < np.mean(off) / made.plan.expected_mean < 2
+    assert "and a mean of numbers by about" in plan_account(made.plan, "none")
+    assert smalldb.plan(schema=schema, n=2000, epsilon=1, means=0).expected_mean is None

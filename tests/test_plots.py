@@ -129,7 +129,8 @@ def test_commands_draw(name, form, capfd, tmp_path):
     assert pictures[0][:4] in (b"\x89PNG", b"<?xm", b"%PDF")
     if form == "svg":
         said = texts(pictures[0])
-        assert {"account": "delta = 1e-6", "audit": "N = 2", "plan": "marginals: "}[name] in said
+        stated = {"account": "delta = 1e-6", "audit": "N = 2", "plan": "the share of a category, by noise"}
+        assert stated[name] in said
 
 
 @pytest.mark.parametrize(

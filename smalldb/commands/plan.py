@@ -94,6 +94,8 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
         "candidate_count": None if plan.candidate_count is None else str(plan.candidate_count),
         "expected_error": plan.expected_error,
         "expected_range": plan.expected_range,
+        "expected_share": plan.expected_share,
+        "expected_mean": plan.expected_mean,
         "compared": None
         if isinstance(other, str)
         else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},

@@ -1,6 +1,5 @@
 """What error a plan leads one to expect, as total variation distance, from public numbers alone."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +50,22 @@ def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fract
     return noise / (2 * rows * len(paid))
 
 
+def column_variances(
+    universe: Universe, law: PrivacyMeasure, groups: Sequence[Sequence[int]], costs: Sequence[Fraction]
+) -> dict[int, float]:
+    """Return the variance of the noise on a count of each column if groups of them have one noise each."""
+    found = dict[int, float]()
+    for group in groups:
+        own = tuple(universe.sizes[c] for c in group)
+        if len(group) == 1:
+            found[group[0]] = law.noise(costs[group[0]]).variance()
+            continue
+        at_once = law.noise_of_columns(own, sum((costs[c] for c in group), Fraction(0)))
+        of = {size: at_once.variance(np.eye(1, sum(own), sum(own[: own.index(size)]))[0]) for size in {*own}}
+        found |= {c: of[size] for c, size in zip(group, own, strict=True)}
+    return found
+
+
 def columns_at_once(
     universe: Universe,
     law: PrivacyMeasure,
@@ -59,17 +74,10 @@ def columns_at_once(
     rows: int,
 ) -> float:
     """Return the mean distance of the columns' tables if groups of them are measured by one noise each."""
-    sizes, noise = universe.sizes, 0.0
-    for group in groups:
-        own = [sizes[c] for c in group]
-        if len(group) == 1:
-            noise += own[0] * law.noise(costs[group[0]]).mean_size
-            continue
-        at_once = law.noise_of_columns(tuple(own), sum((costs[c] for c in group), Fraction(0)))
-        for size, many in Counter(own).items():
-            one = np.eye(1, sum(own), sum(own[: own.index(size)]))[0]
-            noise += many * size * sqrt(at_once.variance(one) * 2 / pi)
-    return noise / (2 * rows * len(sizes))
+    alone = {group[0]: law.noise(costs[group[0]]).mean_size for group in groups if len(group) == 1}
+    variances = column_variances(universe, law, groups, costs)
+    noise = sum(universe.sizes[c] * alone.get(c, sqrt(v * 2 / pi)) for c, v in variances.items())
+    return noise / (2 * rows * len(universe.sizes))
 
 
 def in_rounds(

@@ -1,9 +1,9 @@
 """What a release will do and promise, as far as public numbers tell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, inf, log, sqrt
+from math import comb, inf, log, pi, sqrt
 from re import fullmatch
 from typing import NamedTuple
 
@@ -11,10 +11,12 @@ from queries import Workload
 from smalldb import bounds
 from smalldb.accounting.concentrated import group_factor
 from smalldb.exact.numbers import as_text, brief, rounded_up
+from smalldb.marginals.asks import offsets_at_once
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
-from smalldb.mechanisms import Mechanism, Neighbours, Request
+from smalldb.mechanisms import Mechanism, Neighbours, Offsets, Request
 from smalldb.noise.privacy_loss import Loss
+from smalldb.schema.bin_means import UNITS
 from smalldb.schema.bin_shapes import FinerCost
 from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
@@ -225,6 +227,35 @@ class Plan:
         return self.chosen.expected_range if isinstance(self.chosen, ByMarginals) else None
 
     @property
+    def expected_share(self) -> float | None:
+        """About the mean error of a category's share by noise; None: it is not known."""
+        rows, variances = self.request.rows_hint, self._column_variances
+        return sum(map(_size, variances.values())) / len(variances) / rows if rows and variances else None
+
+    @property
+    def expected_mean(self) -> float | None:
+        """About the mean error by noise of the mean of a number, as a share of its range; None: not known.
+
+        Bins are taken to be of one width: noise on the count of each moves the mean, and noise on where
+        numbers lie in it.
+        """
+        rows, variances, aside = self.request.rows_hint, self._column_variances, self.means
+        if not rows or aside is None or not variances.keys() >= {*aside.columns}:
+            return None
+        sizes = self.workload.domain.sizes
+        parts = [Offsets((c,), sizes[c], UNITS) for c in aside.columns]
+        inside = offsets_at_once(parts, aside.law(self.neighbours), aside.cost).noises
+        each = (
+            variances[c] * sizes[c] / 12 + noise.variance() / UNITS**2 / sizes[c]
+            for c, (noise, _) in zip(aside.columns, inside, strict=True)
+        )
+        return sum(map(_size, each)) / len(inside) / rows
+
+    @property
+    def _column_variances(self) -> Mapping[int, float]:
+        return self.chosen.strategy.column_variances if isinstance(self.chosen, ByMarginals) else {}
+
+    @property
     def column_noise(self) -> float | None:
         """About how far noise moves the share of a category, if all of the budget went to the columns alone.
 
@@ -305,6 +336,11 @@ class MeansCost:
     def loss(self) -> Loss:
         """What it loses."""
         return Loss.pure(self.epsilon) if self.rho is None else Loss.concentrated(self.rho)
+
+
+def _size(variance: float) -> float:
+    """Return the mean size of noise of a variance."""
+    return sqrt(2 * variance / pi)
 
 
 class Pairs(NamedTuple):

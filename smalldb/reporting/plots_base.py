@@ -135,6 +135,7 @@ def plot_composition(
 
 
 STEPS = tuple(Fraction(round(10 ** (i / 6) * 1000), 1000) for i in range(-6, 7))
+SHARE, MEAN = "the share of a category, by noise", "the mean of a number, by noise, over its range"
 NOISE = {"answers": "Laplace noise on each answer", "histogram": "Laplace noise on each cell"}
 
 
@@ -148,6 +149,7 @@ def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
         rescaled = plan if step == 1 else planned(plan.epsilon * step)
         both = [other for other in (rescaled, rescaled.runner_up) if other is not None]
         expected = {other.mechanism: other.expected_error for other in both} | {share: rescaled.bound}
+        expected |= {SHARE: rescaled.expected_share, MEAN: rescaled.expected_mean}
         expected |= {NOISE[name]: error for name, error in (rescaled.alternatives or {}).items()}
         for name, error in expected.items():
             if error is not None:
@@ -178,7 +180,7 @@ def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
     readable(axes.xaxis)
     readable(axes.yaxis)
     axes.set_xlabel("epsilon")
-    axes.set_ylabel("expected largest error over the queries")
+    axes.set_ylabel("expected error")
     rows = "" if plan.request.rows is None else f",  m = {plan.request.rows:,}"
     cells = number(plan.workload.domain.size)
     axes.set_title(

@@ -149,6 +149,10 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
 def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
     """Tell which pairs are expected to be measured, and the error to expect pure and with a delta."""
     lines, reached = list[tuple[str, str]](), pairs_reached(plan)
+    if plan.expected_share is not None:
+        mean = plan.expected_mean
+        told = "" if mean is None else f", and a mean of numbers by about {mean:.2g} of their range"
+        lines.append(("noise", f"moves the share of a category by about {plan.expected_share:.2g}{told}"))
     if reached is not None and reached.every:
         few, every = reached.expected, reached.every
         how = f"all {every}" if few == every else f"about {few} of {every}"

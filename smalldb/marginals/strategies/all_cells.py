@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from queries import Rows, Workload
 from smalldb.marginals.asks import one_table
 from smalldb.marginals.curator import Steps
@@ -45,6 +47,12 @@ class AllCells(AtOnce):
     def noise(self) -> Geometric:
         """The noise on every cell."""
         return Geometric(self.law.rate(self.measuring))
+
+    @property
+    def column_variances(self) -> dict[int, float]:
+        """The noise of all cells that a category has."""
+        cells = np.count_nonzero(self.universe.possible()) * self.noise.variance()
+        return {c: cells / size for c, size in enumerate(self.universe.sizes)}
 
     @property
     def most_tables(self) -> int:

@@ -69,6 +69,11 @@ class AllPairs(AtOnce):
         return noise_at_once(self.universe, self.measuring, self.law.replaced)
 
     @property
+    def column_variances(self) -> dict[int, float]:
+        """The noise of tables of one column."""
+        return dict(enumerate(self.noise.variances[0]))
+
+    @property
     def most_tables(self) -> int:
         """Those of all columns, and of all pairs of them."""
         return len(self.universe.sizes) + self.most_pairs

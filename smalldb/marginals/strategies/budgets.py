@@ -8,6 +8,7 @@ from math import inf, isqrt, sqrt
 from typing import Self
 
 from smalldb.marginals.expected_error import (
+    column_variances,
     columns_alone,
     columns_at_once,
     columns_only,
@@ -144,6 +145,18 @@ class RoundsBudget(TableStrategy):
         """Of the first tables, the columns, and rounds."""
         first = [part for table in self.first for part in (table.columns, table.cost, table.whole)]
         return (*first, self.columns, *self.together, self.rounds, self.selecting, self.measuring)
+
+    @property
+    def column_variances(self) -> dict[int, float]:
+        """The noise of columns that are measured for themselves, or of all the cells of a first table."""
+        universe, found = (
+            self.universe,
+            column_variances(self.universe, self.law, self.together, self.columns),
+        )
+        for table in (table for table in self.first if table.whole):
+            cells = universe.size(table.columns) * self.law.noise(table.cost).variance()
+            found |= {c: min(found.get(c, inf), cells / universe.sizes[c]) for c in table.columns}
+        return found
 
     @property
     def for_first(self) -> Fraction:

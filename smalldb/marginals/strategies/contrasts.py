@@ -116,6 +116,12 @@ class Contrasts(Strategy):
         return {*self.sets}.issuperset(self.spectrum.sets)
 
     @property
+    def column_variances(self) -> dict[int, float]:
+        """The noise of parities of one attribute: a sum of signs is twice a count."""
+        noise = self.deviations.get(1)
+        return {} if noise is None else dict.fromkeys(range(len(self.workload.domain.sizes)), noise**2 / 4)
+
+    @property
     def most_tables(self) -> int:
         """How many tables of counts are measured: columns, if these alone are."""
         return len(self.columns)

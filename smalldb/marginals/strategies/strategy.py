@@ -1,9 +1,9 @@
 """What a strategy is: what it states in public, what it asks for, and its estimate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from math import comb
+from math import comb, inf
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -122,6 +122,12 @@ class Strategy(Protocol):
     def ways(self) -> "tuple[Strategy, ...]":
         """What may be done, as a released number decides: itself alone."""
         return (self,)
+
+    @property
+    def column_variances(self) -> Mapping[int, float]:
+        """The variance of noise on a count of a category, by column, where it is known: on the louder way."""
+        ways = [way.column_variances for way in self.ways if way is not self]
+        return {c: max(own.get(c, inf) for own in ways) for c in (ways[0] if ways else ())}
 
     def expected_error(self, rows: int) -> float:
         """Return about the mean of the largest error of a query, and half a row: so much takes rounding."""
