@@ -185,6 +185,7 @@ def test_the_list_of_commands_is_theirs():
 
 AT_THE_PAYMENT = """
 import sys
+from numba.core.caching import Cache
 from smalldb.cli import main
 from smalldb.releasing.budget_ledger import Ledger
 spend = Ledger.spend
@@ -192,10 +193,15 @@ def spending(*given):
     global before
     found = spend(*given)
     before = {{*sys.modules}}
+    Cache.load_overload = loading
     return found
+kernels, load = [], Cache.load_overload
+def loading(cache, *given):
+    kernels.append(cache._py_func.__name__ + '()')
+    return load(cache, *given)
 Ledger.spend = spending
 assert main({given}) == 0
-print(*sorted({{*sys.modules}} - before))
+print(*sorted({{*sys.modules}} - before), *kernels)
 """
 HOMES = ["homes=homes.csv", "persons=persons.csv", "--schema", str(EXAMPLES / "homes.toml"), "-o", "out"]
 PAY = ["pay.csv", "--schema", "pay.toml"]
@@ -203,6 +209,10 @@ SCHEMA = """
 columns.pay = { kind = "cuts", cuts = [10, 20], range = [0, 40] }
 columns.town = { kind = "categories", values = ["A", "B", "C"] }
 columns.flag.kind = "bool"
+"""
+TWO = """
+columns.a = { kind = "categories", values = [0, 1] }
+columns.b = { kind = "dates", cuts = ["2020-06-01"], range = ["2020-01-01", "2020-12-31"] }
 """
 FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
 
@@ -215,18 +225,39 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
         [*FLAGS, "--mechanism", "marginals", "--report", "out.html"],
         [*PAY, "-o", "out.csv", "--strategy", "adaptive", "--report", "out.html"],
         [*PAY, "-o", "out", "--strategy", "adaptive", "--tables", "2"],
+        [*PAY, "-o", "out.csv", "--report", "out.html", "--confidential", "--target", "flag"],
+        [*PAY, "-o", "out.parquet", "--start", "public.csv", "--start-is", "last year's table"],
+        [*PAY, "-o", "out.csv", "--neighbours", "add-remove", "--n-max", "2000"],
+        ["pay.csv", "--schema", "learned.toml", "-o", "out.csv", "--schema-out", "out.toml"],
+        ["pay.duckdb", "--query", "pay", "--count-in-database", *PAY[1:], "-o", "out.csv"],
+        ["two.csv", "--schema", "two.toml", "-o", "out.csv"],
         HOMES,
     ],
-    ids=["census", "rejection", "page", "rounds", "tables", "related"],
+    ids=[
+        *("census", "rejection", "page", "rounds", "tables", "confidential", "start", "add-remove"),
+        *("learned", "database", "two cells", "related"),
+    ],
 )
-def test_nothing_is_first_imported_behind_the_payment(tmp_path, monkeypatch, given):
-    """What cannot be loaded, or does not fit in memory, is noticed while nothing is spent."""
+def test_nothing_is_first_loaded_behind_the_payment(tmp_path, monkeypatch, given):
+    """What cannot be loaded or compiled, or does not fit in memory, is noticed while nothing is spent."""
+    if "pay.duckdb" in given:
+        duckdb = pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)
     Path("flags.csv").write_text("a,b,c\n" + "0,1,1\n1,1,0\n" * 60)
     Path("pay.csv").write_text("pay,town,flag\n" + "5,A,1\n25,B,0\n12,C,1\n" * 500)
     Path("pay.toml").write_text(SCHEMA)
+    Path("learned.toml").write_text(
+        SCHEMA.replace("cuts = [10, 20]", 'cuts = "learn", bins = 3, share = 0.2')
+    )
+    Path("two.csv").write_text("a,b\n" + "1,2020-01-01\n0,2020-11-01\n" * 300)
+    Path("two.toml").write_text(TWO)
+    Path("public.csv").write_text("pay,town,flag\n" + "5,B,1\n25,B,0\n" * 50)
+    if "pay.duckdb" in given:
+        with duckdb.connect("pay.duckdb") as made:
+            made.execute("CREATE TABLE pay AS SELECT * FROM 'pay.csv'")
     if given is HOMES:
         subprocess.run([sys.executable, EXAMPLES / "make_homes.py", "homes.csv", "persons.csv"], check=True)
     options = ["generate", *given, "--epsilon", "1", "--ledger", "l", "--budget", "1", "--quiet"]
+    options.append("--even-if-empty")
     late = fresh(AT_THE_PAYMENT.format(given=options)).split()
     assert [name for name in late if "multiprocessing" not in name and name != "__mp_main__"] == []

@@ -170,6 +170,8 @@ class Files(Spoken):
         if self._arguments.report is not None:  # not behind the payment
             from smalldb.reporting import page  # noqa: F401
         if report:
+            import pandas.core.reshape.reshape  # noqa: F401 - of the comparison
+
             from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
             if self._arguments.tables is not None:

@@ -29,8 +29,7 @@ def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strateg
 
     `strategy` is one that may come instead of the plan's, whose columns are not all known.
     """
-    from smalldb.kernels import polytope_points  # noqa: F401 - of noise that made columns may not get
-
+    _compile_what_made_columns_may_not_need()
     if isinstance(schema, RelatedSchema):
         return rehearse_walks(*schema.tables.values())
     made = _planned(foreseen, strategy or foreseen.strategy)
@@ -48,6 +47,17 @@ def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strateg
     if schema is not None:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
     return None
+
+
+def _compile_what_made_columns_may_not_need() -> None:
+    """Compile kernels for two categories each, for very many columns, and of noise for all columns at once."""
+    from smalldb.kernels.cell_sums import count_pairs, walsh
+    from smalldb.kernels.polytope_points import draw_points
+
+    one, two = np.ones(1, dtype=np.int64), np.array([[0, 1]])
+    walsh(np.zeros(2))
+    count_pairs(np.zeros((2, 1), dtype=np.uint8), one, two, one, one, np.zeros(2, dtype=np.int64))
+    draw_points(2, one, one, np.ones(1, dtype=np.uint64))
 
 
 def _planned(foreseen: Plan, strategy: str | None) -> Plan:
