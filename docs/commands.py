@@ -11,24 +11,25 @@ from smalldb.cli import parser
 HEAD = """\
 # Command line
 
-Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
-parser. One line on standard error says why a command did not do what was asked; with `--json`, a line of JSON on standard output
-does, too (`error`, `exit_code`, `paid`). The exit code says what to do:
+Every command with all its options, as `smalldb COMMAND --help` shows them. If a command is refused or fails, one line on
+standard error says why; with `--json`, a line of JSON on standard output does, too (`error`, `exit_code`, `paid`). The
+exit code says what to do:
 
 | code | meaning | what to do |
 |---|---|---|
 | 0 | Done. | |
-| 1 | Partly answered: a question of several has no answer, or `schema check` tells that a table does not fit. | Mend it. |
-| 2 | Refused: an argument, a schema, a file that is not there, or the data. | Mend it. |
-| 3 | This machine cannot now: memory, a library, room on the disk, a permission, a database that cannot be reached, another process that works on this release. | Mend that, or wait, and start the same command again. If it had paid, it goes on and pays no second time. |
-| 4 | The release is paid and stands, but several tables could not be drawn from it. | Take it as it is: another run would pay again. |
-| 5 | The budget of the ledger does not suffice. Nothing is spent. | Ask for less epsilon, or stop. |
-| 70 | smalldb itself is wrong; standard error has where. | Report it. If it had paid, keep the folder beside the ledger. |
-| 128 + number | A signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. From the last output on signals change nothing, and the code is 0. | Start the same command again. |
+| 1 | Partly answered: one of several questions has no answer, or `schema check` says that a table does not fit. | Correct the question, the schema or the data. |
+| 2 | Refused: an argument, a schema, a missing file, or the data. | Correct what the message names. |
+| 3 | This machine cannot do it now: memory, a library, disk space, a permission, a database that cannot be reached, another process that works on this release. | Remove the cause, or wait, and repeat the command. If it had paid, it continues and does not pay again. |
+| 4 | The release is paid and written, but several tables could not be drawn from it. | Use it as it is: another run would pay again. |
+| 5 | The budget of the ledger is too small. Nothing is spent. | Use a smaller epsilon, or stop. |
+| 70 | A defect of smalldb; standard error says where. | Report it. If it had paid, keep the folder beside the ledger. |
+| 128 + number | A signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. (A signal after the last output changes nothing, and the code is 0.) | Repeat the command. |
 
-smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command
-line is easily forgotten. The schema keeps what belongs to a table (`queries`, `valid`), the ledger its
-budget, and a script of your own the rest.
+smalldb reads no file of defaults, so that every epsilon and neighbouring relation is visible in the command. The schema
+holds what belongs to a table (`queries`, `valid`), and the ledger its budget.
+
+This page is written by `docs/commands.py` from the parser.
 """
 
 

@@ -20,14 +20,14 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "account",
         help=HELP["account"],
-        description="Bound what releases from one table lose together, by every method that applies; "
-        "or what each may lose for a given total. With a delta, the number of releases and their epsilons "
-        "must be fixed before any result is seen.",
+        description="Bound what releases from one table lose together, by every method that applies; or "
+        "find what each may lose for a total. With a delta, fix the number of releases and "
+        "their epsilons before any result is seen.",
         epilog="example: smalldb account --epsilon 0.5 --releases 10 --delta 1e-6 --bounded-range",
     )
     what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--epsilon", nargs="+", metavar="E", help="of each release: one number, or all of them")
-    what.add_argument("--total", metavar="E", help="of all releases: says what each may have")
+    what.add_argument("--epsilon", nargs="+", metavar="E", help="of each release: one number, or a list")
+    what.add_argument("--total", metavar="E", help="of all releases: shows what each may have")
     what.add_argument("--records", nargs="+", metavar="R.json", help="public records of the releases")
     command.add_argument("--releases", type=whole_number, metavar="T", help="how many releases")
     command.add_argument(
@@ -39,12 +39,12 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--bounded-range",
         action="store_true",
-        help="each release is bounded-range, as its record says (census and rejection are)",
+        help="each release is of bounded range, as its record says (census and rejection are)",
     )
     command.add_argument(
         "--fixed",
         action="store_true",
-        help="all of each release was fixed in advance, not only how many there are and their epsilons",
+        help="every step of each release was fixed in advance, not only their number and epsilons",
     )
     command.add_argument(
         "--plot",

@@ -13,9 +13,10 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "app",
         help=HELP["app"],
-        description="Serve a page to this machine's own browser, with five steps: choose a table, describe "
-        "its columns, see what a budget buys, release, ask. Each step shows the command and the Python that "
-        "do the same. It sends nothing anywhere. Ctrl-C ends it; a release that was begun runs on.",
+        description="Serve a page to the browser of this machine, with five steps: choose a table, "
+        "describe its columns, see what a budget buys, release, ask. Each step shows the "
+        "command and the Python that do the same. It sends nothing to other machines. Ctrl-C "
+        "stops it; a release that was started continues.",
         epilog="example: smalldb app survey",
     )
     command.add_argument(
@@ -23,7 +24,7 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         nargs="?",
         default=".",
-        help="where the tables are, and releases go (default: here)",
+        help="the folder of the tables and the releases (default: here)",
     )
     command.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     command.set_defaults(run=run_app)

@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "ask",
         help=HELP["ask"],
-        description="Answer questions from public files alone: an estimate, its interval from the noise, and "
-        "what was measured. What was not measured is said to be so.",
+        description="Answer questions from public files alone, with an estimate, its interval from the "
+        "noise, and what was measured.",
         epilog="""example: smalldb ask record.json "death | age>=80" "mean(income) where sex=f" """.rstrip(),
     )
     command.add_argument(
@@ -44,9 +44,9 @@ def add(commands: Commands) -> None:
         "questions",
         nargs="*",
         metavar="QUESTION",
-        help="such as 'death', 'death | age>=80', 'mean(income) where sex=f', 'median(income)', "
-        "'married - married | age<40'; | is 'given', and 'or' inside parentheses; none: what is known of "
-        "which columns and pairs",
+        help="such as 'death', 'death | age>=80', 'mean(income) where sex=f', 'median(income)', 'married - "
+        "married | age<40'; | means 'given', or 'or' inside parentheses; without a question: the "
+        "columns, and what was measured of which pairs",
     )
     command.add_argument(
         "--by", metavar="COLUMN", help="a table of the answers for all rows and for each category of a column"
@@ -54,12 +54,13 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--table1",
         action="store_true",
-        help="the first table of a paper: shares, means, medians of all columns, or of those that are named",
+        help="the first table of a paper: shares, means and medians of all columns, or of those that you "
+        "name",
     )
     command.add_argument(
         "--synthetic",
         metavar="OUT.csv",
-        help="the synthetic table: its value is shown, as an assumption, where a quantity was not measured",
+        help="the synthetic table, whose value is shown as an assumption if a quantity was not measured",
     )
     command.add_argument(
         "--schema", metavar="SCHEMA.toml", help="with --synthetic: what its columns hold (default: yes or no)"
@@ -67,7 +68,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--population",
         action="store_true",
-        help="for the population of which the rows are a random sample, not for the table itself",
+        help="intervals for the population from which the rows are a random sample, not for the table itself",
     )
     chance = command.add_mutually_exclusive_group()
     chance.add_argument("--level", metavar="P", help="the probability that an interval covers (0.95)")

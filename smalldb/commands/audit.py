@@ -23,8 +23,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "audit",
         help=HELP["audit"],
-        description="Compare the exact law of what is released on every database of N rows with that on each "
-        "of its neighbours, and say what is lost at worst beside what theory allows. No data is read.",
+        description="Compare the exact law of a release on every database of N rows with that on each of its "
+        "neighbours, and show the worst privacy loss beside the bounds of the theory. No data is read.",
         epilog="example: smalldb audit --attributes 2 --queries conjunctions:2 --rows 2 --epsilon 1 --n 6",
     )
     add_universe(command)
@@ -44,12 +44,12 @@ def add(commands: Commands) -> None:
         choices=("exponential", "permute-and-flip", "noisy-max", "top-k"),
         help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
     )
-    command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
+    command.add_argument("--k", type=whole_number, metavar="K", help="how many to select by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
     command.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help="keep finished parts in a folder of this run alone: killed and started again, it goes on",
+        help="a folder for this run only, from which a killed command continues when you repeat it",
     )
     command.add_argument(
         "--error", action="store_true", help="also the worst error over all tables of N rows (census)"

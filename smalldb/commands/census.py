@@ -29,8 +29,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "census",
         help=HELP["census"],
-        description="Count the small databases at each error, exactly, and say what follows for the error of "
-        "a release beside what the theorems prove. Computed from the data: CONFIDENTIAL.",
+        description="Count the small databases at each error, exactly, and compare the error of a release"
+        " with what the theorems prove. Computed from the data: CONFIDENTIAL.",
         epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
     )
     add_table(command, "the schema's, or marginals:2")
@@ -46,8 +46,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help="keep finished parts in a private folder of this run alone; killed and started again, "
-        "it goes on",
+        help="a private folder for this run only, from which a killed command continues when you repeat it",
     )
     add_formats(command, "the law as a table: a row for each level of error")
     command.set_defaults(run=run_census)

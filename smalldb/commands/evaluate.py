@@ -37,14 +37,14 @@ def add(commands: Commands) -> None:
         "evaluate",
         help=HELP["evaluate"],
         description="Answer every query on the real and on the synthetic table, exactly. Show where they "
-        "differ most, and how far the tables of one to three columns are apart. Computed from the data: "
-        "CONFIDENTIAL.",
+        "differ most, and the distance of the tables of one to three columns. Computed from "
+        "the data: CONFIDENTIAL.",
         epilog="example: smalldb evaluate data.csv out.csv --record out.json --plot compared.png",
     )
     command.add_argument("real", metavar="REAL.csv", help="the data")
-    command.add_argument("synthetic", metavar="SYNTHETIC.csv", help="what was released")
+    command.add_argument("synthetic", metavar="SYNTHETIC.csv", help="the synthetic table")
     command.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="of related tables: named files, then the folder"
+        "more", metavar="NAME=FILE", nargs="*", help="related tables: named files, then the folder"
     )
     what = command.add_mutually_exclusive_group()
     what.add_argument("--columns", metavar="A,B,...", help="which yes/no columns to compare (default: all)")
@@ -53,7 +53,9 @@ def add(commands: Commands) -> None:
         "--queries", metavar="SPEC", help="default: the record's, then the schema's, then marginals:2"
     )
     command.add_argument(
-        "--counts", metavar="COLUMN", help="says how often each row of REAL occurs (with --schema)"
+        "--counts",
+        metavar="COLUMN",
+        help="the column with the number of times that each row of REAL occurs (with --schema)",
     )
     add_file_format(command)
     command.add_argument("--record", metavar="OUT.json", help="its bound is shown beside the errors")

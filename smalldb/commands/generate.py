@@ -45,14 +45,14 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "generate",
         help=HELP["generate"],
-        description="Release a synthetic table of yes/no columns, or of any columns that a schema describes, "
-        "by the mechanism that suits its size (--mechanism). Two related tables are named (homes=h.csv "
-        "persons=p.csv), and go to a folder.",
+        description="Release a synthetic table of yes/no columns, or of any columns that a schema "
+        "describes, by the mechanism that suits its size (--mechanism). For two related "
+        "tables, name both (homes=h.csv persons=p.csv), and -o is a folder.",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
     add_table(command, "the schema's, or marginals:2")
     command.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
     )
     add_schema(command)
     command.add_argument(
@@ -72,16 +72,14 @@ def add(commands: Commands) -> None:
         "--tables",
         type=whole_number,
         metavar="N",
-        help="with -o DIR: a new folder with N tables for intervals (multiple imputations of the data, from "
-        "the one payment), written as DATA is; with the best single one, the record, the measurements, and "
-        "how the tables were drawn",
+        help="with -o DIR: a new folder with N tables for intervals (multiple imputations, paid once), the "
+        "best single table, the record, the measurements, and how the tables were drawn",
     )
     command.add_argument(
         "--table-rows",
         type=whole_number,
         metavar="M",
-        help="with --tables: at most M rows of each, a random sample of each draw (default: as many as DATA "
-        "has)",
+        help="with --tables: at most M rows of each, a random sample of each draw (default: as many as DATA)",
     )
     command.add_argument(
         "--spelling",
@@ -91,33 +89,33 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--spreadsheet-safe",
         action="store_true",
-        help="put an apostrophe before texts and names of CSV that a spreadsheet would run, such as =1+1; "
-        "evaluate reads the file only where there are none",
+        help="in CSV, put an apostrophe before texts and names that a spreadsheet would run, such as =1+1; "
+        "evaluate cannot read a file with such texts",
     )
     command.add_argument(
         "--middle",
         action="store_true",
-        help="with --schema: write each bin as its middle, not as a value drawn from it; do not shuffle rows",
+        help="with --schema: write the middle of each bin, not a value drawn from it; do not shuffle rows",
     )
     command.add_argument(
         "--schema-out",
         metavar="OUT.toml",
-        help="where a schema that learns categories goes with these written out: public, for evaluate "
-        "and others",
+        help="where to write the schema with the categories that it learned: public, for evaluate and other "
+        "commands",
     )
-    command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
+    command.add_argument("--record", metavar="OUT.json", help="where to write the public record")
     command.add_argument(
         "--measurements",
         metavar="OUT.json",
-        help="where the record goes with all numbers with noise that were released, whatever their size: "
-        "public, for smalldb ask and others (a record holds them if they are few)",
+        help="where to write the record with all noisy numbers, however many: public, for smalldb ask and "
+        "others (--record holds them if they are few)",
     )
     command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
     command.add_argument(
         "--confidential",
         action="store_true",
-        help="show in the report how far the release is off from the data, and with --target how well "
-        "classifiers do that are trained on it (scikit-learn): NOT for publication",
+        help="show in the report the errors against the data and, with --target, the scores of classifiers "
+        "(scikit-learn): NOT for publication",
     )
     command.add_argument("--title", type=text, metavar="TEXT", help="the title of the report")
     command.add_argument(
@@ -132,29 +130,33 @@ def add(commands: Commands) -> None:
     ):
         command.add_argument(f"--{option}", type=text, metavar="TEXT", help=f"{said}, for the report")
     command.add_argument(
-        "--ledger", metavar="FILE", help="the file that keeps the data's privacy budget: spend from it first"
+        "--ledger",
+        metavar="FILE",
+        help="the file with the privacy budget of the data, which this release spends from",
     )
-    command.add_argument("--budget", metavar="E", help="make the ledger with this budget, if there is none")
+    command.add_argument("--budget", metavar="E", help="create the ledger with this budget, if there is none")
     command.add_argument(
-        "--budget-delta", metavar="D", help="make it a budget of (E, D): the ledger then also adds up rhos"
+        "--budget-delta",
+        metavar="D",
+        help="create it with a budget of (E, D): the ledger then also adds up rhos",
     )
     command.add_argument(
         "--release-id",
         metavar="ID",
-        help="with --ledger and -o: what this release is called, such as 2026-11-28. It is paid once: "
-        "started again, the command goes on; if all stands, it does nothing and ends well",
+        help="with --ledger and -o: the name of this release, such as 2026-11-28. It is paid once: a "
+        "repeated command continues it, or does nothing if it is finished",
     )
     command.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help="keep what is drawn in a private folder of this release alone: killed and started again, it "
-        "goes on, and pays no second time; with --ledger by default one beside it, until the outputs stand",
+        help="a private folder for this release only, from which a killed command continues when you repeat "
+        "it, without paying again (default with --ledger: a folder beside it)",
     )
     command.add_argument(
         "--even-if-empty",
         action="store_true",
-        help="spend epsilon also where nothing useful is expected of the table: else that is refused, or "
-        "asked on a terminal",
+        help="spend epsilon even if nothing useful is expected of the table (otherwise refused, or asked on "
+        "a terminal)",
     )
     command.add_argument(
         "--schema-unseen",

@@ -25,7 +25,9 @@ def add_schema(command: Parser) -> None:
         help="what the columns hold (see smalldb schema); tables of any format then",
     )
     command.add_argument(
-        "--counts", metavar="COLUMN", help="with --schema: says how often each row of DATA occurs"
+        "--counts",
+        metavar="COLUMN",
+        help="with --schema: the column with the number of times that each row of DATA occurs",
     )
     command.add_argument(
         "--count-in-database",

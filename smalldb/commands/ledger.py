@@ -24,23 +24,22 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "ledger",
         help=HELP["ledger"],
-        description="Check the ledger of a data set and show what its releases spent, and which of them are "
-        "paid and not finished. "
-        "It is written by: smalldb generate --ledger FILE --budget E.",
+        description="Check the ledger of a data set, and show what its releases spent and which of them "
+        "are paid and not finished. 'smalldb generate --ledger FILE --budget E' writes it.",
         epilog="example: smalldb ledger people.ledger",
     )
     command.add_argument("ledger", metavar="FILE", help="the ledger")
     command.add_argument(
         "--delta",
         metavar="D",
-        help="also bound what they lose together by (epsilon, D), for information",
+        help="also show a bound on their loss together as (epsilon, D)",
     )
     command.add_argument(
         "--records",
         nargs="+",
         metavar="RECORD.json",
-        help="public records: the ledger must hold the line that each of them was paid by, which an old copy "
-        "in its place does not",
+        help="public records: check that the ledger has the line that paid for each (an old copy of the "
+        "ledger does not)",
     )
     command.add_argument(
         "--abandon",

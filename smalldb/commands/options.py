@@ -32,7 +32,7 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
         help="0/1 or true/false columns, or any with --schema; names in the first line; or the URL of a "
         "database (default: file.url of the schema)",
     )
-    command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
+    command.add_argument("--columns", metavar="A,B,...", help="the columns to use (default: all)")
     _add_workload(command, default)
 
 
@@ -41,7 +41,7 @@ def add_file_format(command: Parser) -> None:
     command.add_argument(
         "--separator",
         metavar="SIGN",
-        help="what separates the fields of CSV files: , ; | tab space (default: the schema's, or commas)",
+        help="the separator of CSV files: , ; | tab space (default: the schema's, or a comma)",
     )
     command.add_argument(
         "--encoding",
@@ -126,7 +126,7 @@ def add_delta(command: Parser) -> None:
     command.add_argument(
         "--delta",
         metavar="D",
-        help="allow Gaussian noise in marginals, and the guarantee (E, D): 1e-9 (default: pure)",
+        help="allow Gaussian noise in marginals, with the guarantee (E, D), such as 1e-9 (default: pure)",
     )
 
 
@@ -154,14 +154,14 @@ def add_size(command: Parser) -> None:
         "--n-max",
         type=whole_number,
         metavar="N",
-        help="under add-remove: about how many rows there are at most, from public knowledge",
+        help="under add-remove: a public guess of the most rows that the data can have",
     )
     command.add_argument(
         "--rows-per-person",
         type=whole_number,
         metavar="K",
         help="the most rows that one person has, from public knowledge (default: the schema's); epsilon and "
-        "delta cover all of them together; if nobody says it, they protect rows and not people",
+        "delta cover all of them together; without it, they protect rows and not people",
     )
     command.add_argument(
         "--certificate",
@@ -171,22 +171,22 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--means",
         metavar="SHARE",
-        help="share of epsilon that marginals spend on where numbers lie in their bins, for means and drawn "
-        "values (default 1/25, where that tells something; 0: none)",
+        help="share of epsilon that marginals spend on the means of numbers in their bins, for means and "
+        "drawn values (default 1/25 where the noise leaves something of them; 0: none)",
     )
     command.add_argument(
         "--target",
         metavar="COLUMN",
         action="append",
-        help="a column that classifiers of the table will predict: marginals measure its tables first; may "
-        "be given again",
+        help="a column that classifiers of the table will predict: marginals measure its tables first; "
+        "repeatable",
     )
     command.add_argument(
         "--measure-first",
         metavar="TABLE",
         action="append",
-        help="a table such as 'age x sex' that marginals measure before others (default: the schema's); may "
-        "be given again",
+        help="a table such as 'age x sex' that marginals measure before others (default: the schema's); "
+        "repeatable",
     )
     command.add_argument(
         "--mechanism",
@@ -220,14 +220,14 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--refine",
         metavar="RECORD.json",
-        help="a record, with its measurements, of an earlier release of the same data: marginals use them "
-        "beside new ones, and so does ask; both epsilons add up",
+        help="a record, with its measurements, of an earlier release of the same data: marginals and ask "
+        "combine them with the new ones; both epsilons add up",
     )
     command.add_argument(
         "--calibrated",
         action="store_true",
-        help="run a census at the internal epsilon at which it loses just E: it errs less, and several "
-        "releases lose more together",
+        help="run a census at the larger internal epsilon that loses exactly E: the error is smaller, but "
+        "several releases lose more together",
     )
 
 

@@ -36,8 +36,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "plan",
         help=HELP["plan"],
-        description="Say what a release would do, what it costs and what error is provable, from public "
-        "numbers alone, and whether plain noise is expected to do better. No data is read.",
+        description="Say what a release would do, what it costs and which error to expect, from public "
+        "numbers alone, and whether plain noise would do better. No data is read.",
         epilog="example: smalldb plan --attributes 10 --n 5000 --epsilon 1 --queries marginals:2",
     )
     add_universe(command, schema=True)

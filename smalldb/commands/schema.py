@@ -91,13 +91,13 @@ def add(commands: Commands) -> None:
         "init",
         help="draft one from a table's column names",
         description="Draft a schema from the column names of a table, the types that a Parquet file or a "
-        "DuckDB database declares, and a code book. No value of the data is read: what a column can hold is "
-        "for you to say.",
+        "DuckDB database declares, and a code book. No value of the data is read: you fill in"
+        " what each column can hold.",
         epilog="example: smalldb schema init people.csv --codebook codes.csv -o people.toml",
     )
     init.add_argument("data", metavar="DATA", help="a file of any format, or the URL of a database")
     init.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
     )
     init.add_argument("--table", metavar="NAME", help="the table of a DuckDB database")
     init.add_argument(
@@ -109,7 +109,7 @@ def add(commands: Commands) -> None:
     add_file_format(init)
     init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
-        "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
+        "-o", "--output", metavar="SCHEMA.toml", help="a new file for the schema (default: stdout)"
     )
     init.set_defaults(run=run_init)
     show = actions.add_parser(
@@ -124,7 +124,8 @@ def add(commands: Commands) -> None:
         "sql",
         help="write the query that counts a table by its bins, inside a database (reads no data)",
         description="Write a query that counts the rows of a table by the bins of a schema, inside a "
-        "database. What it returns is read with --counts n, and has the rows of the table. No data is read.",
+        "database. Its result is read with --counts n, and gives the same release as the "
+        "rows. No data is read.",
         epilog="example: smalldb schema sql people.toml --dialect duckdb --query people",
     )
     sql.add_argument("schema", metavar="SCHEMA.toml")
@@ -137,10 +138,9 @@ def add(commands: Commands) -> None:
     check = actions.add_parser(
         "check",
         help="for the curator: how many fields of a table it does not cover (confidential)",
-        description="Count, column by column, the fields that are gaps and those that a schema does not "
-        "cover, the values beyond a range and outside the cuts, and the rows that break each of its rules; "
-        "name the first such rows. Computed from the data: "
-        "CONFIDENTIAL.",
+        description="Count, for each column, the gaps, the fields that the schema does not cover, and the"
+        " values beyond a range and outside the cuts; count the rows that break each rule, "
+        "and name the first ones. Computed from the data: CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
     check.add_argument(
@@ -151,7 +151,7 @@ def add(commands: Commands) -> None:
         "standard input",
     )
     check.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
     )
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
     add_file_format(check)

@@ -29,17 +29,18 @@ def add(commands: Commands) -> None:
         "tables",
         help=HELP["tables"],
         description="Draw several tables (multiple imputations of the data) from the measurements of a "
-        "release, written as its synthetic table is. Nothing confidential is read, and nothing is paid.",
+        "release, in the format of its synthetic table. It reads nothing confidential and "
+        "pays nothing.",
         epilog="example: smalldb tables measured.json synthetic.csv --schema s.toml --tables 20 -o tables",
     )
     command.add_argument("file", metavar="RECORD.json", help="a record with measurements")
     command.add_argument(
-        "synthetic", metavar="NEW.csv", help="the synthetic table of that release: its columns"
+        "synthetic", metavar="NEW.csv", help="the synthetic table of that release, for its columns"
     )
     command.add_argument("--schema", metavar="SCHEMA.toml", help="what its columns hold (default: yes or no)")
     command.add_argument("--tables", type=whole_number, default=20, metavar="N", help="how many (20)")
     command.add_argument("--rows", type=whole_number, metavar="M", help="a random sample of M rows of each")
-    command.add_argument("--seed", type=integer, metavar="S", help="for the same tables again")
+    command.add_argument("--seed", type=integer, metavar="S", help="repeatable draws")
     command.add_argument("-o", "--output", required=True, metavar="DIR", help="a new folder for the tables")
     command.set_defaults(run=run_tables)
 
