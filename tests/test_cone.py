@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, pairwise, product
-from math import floor
+from math import floor, sqrt
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from scipy import stats
 from smalldb.exact.bits import SeededBits
 from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference, Drawn, dimensions, rounded_tables, squares, width
+from smalldb.noise.simulating import Uniforms
 
 DEEP = 600  # bits of numbers that are known exactly
 
@@ -501,3 +502,24 @@ def test_moments_are_those_of_draws(shape):
         reached = (found + Fraction(1, 2)) / 300
         assert min(x / reached ** (2 * m) for m, x in moments.items()) <= failure
         assert min(x / (reached * Fraction(19, 20)) ** (2 * m) for m, x in moments.items()) > failure
+
+
+def test_noise_of_columns_alone_is_simulated_the_same_without_frames(monkeypatch):
+    """What nobody looks at is passed over, and the later numbers are those behind it."""
+    noise = ConeDifference((2, 3, 4), Fraction(1, 4), ((0, 1), (1, 2)))
+    kinds = np.full(noise.count, -1)
+    kinds[5:9] = range(4)  # the counts of the last column
+    weights = np.array([[1.0, 0.0], [1.0, 2.0], [0.0, -1.0], [3.0, 1.0]])
+
+    def simulated():
+        uniforms = Uniforms(SeededBits(3))
+        return noise.simulated(weights, kinds, uniforms), uniforms.bits.bits(64)
+
+    quick, after = simulated()
+    whole = ConeDifference._of_columns
+    monkeypatch.setattr(ConeDifference, "_of_columns", lambda self, c, u, pairs: whole(self, c, u, True))
+    slow, then = simulated()
+    assert (quick == slow).all() and after == then
+    assert quick.std(axis=0) == pytest.approx(
+        [sqrt(noise.variance(np.insert(np.zeros(noise.count - 4), [5] * 4, w))) for w in weights.T], rel=0.03
+    )

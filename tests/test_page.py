@@ -32,7 +32,7 @@ from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.page.guarantee import right_guess
 from smalldb.reporting.page.pictures import association, bars, marginals, pairs
 from smalldb.reporting.page.uses import not_learned
-from smalldb.reporting.words import promised
+from smalldb.reporting.words import answer_cell, promised
 from smalldb.schema import parse_schema
 
 CHROMIUM = shutil.which("chromium")
@@ -483,6 +483,19 @@ def test_intervals_of_all_categories_are_about_those_of_ask(learned):
         assert (one.estimate, one.low, one.high) == pytest.approx(
             (answer.estimate, answer.low, answer.high), abs=near
         )
+
+
+def test_means_and_quartiles_of_numbers_have_the_intervals_of_ask(learned):
+    (shown,) = re.findall(r"<caption>Means and quartiles of the data.*?</table>", page(learned), re.DOTALL)
+    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", shown)]
+    asked = ("mean(age)", "quantile(age, 0.25)", "median(age)", "quantile(age, 0.75)")
+    assert cells[-5:] == ["age", *(answer_cell(learned.ask(text)) for text in asked)]
+    estimate, low, high = map(float, re.findall(r"[\d.]+", cells[-4]))
+    assert low < estimate < high and low < learned.data["age"].mean() < high
+    none = Measurements(learned.plan.workload.domain, (), learned.plan.n)
+    assert "Means and quartiles" not in page(
+        smalldb.Release(learned.data, learned.record, learned.plan, learned.codes, None, None, none)
+    )
 
 
 def test_a_share_that_was_not_measured_has_the_bound_of_the_release(learned):

@@ -19,7 +19,7 @@ from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries, stated_start
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.escaping import visible
-from smalldb.reporting.words import as_csv, as_json
+from smalldb.reporting.words import answer_cell, as_csv, as_json, number_told
 from smalldb.schema import read_schema
 
 SHOWN = 3  # tables that are combined, from which on they are counted
@@ -146,7 +146,10 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
         print(as_csv([row for line in lines for row in line.flat(groups)]))
     else:
         cells = [["", *map(visible, groups)]]
-        cells += [[visible(line.label), *(_cell(a, line.percent) for a in line.answers)] for line in lines]
+        cells += [
+            [visible(line.label), *(answer_cell(a, percent=line.percent) for a in line.answers)]
+            for line in lines
+        ]
         if arguments.markdown:
             cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
             rows = [f"| {' | '.join(row)} |" for row in cells]
@@ -160,24 +163,6 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
         print(f"\n{level}{'; *: if the mean of a bin is the same in every group' * assumed}")
     if faults:
         raise Unfit(f"{len(faults)} cells have an error: {faults[0].note}")
-
-
-def _cell(answer: Answer, percent: bool) -> str:
-    """Write an answer in a cell: its estimate and its interval, or only this."""
-
-    def number(value: float | None) -> str:
-        return _number(value) if not percent or value is None else f"{100 * value:.1f}%"
-
-    if answer.known == ERROR:
-        return "error"
-    if answer.low is None or answer.high is None:
-        return "not measured" if answer.known != "measured" else "no interval"
-    interval = f"{number(answer.low)} to {number(answer.high)}"
-    if answer.estimate is not None:
-        return f"{number(answer.estimate)} ({interval})"
-    if answer.guess_low is None:
-        return interval
-    return f"{interval}; {number(answer.guess)} ({number(answer.guess_low)} to {number(answer.guess_high)})*"
 
 
 def _print_known(arguments: argparse.Namespace, known: Mapping[str, Any]) -> None:
@@ -253,7 +238,7 @@ def answer_told(answer: Answer) -> str:
     elif answer.low is None:
         lines.append("  no interval")
     else:
-        estimate, low, high = (_number(value) for value in (answer.estimate, answer.low, answer.high))
+        estimate, low, high = (number_told(value) for value in (answer.estimate, answer.low, answer.high))
         sure = f"level {answer.level:.4g}, for {whose}"
         if answer.estimate is None:
             lines.append(f"  from {low} to {high}, wherever numbers lie in their bins ({sure})")
@@ -266,29 +251,26 @@ def answer_told(answer: Answer) -> str:
             f"  measured: {visible(first)}" + (f"; combined with {visible(named)}" if others else "")
         )
     if answer.within is not None:
-        low, high = map(_number, answer.within)
+        low, high = map(number_told, answer.within)
         by = "by measured groups and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
     if answer.guess is not None:
         sure = "it has no level"
         if answer.guess_low is not None:
-            sure = f"{_number(answer.guess_low)} to {_number(answer.guess_high)} under this assumption"
-        lines.append(f"  a guess: {_number(answer.guess)} ({sure})")
+            sure = (
+                f"{number_told(answer.guess_low)} to {number_told(answer.guess_high)} under this assumption"
+            )
+        lines.append(f"  a guess: {number_told(answer.guess)} ({sure})")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:
-        lines.append(f"  {_number(answer.assumed)} in the synthetic table: an assumption, no finding")
+        lines.append(f"  {number_told(answer.assumed)} in the synthetic table: an assumption, no finding")
     if answer.bound is not None:
         bound = promised(answer.bound)
         lines.append(f"  a query of the release: the synthetic table is off by at most {bound}")
     elif answer.known != "measured":
         lines.append("  no bound holds for this question")
     return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    """Write a number in about four digits."""
-    return "" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _flat(answer: Answer) -> dict[str, object]:

@@ -56,9 +56,10 @@ def of_ratio(
         return _likely(above - r * below, apart + sampling(r), level)
 
     step = margin(noise[0] - middle * noise[1], level) / below
-    if (
-        sampling is not None
-    ):  # of one row at least: where none was drawn, sampling at the estimate adds nothing
+    if sampling is None and not noise[1].any():  # without a search for the ends
+        return Interval(middle, middle - step, middle + step)
+    if sampling is not None:
+        # of one row at least: where none was drawn, sampling at the estimate adds nothing
         step += (1 + margin(sampling(middle), level)) / below
     return Interval(middle, *(_end(inside, middle, sign * step) for sign in (-1, 1)))
 
@@ -138,14 +139,6 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
     for code in range(size):
         made = None
         if sums.known[code] and sums.known[-1]:
-            made = _share((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
+            made = of_ratio((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
         found.append(made if made is None else Interval(*(min(max(end, 0.0), 1.0) for end in made)))
     return tuple(found)
-
-
-def _share(sums: tuple[float, float], noise: tuple[Floats, Floats], level: Fraction) -> Interval | None:
-    """Return the interval of a ratio; where the denominator has no noise, without a search for its ends."""
-    if noise[1].any() or sums[1] <= 0:
-        return of_ratio(sums, noise, level)
-    middle, reach = sums[0] / sums[1], margin(noise[0], level) / sums[1]
-    return Interval(middle, middle - reach, middle + reach)

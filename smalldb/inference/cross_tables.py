@@ -79,7 +79,7 @@ def cross_table(
     for text in questions or [name for c, name in enumerate(domain.names) if c != of_groups]:
         if text in domain.names:
             column = domain.columns[domain.names.index(text)]
-            rows += questions_of(column, _is_number(measurements, column))
+            rows += questions_of(column, is_number(measurements, column))
         else:
             rows.append((text, text, False))
 
@@ -97,7 +97,8 @@ def cross_table(
     ]
 
 
-def _is_number(measurements: Measurements, column: Column) -> bool:
+def is_number(measurements: Measurements, column: Column) -> bool:
+    """Tell whether the numbers of a column are known by its categories."""
     return column.name in measurements.ranges and column.labels[:2] != Flag.labels
 
 
@@ -112,7 +113,7 @@ def known_of(measurements: Measurements) -> dict[str, Any]:
                 alone[c] = max(alone.get(c, 0), part.shape[at] if isinstance(part, Marginal) else 2)
     for c, column in enumerate(domain.columns):
         kind = "in order" if column.ordered else "categories"
-        kind = "bins" if column.cuts else "numbers" if _is_number(measurements, column) else kind
+        kind = "bins" if column.cuts else "numbers" if is_number(measurements, column) else kind
         kind = "yes/no" if column.labels[:2] == Flag.labels else kind
         columns.append(
             {

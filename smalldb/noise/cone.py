@@ -153,23 +153,32 @@ class ConeDifference(Noise):
         rows = np.vstack([weights, np.zeros(weights.shape[1])])
         found = []
         for part in uniforms.in_parts(1 << max(0, entries.bit_length() - 9)):
-            one, other = (self._of_columns(columns, part) for _ in range(2))
+            pairs = any(len(scope) > 1 for scope in used)
+            one, other = (self._of_columns(columns, part, pairs) for _ in range(2))
             total = np.zeros((part.draws, weights.shape[1]))
             for scope, chosen in used.items():
                 total += np.rint(one(scope) - other(scope)).reshape(part.draws, -1) @ rows[chosen]
             found.append(total)
         return np.concatenate(found)
 
-    def _of_columns(self, columns: Sequence[int], uniforms: Uniforms) -> Callable[[tuple[int, ...]], Floats]:
-        """Return what gives the tables of a matrix from the cone, simulated, by one or two of its columns."""
+    def _of_columns(
+        self, columns: Sequence[int], uniforms: Uniforms, pairs: bool
+    ) -> Callable[[tuple[int, ...]], Floats]:
+        """Return what gives tables of a matrix from the cone, simulated, by a column, or also by `pairs`."""
         sizes = self.sizes
         total = uniforms.gammas(dimensions(sizes)) / float(self.rate)
         shares, turned = dict[int, Floats](), dict[int, Floats]()
-        vectors = uniforms.triangle(sum(sizes[c] for c in columns), width(sizes))
-        ends = np.cumsum([sizes[c] for c in columns])[:-1]
-        for c, frame in zip(columns, np.split(vectors, ends, axis=1), strict=True):
+        rows, ends = sum(sizes[c] for c in columns), np.cumsum([sizes[c] for c in columns])[:-1]
+        if pairs:
+            vectors = np.split(uniforms.triangle(rows, width(sizes)), ends, axis=1)
+        else:
+            uniforms.pass_triangle(rows, width(sizes))
+            vectors = [np.zeros(0)] * len(columns)
+        for c, frame in zip(columns, vectors, strict=True):
             squared = uniforms.gammas(squares(sizes, sizes[c]) / 2, sizes[c])
             shares[c] = squared / squared.sum(axis=1, keepdims=True)
+            if not pairs:
+                continue
             roots = np.sqrt(shares[c])[:, :, None]
             frame = np.linalg.solve(np.linalg.cholesky(frame @ frame.transpose(0, 2, 1)), frame)
             turned[c] = roots * (frame - roots * (roots * frame).sum(axis=1, keepdims=True))

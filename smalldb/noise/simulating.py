@@ -83,6 +83,11 @@ class Uniforms:
                 found[:, i, i] = self.roots_of_squares(width - i)
         return found
 
+    def pass_triangle(self, rows: int, width: int) -> None:
+        """Pass over the numbers of a triangle that nobody needs: later ones are the same as behind it."""
+        for _ in range(rows + min(rows, width)):
+            self.bits.bits(256)
+
     # Proof: docs/proofs/noise.md, lemma 5.
     def geometric_sums(self, rate: float, count: int) -> Floats:
         """Return sums of `count` independent two-sided geometric numbers, (draws,)."""

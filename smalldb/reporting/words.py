@@ -13,6 +13,8 @@ from smalldb.exact.numbers import promised as promised
 from smalldb.exact.numbers import rounded_down as rounded_down
 from smalldb.exact.numbers import rounded_up as rounded_up
 from smalldb.exact.numbers import sized as sized
+from smalldb.inference import Answer
+from smalldb.inference.cross_tables import ERROR
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record import Record
@@ -200,6 +202,29 @@ def privacy(plan: Plan) -> str:
     links = plan.request.links
     whose = "" if links is None else " of each {} with all its {}".format(*map(visible, links.said))
     return f"{spent}-differential privacy{whose}"
+
+
+def number_told(value: float | None) -> str:
+    """Write a number in about four digits."""
+    return "" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def answer_cell(answer: Answer, *, percent: bool = False) -> str:
+    """Write an answer in a cell: its estimate and its interval, or only this."""
+
+    def number(value: float | None) -> str:
+        return number_told(value) if not percent or value is None else f"{100 * value:.1f}%"
+
+    if answer.known == ERROR:
+        return "error"
+    if answer.low is None or answer.high is None:
+        return "not measured" if answer.known != "measured" else "no interval"
+    interval = f"{number(answer.low)} to {number(answer.high)}"
+    if answer.estimate is not None:
+        return f"{number(answer.estimate)} ({interval})"
+    if answer.guess_low is None:
+        return interval
+    return f"{interval}; {number(answer.guess)} ({number(answer.guess_low)} to {number(answer.guess_high)})*"
 
 
 def as_csv(rows: Sequence[Mapping[Any, object]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import zip_longest
 from re import sub
 from typing import Any
@@ -11,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from queries import Workload
+from queries.expressions import quote
 from queries.frames import as_frame
 from queries.late import pd
 from smalldb.exact.numbers import as_text
+from smalldb.inference import ask
+from smalldb.inference.cross_tables import cross_table, is_number
+from smalldb.mechanisms import Measurements
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.released import Release
@@ -31,6 +36,7 @@ from smalldb.reporting.page.pictures import (
     uncovered,
 )
 from smalldb.reporting.page.uses import Ends, measured_shares, unknown_pairs
+from smalldb.reporting.words import answer_cell
 from smalldb.schema import Column, Schema
 
 SHOWN_ROWS, SHOWN_CATEGORIES, SHOWN_COLUMNS = 20, 60, 200
@@ -38,6 +44,11 @@ TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of pa
 FEW, TURNED = 6, 5  # columns that stand side by side; rows of wider tables, which are turned
 LEVEL = Fraction(19, 20)  # of the interval of a share
 OWN_INTERVALS = 100  # columns whose shares have them: each takes a moment
+OWN_NUMBERS = 12  # columns whose means have them, which takes longer
+OF_NUMBERS = {
+    **{"mean": "mean({})", "lower quartile": "quantile({}, 0.25)"},
+    **{"median": "median({})", "upper quartile": "quantile({}, 0.75)"},
+}
 INDEXED = 9  # columns from which there is an index
 
 
@@ -82,10 +93,32 @@ def contents(release: Release, schema: Schema | None) -> str:
         cards(
             ("synthetic", found), covered=[own for own, _ in ends], anchored=True, meanings=_meanings(schema)
         ),
+        *_numbers(release.measurements),
         picture,
         *([paragraph(note)] if note else []),
         _rows(release, schema),
     )
+
+
+def _numbers(measured: Measurements) -> list[str]:
+    """Show the means and quartiles of the data's numbers that were measured, with their intervals."""
+    names = [column.name for column in measured.domain.columns if is_number(measured, column)]
+    rows = []
+    for name in names[:OWN_NUMBERS]:
+        asked = [what.format(quote(name)) for what in OF_NUMBERS.values()]
+        _, lines = cross_table(measured, asked, None, partial(ask, measured, level=LEVEL))
+        rows.append((name, *(answer_cell(line.answers[0]) for line in lines)))
+    rows = [row for row in rows if {*row[1:]} - {"not measured", "error"}]
+    if not rows:
+        return []
+    more = f"The first {OWN_NUMBERS} columns of numbers are shown. " if len(names) > OWN_NUMBERS else ""
+    return [
+        table("Means and quartiles of the data, from what was measured", ("column", *OF_NUMBERS), rows),
+        paragraph(
+            f"{more}Each interval covers with probability {as_text(LEVEL)}, by itself. A mean with no number "
+            "before its interval holds wherever numbers lie in their bins; quartiles are known by bins."
+        ),
+    ]
 
 
 def cards(
