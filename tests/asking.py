@@ -7,11 +7,11 @@ import numpy as np
 
 from smalldb.marginals import Curator, InMemory, certificate
 from smalldb.marginals.asks import Noisy, Worst
+from smalldb.marginals.curator import PrivacyFilter
 from smalldb.marginals.measuring import released
 from smalldb.marginals.strategies import dependence
 from smalldb.marginals.strategies.all_pairs import noise_at_once
 from smalldb.mechanisms import Journal
-from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass
@@ -26,48 +26,47 @@ class Made:
 
     @property
     def spent(self):
-        return self.curator.spent
+        return sum(self.curator.budget.spent)
 
     @property
     def measurements(self):
         return tuple(self.curator.measurements)
 
 
-def asked(steps, rows, source, paid, executor=None):
+def asked(steps, rows, source, paid, replaced, executor=None):
     """Answer a strategy from rows and a source of bits, or a journal."""
     journal = source if isinstance(source, Journal) else Journal(source)
-    curator = Curator(InMemory(rows, executor), journal, paid)
+    curator = Curator(InMemory(rows, executor), journal, PrivacyFilter(paid.amount, replaced))
     return Made(curator.follow(steps), curator)
 
 
 def release_tables(plan, rows, source, count=None, executor=None):
     """Release so many rows by a strategy."""
-    return asked(plan.release(count), rows, source, plan.loss, executor)
+    return asked(plan.release(count), rows, source, plan.loss, plan.law.replaced, executor)
 
 
 def certify(workload, rows, finished, total, law, cost, source):
     """Certify how far finished rows are off."""
     steps = certificate.certify(workload, finished, total, law, cost)
-    return asked(steps, rows, source, law.loss_of_certificate(cost)).estimate
+    return asked(steps, rows, source, law.loss_of_certificate(cost), law.replaced).estimate
 
 
 def measure(counts, scope, law, cost, source):
     """Release a table of these counts."""
-    asks = Noisy((), ((law.noise(cost), np.size(counts)),), cost, loss=law.loss_of_table(cost))
+    asks = Noisy((), ((law.noise(cost), np.size(counts)),))
     return released(asks.draw(np.ravel(counts), source).reshape(np.shape(counts)), scope, law, cost)
 
 
 def choose(scores, law, cost, most, source):
     """Select a candidate of a round by its score."""
-    moved, epsilon = law.moved * law.unit * most, law.selecting(cost)
-    return Worst((), None, moved, epsilon, cost, loss=Loss.none()).draw(np.asarray(scores), source)
+    return Worst((), None, law.moved * law.unit * most, law, cost).draw(np.asarray(scores), source)
 
 
 def measure_at_once(universe, counts, replaced, cost, source):
     """Release all tables of one and two columns."""
     exact = np.concatenate([table.ravel() for table in counts])
     noises = ((noise_at_once(universe, cost, replaced), exact.size),)
-    return Noisy((), noises, cost, loss=Loss.pure(cost)).draw(exact, source)
+    return Noisy((), noises).draw(exact, source)
 
 
 class Given:

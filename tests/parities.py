@@ -9,7 +9,7 @@ from queries import Rows
 from smalldb.exact.numbers import as_fraction
 from smalldb.marginals.contrasts.parity_fit import fit
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import Curator
+from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.strategies import choosing_parities
 from smalldb.mechanisms import Journal
 from smalldb.mechanisms.request import read_delta
@@ -44,7 +44,7 @@ def exact(plan, rows, sets=None):
 
 def estimated(plan, rows, source):
     """What is released of a table, as an estimate."""
-    return asking.asked(plan.steps(), rows, source, plan.loss).estimate
+    return asking.asked(plan.steps(), rows, source, plan.loss, plan.replaced).estimate
 
 
 def values(estimate):
@@ -85,5 +85,6 @@ def asked(plan, rows, other, source):
             found.append((ask, *(ask.exact(InMemory(one)) for one in (rows, other))))
             return super().draw(ask, coins)
 
-    Twin(InMemory(rows), Journal(source), plan.loss).follow(plan.steps())
+    budget = PrivacyFilter(plan.loss.amount, plan.replaced)
+    Twin(InMemory(rows), Journal(source), budget).follow(plan.steps())
     return found

@@ -46,6 +46,7 @@ from smalldb.marginals import asks
 from smalldb.marginals.curator import Curator
 from smalldb.marginals.measuring import LIMIT
 from smalldb.noise import distributions as noise
+from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import LearnedCategories
 from smalldb.selection import select
 
@@ -91,6 +92,7 @@ class Step:
     """A step of a release: an ask, what it was drawn from, and its answer."""
 
     ask: asks.Ask
+    lost: Amount  # what the curator takes for it
     exact: Any
     answer: Any
 
@@ -108,7 +110,7 @@ class Step:
             case asks.Worst():
                 rate = self.ask.epsilon / (2 * self.ask.moved)
                 possible = could_come_out(self.ask, len(self.exact))
-                law = Exponential(rate, self.ask.loss.epsilon is None)
+                law = Exponential(rate, self.ask.law.concentrated)
                 return [Draw(law, self.exact[possible].tolist(), [possible.index(self.answer)])]
             case asks.Number():
                 return [Draw(law_of(self.ask.noise), self.exact.tolist(), [self.answer])]
@@ -119,9 +121,17 @@ class Step:
         """What must not depend on the data, but functions: these are compared by what they say."""
         ask = self.ask
         of = repr(getattr(ask, "of", None)) if isinstance(ask, asks.Noisy) else None
-        told = [getattr(ask, name, None) for name in ("noises", "noise", "epsilon", "moved", "cost", "part")]
+        told = [getattr(ask, name, None) for name in ("noises", "noise", "law", "moved", "cost", "part")]
         possible = could_come_out(ask, len(self.exact)) if isinstance(ask, asks.Worst) else None
-        return type(ask), ask.loss, of, *told, getattr(ask, "at", None), getattr(ask, "about", None), possible
+        return (
+            type(ask),
+            self.lost,
+            of,
+            *told,
+            getattr(ask, "at", None),
+            getattr(ask, "about", None),
+            possible,
+        )
 
 
 def could_come_out(ask: asks.Worst, many: int) -> list[int]:
@@ -166,6 +176,7 @@ class Player:
     def _drawn(self, curator: Curator, ask: asks.Ask, coins: Any) -> Any:
         if isinstance(ask, asks.Coins):
             return ask.draw(None, coins)
+        lost = ask.lost(curator.budget.replaced, curator.data.unit)
         exact = ask.exact(curator.data)
         if self._script is None:
             answer, again = (
@@ -174,12 +185,12 @@ class Player:
             )
             if again is not None and not np.array_equal(answer, again):
                 raise Loss(f"{type(ask).__name__} is not drawn as it states")
-            step = Step(ask, exact, answer)
+            step = Step(ask, lost, exact, answer)
         elif len(self.steps) >= len(self._script):
             raise Leak(f"an ask more on other data: {type(ask).__name__}")
         else:
             forced = self._script[len(self.steps)]
-            step = Step(ask, exact, forced.answer)
+            step = Step(ask, lost, exact, forced.answer)
             if step.public != forced.public:
                 raise Leak(
                     f"{type(ask).__name__}: its cost, its noise, or what else is public depends on data"
@@ -238,14 +249,14 @@ def compared(
     lost, proved, paid = (dict.fromkeys((False, True), Fraction(0)) for _ in range(3))
     realised = Fraction(0)
     for a, b in zip(one, other, strict=True):
-        kind, here, name = a.ask.loss.epsilon is None, Fraction(0), type(a.ask).__name__
+        kind, here, name = a.lost.rho > 0, Fraction(0), type(a.ask).__name__
         for x, y in zip(a.draws, b.draws, strict=True):
             if x.law.concentrated != kind:
                 raise Loss(f"{name} loses an epsilon where it states a rho, or the other way round")
             here += x.law.proved(x.exact, y.exact, change)
             lost[kind] += x.law.worst(x.exact, y.exact, change)
             realised += x.law.realised(x.exact, y.exact, x.drawn) or 0
-        stated = a.ask.loss.rho if kind else a.ask.loss.epsilon
+        stated = a.lost.rho if kind else a.lost.epsilon
         if here > stated:
             raise Loss(f"{name} loses {float(here)}, and states {float(stated)}")
         if isinstance(a.ask, asks.Worst):

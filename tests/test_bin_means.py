@@ -24,6 +24,7 @@ from smalldb.marginals.asks import offsets_at_once
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.mechanisms import Marginal, Measurement, Offsets
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
+from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import gather_finer, no_offsets
 from smalldb.schema import Column, Cuts, parse_schema
 from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins, measurable
@@ -118,7 +119,7 @@ def test_noise_is_for_what_a_row_moves(relation):
                 assert noise == DiscreteGaussian(Fraction((halves * HALF) ** 2) / cost)
             else:
                 assert noise == Geometric(cost / 2 / (halves * HALF))
-        assert (asked.loss.rho if concentrated else asked.loss.epsilon) == cost
+        assert asked.lost(law.replaced, 1) == (Amount(rho=cost) if concentrated else Amount(cost))
 
 
 @RELATIONS

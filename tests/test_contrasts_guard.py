@@ -101,8 +101,9 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
         for _, one, two in asks[1:]:
             moved = max(moved, np.abs(one - two).max())
             assert np.abs(one - two).max() <= choice.moved == 1
-        assert choice.cost == choice.epsilon == noise.cost == plan.guarding == noise.noises[0][0].rate
-        assert sum(ask.cost for ask, _, _ in asks) == plan.epsilon
+        lost = [ask.lost(plan.replaced, 1).epsilon for ask, _, _ in asks]
+        assert lost[1:] == [choice.epsilon, noise.noises[0][0].rate] == [plan.guarding] * 2
+        assert sum(lost) == plan.epsilon
     assert moved == 1
 
 
@@ -111,8 +112,7 @@ def test_the_law_of_the_second_stage():
     """Its choice is in test_contrasts_measuring.py. the noise of the chosen count, with a perturbed twin."""
     plan, rows = guarded(planted(4, 2000, 1), epsilon=16)
     rate, one = 0.8, plan.triples[:1]
-    noises, loss = ((Geometric(plan.guarding), 1),), Loss.geometric(plan.guarding, 1)
-    ask = Noisy(plan.parities(one), noises, plan.guarding, loss=loss)
+    ask = Noisy(plan.parities(one), ((Geometric(plan.guarding), 1),))
     source, true = SeededBits(7), exact(plan, rows, one)
     made = np.array([ask.draw(true, source) - true for _ in range(4000)]).ravel()
     observed = np.array([Counter(np.clip(made, -5, 5).tolist())[v] for v in range(-5, 6)])

@@ -36,7 +36,7 @@ from smalldb.marginals.curator import Unpaid
 from smalldb.marginals.strategies.contrasts import GUARD
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, WishartDifference
 from smalldb.noise.k_norm import weights_of
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import Amount
 
 pytestmark = pytest.mark.usefixtures("remembered")
 RELATIONS = ["replace-one", "add-remove"]
@@ -289,12 +289,12 @@ def test_every_ask_loses_no_more_than_it_costs(name, relation, delta):
                     own, at = moved[at : at + many], at + many
                     assert own.max() <= 1
                     if isinstance(noise, WishartDifference):  # a row is of trace y and corner x: lemma 4
-                        assert noise.x + noise.y == ask.cost == ask.loss.epsilon == plan.measuring
+                        assert noise.x + noise.y == ask.lost(plan.replaced, 1).epsilon == plan.measuring
                         assert noise.pairs == entries(plan)
                     else:
                         assert isinstance(noise, DiscreteGaussian)
                         rho += Fraction(int((own**2).sum())) / (2 * noise.scale)
-                spent += ask.cost if delta is None else ask.loss.rho
+                spent += sum(ask.lost(plan.replaced, 1))
             worst, rho = max(worst, rho), Fraction(0)
             assert spent == (epsilon if delta is None else plan.loss.rho)
             assert plan.epsilon == epsilon
@@ -328,11 +328,10 @@ def test_columns_alone_are_counted_with_k_norm_noise(name, relation):
     (noise, _), (ask,) = plan.noises[0], [next(plan.steps())]
     assert [part.columns for part in ask.of] == [(c,) for c in range(len(domain.sizes))]
     assert ((noise, sum(domain.sizes)),) == ask.noises
-    assert noise == plan.law.noise_of_columns(domain.sizes, ask.cost)
     assert noise == KNorm(domain.sizes, epsilon, relation == "replace-one")
-    assert plan.loss.epsilon == noise.loss(1).epsilon == ask.cost == epsilon
+    assert plan.loss.amount == ask.lost(plan.replaced, 1) == Amount(epsilon)
     rows = table(domain, np.arange(domain.size) * 9)
-    made = answered(plan.steps(), rows, SeededBits(2), plan.loss)
+    made = answered(plan.steps(), rows, SeededBits(2), plan.loss, plan.replaced)
     (measured,), (published,) = made.parities, made.measurements
     true = exact(plan, rows)
     assert np.abs(measured.values - true).max() <= noise._level_quantile(Fraction(1, 10**9)) * 2
@@ -383,9 +382,9 @@ def test_a_plan_that_asks_for_more_than_epsilon_is_stopped_before_it_is_answered
     plan = planned(Conjunctions(2).workload(domain), n=4, epsilon=1, neighbours="replace-one")
     noises, no_bits = plan.noises, ScriptedBits("")
     dear = replace(plan, epsilon=Fraction(1, 2))
-    ask = Noisy(plan.parities(plan.sets), noises, plan.epsilon, loss=Loss.pure(plan.epsilon))
-    with pytest.raises(Unpaid, match=re.escape("1.0 of 0.5")):
-        answered(iter_of(ask), table(domain, (1, 1, 1, 1)), no_bits, dear.loss)
+    ask = Noisy(plan.parities(plan.sets), noises)
+    with pytest.raises(Unpaid, match=re.escape("would be (1, 0, 0), and (0.5, 0, 0) is paid")):
+        answered(iter_of(ask), table(domain, (1, 1, 1, 1)), no_bits, dear.loss, plan.replaced)
 
 
 def iter_of(ask):
@@ -403,7 +402,7 @@ def test_the_worst_parity_is_selected_by_the_exponential_mechanism(scores):
     ask = replace(plan, epsilon=2 * rate / GUARD, guarded=True).worst(
         exact(plan, rows, sets) - signs * scores
     )
-    assert ask.epsilon == rate == ask.loss.epsilon
+    assert ask.epsilon == rate == ask.lost(True, 1).epsilon
     source, counts = SeededBits(1), [exact(plan, rows, sets)]
     found = Counter(ask.draw(ask.exact(Given(counts)), source) for _ in range(trials))
     for factor, fits in ((1, True), (2, False)):

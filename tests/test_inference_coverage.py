@@ -102,7 +102,7 @@ def measured_again(measurements, codes, seed):
             len(exact) == 1 << len(domain.sizes) and domain.valid is not None
         ):  # nothing is drawn where no row is
             noisy = np.where(domain.allowed(range(len(domain.sizes))).ravel(), noisy, 0)
-        items.append(Measurement(each.of, noisy, each.noise, each.cost, each.concentrated, each.selecting))
+        items.append(Measurement(each.of, noisy, each.noise, each.cost, each.selecting))
     return Measurements(domain, items, measurements.n, measurements.ranges)
 
 
@@ -166,7 +166,7 @@ def test_measurements_are_read_as_they_were_written(case):
     assert again.ranges == made.measurements.ranges
     for one, other in zip(again, made.measurements, strict=True):
         assert (one.of, one.values.tolist(), one.noise) == (other.of, other.values.tolist(), other.noise)
-        paid = [(each.cost, each.concentrated, each.selecting) for each in (one, other)]
+        paid = [(each.cost, each.selecting) for each in (one, other)]
         assert paid[0] == paid[1]
     assert (
         again.to_frame().equals(made.measurements.to_frame()) and again.pairs() == made.measurements.pairs()

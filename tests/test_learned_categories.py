@@ -215,7 +215,7 @@ def gathered(schema, frame):
 
 def learnt(schema, texts, costs, *, neighbours, source, fits):
     """Ask for categories, and put them into the schema."""
-    ask = learning.asked_for(schema, costs, neighbours)
+    ask = learning.LearnedCategories(schema, costs, neighbours)
     return learning.learn(schema, ask.draw(texts, source), fits)
 
 

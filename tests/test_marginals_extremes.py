@@ -13,12 +13,13 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals.asks import Noisy
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import Curator
+from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.marginals.estimate.estimation import fitted_margins
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Journal
+from smalldb.noise.privacy_loss import Amount
 
 DROWNED = (
     r"^(contrasts are measured with an epsilon of 2\^-40 to 2\^20, the certificate left out; )?"
@@ -37,7 +38,7 @@ def drawn(domain, n):
 def test_noise_that_is_cut_off_does_not_tell_the_count(concentrated):
     law, cost = PrivacyMeasure(concentrated, False), Fraction(1, 2 ** (140 if concentrated else 63))
     for count in (0, 1, 2**52):
-        ask = Noisy((), ((law.noise(cost), 400),), cost, loss=law.loss_of_table(cost))
+        ask = Noisy((), ((law.noise(cost), 400),))
         found = ask.draw(np.full(400, count), SeededBits(count))
         assert np.abs(found).max() <= LIMIT
         assert {LIMIT, -LIMIT} <= {*found.tolist()}  # the case occurs
@@ -47,8 +48,9 @@ def test_a_certificate_does_not_tell_a_distance_behind_noise_that_is_cut_off():
     workload, real = smalldb.plan(DOMAIN, n=9, epsilon=1).workload, drawn(DOMAIN, 9)
     cost = Fraction(1, 2**63)
     pure = PrivacyMeasure(False, False)
-    paid = pure.loss_of_certificate(cost)
-    curators = [Curator(InMemory(real), Journal(SeededBits(s)), paid) for s in range(20)]
+    curators = [
+        Curator(InMemory(real), Journal(SeededBits(s)), PrivacyFilter(Amount(cost), False)) for s in range(20)
+    ]
     released = [each.follow(certify(workload, real, 9, pure, cost)) for each in curators]
     exact = np.append(workload.answers(real), workload.denominator * 9)
     found = {each.distance + int(exact[each.query]) for each in released}  # as the curator answered

@@ -18,7 +18,7 @@ from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.noise.distributions import DiscreteGaussian, Geometric
+from smalldb.noise.distributions import DiscreteGaussian, Geometric, Moved
 
 EXACT = Context(prec=60)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])
@@ -79,8 +79,7 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
         return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
 
     def noise(distribution, count, source):
-        loss = distribution.loss(HALVES.denominator ** (2 if law.concentrated else 1))
-        paid.append(loss.rho if law.concentrated else loss.epsilon)
+        paid.append(distribution.lost(Moved(HALVES.denominator, HALVES.denominator**2)))
         return np.zeros(count, dtype=np.int64)
 
     monkeypatch.setattr(asks, "select", selecting)

@@ -15,7 +15,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.strategies.dependence import DependenceTested, distance
 from smalldb.mechanisms import Dependence, Marginal
-from smalldb.noise.distributions import KNorm, read
+from smalldb.noise.distributions import Moved, read
 
 DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
 YES_NO = Domain(["p", "q", "r", "s"])
@@ -92,9 +92,8 @@ def test_costs_add_up_to_what_the_strategy_may_spend(relation, delta):
     assert 0 < spent + strategy.certifying <= strategy.budget
     assert {each.concentrated for each in made.measurements} == {strategy.delta is not None}
     for each in made.measurements:
-        moved = 2 if relation == "replace-one" and not isinstance(each.noise, KNorm) else 1
-        loss = each.noise.loss(moved)
-        assert (loss.rho if each.concentrated else loss.epsilon) == each.cost
+        moved = 2 if relation == "replace-one" else 1
+        assert each.noise.lost(Moved(moved, moved, moved, relation == "replace-one")) == each.cost
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -158,5 +157,5 @@ def test_the_number_that_decides_is_published_with_its_cost(relation):
     gap = abs(int(first.values[0] - true_values(part, codes, relation)[0]))
     assert gap <= first.noise.quantile(None, Fraction(1, 10**6))
     moved = (2 if relation == "replace-one" else 1) * 4 * len(part.pairs)
-    assert first.noise.loss(moved).epsilon == first.cost
+    assert first.noise.lost(Moved(moved)) == first.cost
     assert "dependence of pairs" in made.measurements.to_frame()["cell"][0]

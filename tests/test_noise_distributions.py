@@ -16,6 +16,7 @@ from smalldb.noise.distributions import (
     DiscreteGaussian,
     Geometric,
     KNorm,
+    Moved,
     WishartDifference,
     read,
 )
@@ -144,16 +145,15 @@ def test_losses_of_independent_noise():
         lost += worst_ratio(law, other)
         for order in proved:
             proved[order] += log(law @ (law / other) ** (order - 1)) / (order - 1)
-    found = geometric.loss(3)
-    assert found.epsilon == Fraction(1) and lost == pytest.approx(1)
+    assert geometric.lost(Moved(3)) == Fraction(1) and lost == pytest.approx(1)
+    found = Loss.pure(Fraction(1))
     assert found.rho < Fraction(1, 2) and all(value <= order * found.rho for order, value in proved.items())
-    found = gaussian.loss(1 + 4)
-    assert found.epsilon is None and found.rho == Fraction(5, 7)
+    assert gaussian.lost(Moved(3, 1 + 4)) == Fraction(5, 7)
     x, _ = law_of_one(gaussian)
     divergence = sum(
         log(sum(np.exp(-(2 * x**2 - (x - move) ** 2) / 7.0) / np.exp(-(x**2) / 7.0).sum())) for move in (1, 2)
     )  # of order 2: it is 2 rho
-    assert divergence == pytest.approx(2 * found.rho)
+    assert divergence == pytest.approx(10 / 7)
 
 
 def test_losses_of_joint_noise():
@@ -164,10 +164,15 @@ def test_losses_of_joint_noise():
     moved = np.roll(table, (1, 1), axis=(0, 1))
     inner = slice(5, 55)
     lost = worst_ratio(table[inner, inner].ravel(), moved[inner, inner].ravel())
-    assert KNorm((2, 2), Fraction(1, 2), True).loss(1).epsilon == Fraction(1, 2)
+    replaced = Moved(0, rows=2, paired=True)
+    assert KNorm((2, 2), Fraction(1, 2), True).lost(replaced) == Fraction(1, 2)
+    assert KNorm((2, 2), Fraction(1, 2), False).lost(replaced) == 1
     assert lost == pytest.approx(0.5)
-    assert EVERY[2].loss(1).epsilon == Fraction(1, 8) and EVERY[3].loss(2).epsilon == Fraction(2, 5)
-    assert EVERY[3].loss(2).rho == Loss.pure(Fraction(2, 5)).rho
+    assert EVERY[2].lost(Moved(0)) == Fraction(1, 8)
+    assert EVERY[2].lost(replaced) == Fraction(1, 8)
+    assert (EVERY[3].lost(Moved(0)), EVERY[3].lost(replaced)) == (Fraction(1, 5), Fraction(2, 5))
+    with pytest.raises(AssertionError, match="hides none that is added"):
+        KNorm((2, 2), Fraction(1, 2), True).lost(Moved(0))
 
 
 def test_weights_must_fit():

@@ -10,6 +10,7 @@ from losses import Change
 from replay import Recording, letter
 
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.curator import PrivacyFilter
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import junction_tree
 from smalldb.marginals.estimate.modelling import fitted
@@ -35,6 +36,11 @@ HASTY = {
 def universe(*sizes, ordered=False, rules=()):
     pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
     return Universe(sizes, (ordered,) * len(sizes), pairs, (1,) * len(pairs), rules)
+
+
+def paid(plan):
+    """What is paid for a plan."""
+    return PrivacyFilter(plan.guarantee.paid, plan.children.law.replaced)
 
 
 def families(*each):
@@ -156,7 +162,7 @@ def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memor
     plan = replace(plan, children=replace(plan.children, memory=memory))
 
     def release(table):
-        made = release_families(plan, families(*table), Journal(SeededBits(seed)))
+        made = release_families(plan, families(*table), Journal(SeededBits(seed)), paid(plan))
         return {
             "parents": made.parents.codes.tobytes(),
             "children": made.children.tobytes(),
@@ -293,7 +299,7 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
     rules = (((0, 1), allowed),)
     kept = [(p, [(a, b if allowed[a, b] else 0, c) for a, b, c in own]) for p, own in each]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3, rules=rules), Fraction(2), replaced, 300)
-    made = release_families(plan, families(*kept), Journal(SeededBits(9)))
+    made = release_families(plan, families(*kept), Journal(SeededBits(9)), paid(plan))
     counts = made.parents.codes[:, -1]
     assert (np.bincount(made.of, minlength=len(counts)) == counts).all()
     assert len(made.children) == counts.sum() and (len(counts) == 300 or not replaced)
@@ -304,13 +310,15 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
 
 def test_without_released_children_nothing_of_them_is_measured(quick):
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(50), True, 40)
-    made = release_families(plan, families(*[((0, i % 3), []) for i in range(40)]), Journal(SeededBits(1)))
+    made = release_families(
+        plan, families(*[((0, i % 3), []) for i in range(40)]), Journal(SeededBits(1)), paid(plan)
+    )
     assert made.children.shape == (0, 3) and made.measurements == ()
 
 
 def test_the_cap_is_that_of_released_parents(quick):
     each = [((i % 2, i % 3), [(1, 1, 2)] * (1 + i % 3)) for i in range(60)]
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(2), False, 60)
-    made = release_families(plan, families(*each), Journal(SeededBits(5)))
+    made = release_families(plan, families(*each), Journal(SeededBits(5)), paid(plan))
     assert made.cap == cap_of(made.parents.codes[:, -1])
     assert cap_of(np.array([0, 1, 2, 5, 0])) == 3 and cap_of(np.zeros(3, dtype=int)) == 1

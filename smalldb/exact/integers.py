@@ -14,7 +14,7 @@ from smalldb.exact.levels import exp_enclosure
 # precision to integers (lo, hi) with lo <= 2^precision p <= hi, as narrow as wanted
 Enclosure: TypeAlias = Callable[[int], tuple[int, int]]
 
-CLIP = 1 << 61  # noise is cut off there, and sums with it at half of that: see `measuring.measure`
+CLIP = 1 << 61  # noise is cut off there, and sums with it at half of that: see `marginals.asks.Noisy.draw`
 DIGIT = 8  # bits of a coin that are revealed at a time
 _AT_ONCE = 1 << 14  # integers unpacked at a time: a multiple of 8, so that their first bits begin a byte
 

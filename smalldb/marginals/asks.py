@@ -10,9 +10,11 @@ Each has one proof: docs/proofs/curator.md. `Coins` and `Order` ask for random b
 
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,21 +24,22 @@ from queries.arrays import Booleans
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
-from smalldb.marginals.counts import Counts, Linear, SumsOfOffsets
+from smalldb.marginals.counts import Answers, Counts, FinerBins, Linear, SumsOfOffsets
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.mechanisms import Dependence, Drawn, Marginal, Measurement, Offsets, Parity
-from smalldb.noise.distributions import Noise
-from smalldb.noise.privacy_loss import Loss
+from smalldb.mechanisms import Dependence, Drawn, Guarantee, Marginal, Measurement, Offsets, Parity
+from smalldb.noise.distributions import Moved, Noise
+from smalldb.noise.gaussian import moves
+from smalldb.noise.privacy_loss import Amount
 from smalldb.selection import select
 
-NOTHING = Loss.none()
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Ask(ABC):
     """What a strategy wants to know; public as a whole."""
 
-    loss: Loss  # of the answer, from public numbers alone
+    @abstractmethod
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return what the answer loses, from public numbers: what is protected weighs up to `unit`."""
 
     @abstractmethod
     def exact(self, data: Counts) -> Any:
@@ -54,7 +57,7 @@ class Ask(ABC):
         """Return the answer again."""
         return packed
 
-    def measurements(self, answer: Any, selecting: Fraction | None) -> Sequence[Measurement]:
+    def measurements(self, answer: Any, cost: Fraction, selecting: Fraction | None) -> Sequence[Measurement]:
         """Return what is published of the answer; `selecting` paid for choosing what it is about."""
         return ()
 
@@ -65,7 +68,6 @@ class Noisy(Ask):
 
     of: Linear
     noises: tuple[tuple[Noise, int], ...]  # each with how many of the numbers have it, in order
-    cost: Fraction  # an epsilon, or a rho
     at: int | None = None  # the one number that is released; None: all of them
 
     def exact(self, data: Counts) -> Integers:
@@ -91,36 +93,74 @@ class Noisy(Ask):
         """Return the numbers again."""
         return np.array(packed, dtype=np.int64)
 
-    def measurements(self, answer: Integers, selecting: Fraction | None) -> list[Measurement]:
-        """Return, for each noise, the parts that have it; nothing of the sums of queries."""
+    @property
+    def parts(self) -> list[tuple[Any, ...]]:
+        """What each noise is added to."""
         of: Any = self.of.of if isinstance(self.of, SumsOfOffsets) else self.of
-        if not isinstance(of, Sequence):
+        of = of if isinstance(of, Sequence) else (of,)
+        ends = [*accumulate((part.size for part in of), initial=0)]
+        at = [ends.index(end) for end in accumulate((many for _, many in self.noises), initial=0)]
+        if at[-1] < len(of) or isinstance(self.of, Answers) == (self.at is None):
+            raise AssertionError("there are numbers without noise of their own")
+        return [tuple(of[start:end]) for start, end in pairwise(at)]
+
+    # Proof: docs/proofs/curator.md, lemma 1.
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return what is lost by each noise for how far a row moves its numbers, where that is most."""
+        noises, parts = [noise for noise, _ in self.noises], self.parts
+        if not all(noise.fits(some) for noise, some in zip(noises, parts, strict=True)):
+            raise AssertionError("a noise is for other counts")
+        (concentrated,) = {noise.concentrated for noise in noises}
+        ways = _moves(parts, replaced) if isinstance(parts[0][0], Parity) else [_moved(parts, replaced, unit)]
+        losses = [[noise.lost(moved) for noise, moved in zip(noises, way, strict=True)] for way in ways]
+        most = max(sum(each, Fraction(0)) for each in losses)
+        return Amount(rho=most) if concentrated else Amount(most)
+
+    def measurements(self, answer: Integers, cost: Fraction, selecting: Fraction | None) -> list[Measurement]:
+        """Return, for each noise, the parts that have it; nothing of the sums of queries."""
+        if isinstance(self.of, Answers | FinerBins):
             return []
-        parts: Iterator[Marginal | Parity | Offsets] = iter(of)
-        found, cost = list[Measurement](), self.cost
-        ends = np.cumsum([many for _, many in self.noises])[:-1]
-        for (noise, many), values in zip(self.noises, np.split(answer, ends), strict=True):
-            some, left = list[Marginal | Parity | Offsets](), many
-            while left > 0:
-                some.append(next(parts))
-                left -= some[-1].size
-            concentrated = self.loss.epsilon is None
-            found.append(Measurement(tuple(some), values.copy(), noise, cost, concentrated, selecting))
-            cost = Fraction(0)
-        return found
+        values = np.split(answer, np.cumsum([many for _, many in self.noises])[:-1])
+        costs = [cost] + [Fraction(0)] * len(values)
+        told = zip(self.parts, values, self.noises, costs, strict=False)
+        return [Measurement(some, own.copy(), noise, paid, selecting) for some, own, (noise, _), paid in told]
+
+
+# Proof: docs/proofs/rounds.md, lemma 1; docs/proofs/related.md, lemma 2.
+def _moved(parts: Sequence[tuple[Any, ...]], replaced: bool, unit: int) -> list[Moved]:
+    """Return how far neighbours move tables and the like, for each noise; what is replaced may weigh less."""
+    found, rows, paired = list[Moved](), unit * (2 if replaced else 1), replaced and unit == 1
+    for some in parts:
+        each = [part.moved(replaced) for part in some]
+        total, squares = sum(one.total for one in each), sum(one.squares for one in each)
+        found.append(Moved(unit * total, unit**2 * squares, rows, paired))
+    return found
+
+
+# Proof: docs/proofs/delta.md, lemma 3; docs/proofs/answers.md, lemma 2.
+def _moves(parts: Sequence[tuple[Parity, ...]], replaced: bool) -> Iterator[list[Moved]]:
+    """Yield how far neighbours move parities, for each noise, for each way in which they may differ."""
+    every = [part for some in parts for part in some]
+    if any(part.signed == replaced for part in every):
+        raise AssertionError("these parities are of other neighbours")
+    attributes = {one for part in every for one in zip(part.columns, part.yes, strict=True)}
+    sizes = (Counter(len(part.columns) for part in some) for some in parts)
+    for way in zip(*(moves(len(attributes), own, replaced) for own in sizes), strict=True):
+        totals = (sum(own.values()) for own in way)
+        yield [Moved(total, total, 2 if replaced else 1, replaced) for total in totals]
 
 
 # Proof: docs/proofs/curator.md, lemma 1.
 def one_table(of: Marginal, law: PrivacyMeasure, cost: Fraction) -> Noisy:
     """Ask for one table."""
-    return Noisy((of,), ((law.noise(cost), of.size),), cost, loss=law.loss_of_table(cost))
+    return Noisy((of,), ((law.noise(cost), of.size),))
 
 
 # Proof: docs/proofs/k-norm.md, lemma 3; docs/proofs/curator.md, lemma 1.
 def columns_at_once(of: Sequence[Marginal], law: PrivacyMeasure, cost: Fraction) -> Noisy:
     """Ask for columns at once, of a pure cost: a row stands in one category of each."""
     sizes = tuple(each.size for each in of)
-    return Noisy(tuple(of), ((law.noise_of_columns(sizes, cost), sum(sizes)),), cost, loss=Loss.pure(cost))
+    return Noisy(tuple(of), ((law.noise_of_columns(sizes, cost), sum(sizes)),))
 
 
 # Proof: docs/proofs/curator.md, lemma 5.
@@ -129,7 +169,7 @@ def offsets_at_once(of: Sequence[Offsets], law: PrivacyMeasure, cost: Fraction) 
     each, halves = cost / len(of), 2 if law.replaced else 1
     # a row that is replaced may move one sum by all of a bin: from its low end to its high end
     noises = tuple((law.noise_of_number(each, halves * part.units // 2), part.size) for part in of)
-    return Noisy(SumsOfOffsets(tuple(of)), noises, cost, loss=law.loss_of_number(cost))
+    return Noisy(SumsOfOffsets(tuple(of)), noises)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +186,22 @@ class Worst(Ask):
     of: Linear
     scores: Callable[[list[Integers]], Integers]
     moved: int  # how far a score moves between neighbours, at most
-    epsilon: Fraction  # of the exponential mechanism
+    law: PrivacyMeasure  # of the exponential mechanism, under which scores move so far
     cost: Fraction  # an epsilon, or a rho
     possible: Booleans | None = None  # None: all of them
     refused: Callable[[int], Booleans | None] = lambda _: None  # with one that is drawn in vain, others
+
+    @property
+    def epsilon(self) -> Fraction:
+        """That of the exponential mechanism."""
+        return self.law.selecting(self.cost)
+
+    # Proof: docs/proofs/curator.md, lemma 2.
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return the cost, which the epsilon is made of."""
+        if (self.law.replaced, self.law.unit) != (replaced, unit):
+            raise AssertionError("scores move as they do under another relation")
+        return Amount(rho=self.cost) if self.law.concentrated else Amount(self.cost)
 
     def exact(self, data: Counts) -> Integers:
         """Return the scores: private."""
@@ -175,9 +227,16 @@ class Number(Ask):
 
     of: Linear
     function: Callable[[list[Integers]], int]
-    noise: Noise  # for how far a row moves the function
-    cost: Fraction
+    moved: int  # how far a row that is added or removed moves the function, at most
+    noise: Noise
     part: Dependence  # as it is published
+
+    # Proof: docs/proofs/curator.md, lemma 3.
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return what the noise loses."""
+        far = self.moved * unit * (2 if replaced else 1)
+        lost = self.noise.lost(Moved(far, far**2))
+        return Amount(rho=lost) if self.noise.concentrated else Amount(lost)
 
     def exact(self, data: Counts) -> Integers:
         """Return the number without noise: private."""
@@ -189,13 +248,17 @@ class Number(Ask):
         """Add the noise."""
         return int(np.clip(exact + self.noise.draw(1, coins), -LIMIT, LIMIT)[0])
 
-    def measurements(self, answer: int, selecting: Fraction | None) -> list[Measurement]:
+    def measurements(self, answer: int, cost: Fraction, selecting: Fraction | None) -> list[Measurement]:
         """Return the number."""
-        return [Measurement((self.part,), np.array([answer]), self.noise, self.cost)]
+        return [Measurement((self.part,), np.array([answer]), self.noise, cost)]
 
 
 class DrawnAtOnce(Protocol):
     """SmallDB: a mechanism that draws a small database by its score, among all there are."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it loses."""
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Draw one."""
@@ -207,6 +270,10 @@ class SmallDatabase(Ask):
 
     mechanism: DrawnAtOnce
     progress: bool
+
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return what the mechanism states."""
+        return self.mechanism.guarantee.paid
 
     def exact(self, data: Counts) -> Rows:
         """Return the rows: private."""
@@ -240,7 +307,10 @@ class Coins(Ask):
     """Random bits for what follows from released numbers: a whole number."""
 
     bits: int = 64
-    loss: Loss = field(default=NOTHING, kw_only=True)
+
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return nothing."""
+        return Amount()
 
     def exact(self, data: Counts) -> None:
         """See nothing of the data."""
@@ -255,7 +325,10 @@ class Order(Ask):
     """A uniformly random order of so many rows; it is not kept, but drawn anew of the same bits."""
 
     rows: int
-    loss: Loss = field(default=NOTHING, kw_only=True)
+
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return nothing."""
+        return Amount()
 
     def exact(self, data: Counts) -> None:
         """See nothing of the data."""

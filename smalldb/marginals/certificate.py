@@ -75,13 +75,12 @@ def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure,
         of=of,
         scores=lambda counts: np.abs(counts[0] - foretold),
         moved=denominator,
-        epsilon=law.selecting(half),
+        law=law,
         cost=half,
-        loss=law.loss_of_selection(half),
         about=digest_of(finished.words, finished.counts),
     )
     noise = law.noise_of_number(half, denominator)
-    (value,) = yield Noisy(of, ((noise, 1),), half, at=chosen, loss=law.loss_of_number(half))
+    (value,) = yield Noisy(of, ((noise, 1),), at=chosen)
     return Certificate(chosen, int(value) - int(foretold[chosen]), total, workload, law, half)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol, TypeAlias, final
+from typing import ClassVar, Protocol, TypeAlias, final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.marginals.counted_rows import CountedRows, PackedTables, checked, count, counted
 from smalldb.mechanisms import Marginal, Offsets, Parity
+from smalldb.noise.noise_protocol import Moved
 
 Texts: TypeAlias = Mapping[str, Counter[str]]
 
@@ -22,6 +23,13 @@ class Answers:
     """The sums of all queries over the rows, in units of 1 / D of a row; the last one is D for each row."""
 
     workload: Workload
+    size: ClassVar[int] = 1  # of what is released: one of them
+
+    # Proof: docs/proofs/certificate.md, lemma 1.
+    def moved(self, replaced: bool) -> Moved:
+        """Return how far neighbours move one of the sums."""
+        far = self.workload.denominator
+        return Moved(far, far**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,12 @@ class FinerBins:
     """The counts of a column's finer bins, as the table was read: a row stands in one of them, or in none."""
 
     column: str
+    size: int
+
+    # Proof: docs/proofs/learned.md, lemma 7.
+    def moved(self, replaced: bool) -> Moved:
+        """Return how far neighbours move them."""
+        return Moved(2, 2) if replaced else Moved(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,10 @@ class Counts(Protocol):
 
     A row counts as often as it is there, or by its weight: see `walks`.
     """
+
+    @property
+    def unit(self) -> int:
+        """What whatever is protected weighs at most: 1 for a row."""
 
     @property
     def table(self) -> Rows:
@@ -69,11 +87,12 @@ class InMemory:
         table: Rows | CountedRows,
         executor: Executor | None = None,
         *,
+        unit: int = 1,
         finer: Mapping[str, Integers] | None = None,
         offsets: Mapping[int, Integers] | None = None,
         texts: Texts | None = None,
     ) -> None:
-        self._table, self._executor, self._finer = table, executor, finer or {}
+        self._table, self._executor, self.unit, self._finer = table, executor, unit, finer or {}
         self._offsets = offsets or {}  # by the number of a column, those of its bins
         self.texts: Texts = texts or {}
         self._kept: dict[int, tuple[Linear, list[Integers]]] = {}

@@ -13,7 +13,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.marginals.asks import Ask, Order, SmallDatabase, Worst
 from smalldb.marginals.counts import Counts
 from smalldb.mechanisms import Drawn, Journal, Measurement, Resumable
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import Amount
 
 Steps: TypeAlias = Generator[Ask, Any, Any]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -25,14 +25,37 @@ class Unpaid(AssertionError):
 
 
 @dataclass(eq=False)
+class PrivacyFilter:
+    """What was paid for a release and what of it is spent, whoever spends it (Rogers et al. 2016)."""
+
+    paid: Amount
+    replaced: bool  # whether neighbours have a row replaced; else it is added or removed
+    spent: Amount = field(default_factory=Amount)
+
+    # Proof: docs/proofs/curator.md, "Theorem".
+    def spend(self, lost: Amount) -> None:
+        """Add what an answer loses, before it is drawn; refuse what was not paid."""
+        spent = self.spent.plus(lost)
+        if not spent.within(self.paid):
+            both = (", ".join(f"{part:g}" for part in map(float, each)) for each in (spent, self.paid))
+            raise Unpaid("(epsilon, rho, delta) would be ({}), and ({}) is paid".format(*both))
+        self.spent = spent
+
+    @property
+    def share(self) -> Fraction:
+        """About which part is spent."""
+        parts = [part / whole for part, whole in zip(self.spent, self.paid, strict=True) if whole]
+        return sum(parts, Fraction(0)) / max(1, len(parts))
+
+
+@dataclass(eq=False)
 class Curator:
     """It answers a strategy: it counts, draws, keeps what was released, and refuses what is not paid."""
 
     data: Counts
     journal: Journal
-    paid: Loss
+    budget: PrivacyFilter
     progress: Progress | None = None
-    spent: Fraction = Fraction(0)  # an epsilon where what was paid is one, else a rho
     measurements: list[Measurement] = field(default_factory=list)
     _selecting: Fraction | None = None  # what was paid for choosing what is measured next
 
@@ -52,36 +75,23 @@ class Curator:
         if isinstance(mechanism, Resumable):
             found: Drawn = self.follow(mechanism.steps())
         else:
-            found = self.answer(SmallDatabase(mechanism, progress, loss=mechanism.guarantee.stated))
+            found = self.answer(SmallDatabase(mechanism, progress))
         return found
 
     # Proof: docs/proofs/curator.md, "Theorem"; docs/proofs/rounds.md, lemma 11.
     def answer(self, ask: Ask) -> Any:
-        """Draw an answer and keep it; what was drawn before is read, and then nothing is counted."""
-        self._pay(ask.loss)
+        """Draw an answer and keep it; what was drawn before is read, and the data are not looked at again."""
+        lost = ask.lost(self.budget.replaced, self.data.unit)
+        self.budget.spend(lost)
+        if self.progress is not None:
+            self.progress(int(SHOWN * self.budget.share), SHOWN)
         if isinstance(ask, Order):
             return ask.draw(None, self.journal.postprocessing_bits())
         answer = self.journal.step(lambda coins: self.draw(ask, coins), ask.pack, ask.unpack)
-        self.measurements += ask.measurements(answer, self._selecting)
+        self.measurements += ask.measurements(answer, lost.epsilon + lost.rho, self._selecting)
         self._selecting = ask.cost if isinstance(ask, Worst) else None
         return answer
 
     def draw(self, ask: Ask, coins: BitSource) -> Any:
         """Draw an answer: of what a release shows, here alone the data meet random bits."""
         return ask.draw(ask.exact(self.data), coins)
-
-    def _pay(self, loss: Loss) -> None:
-        """Count what an answer costs, before it is drawn."""
-        spent = self.spent + self._cost(loss)
-        if spent > self._cost(self.paid):
-            raise Unpaid(f"{float(spent)} of {float(self._cost(self.paid))}")
-        self.spent = spent
-        if self.progress is not None:
-            self.progress(int(SHOWN * spent / (self._cost(self.paid) or 1)), SHOWN)
-
-    def _cost(self, loss: Loss) -> Fraction:
-        """Return what a loss is counted as."""
-        cost = loss.rho if self.paid.epsilon is None else loss.epsilon
-        if cost is None:
-            raise Unpaid("what was paid is pure, and this answer is not")
-        return cost

@@ -8,8 +8,8 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.marginals.counted_rows import CountedRows, checked
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import SHOWN, Curator, Progress
-from smalldb.marginals.walks import Related, Walks, weights_of, with_children
+from smalldb.marginals.curator import Curator, PrivacyFilter, Progress
+from smalldb.marginals.walks import UNIT, Related, Walks, weights_of, with_children
 from smalldb.mechanisms import Journal
 
 
@@ -48,22 +48,17 @@ def release_families(
     plan: Walks,
     families: Families,
     journal: Journal,
+    budget: PrivacyFilter,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Related:
     """Release parents, then children of these."""
-    first = int(SHOWN * plan.parents.epsilon / plan.epsilon)
     rows = families.parents_with(plan.most, plan.parents.universe.sizes)
-    curator = Curator(InMemory(rows, executor), journal, plan.parents.loss, _part(progress, 0, first))
+    curator = Curator(InMemory(rows, executor), journal, budget, progress)
     parents = curator.follow(plan.parents.release(None))
     codes = with_children(parents.codes.astype(np.int64), curator.measurements, plan.most)
     parents = replace(parents, codes=codes.astype(parents.codes.dtype))
-    walks = InMemory(families.walks(plan.most, plan.cap_after(parents)), executor)
-    walking = Curator(walks, journal, plan.children.loss, _part(progress, first, SHOWN))
+    walks = InMemory(families.walks(plan.most, plan.cap_after(parents)), executor, unit=UNIT)
+    walking = Curator(walks, journal, budget, progress)
     found: Related = walking.follow(plan.steps(parents))
     return replace(found, of_parents=tuple(curator.measurements), measurements=tuple(walking.measurements))
-
-
-def _part(progress: Progress | None, start: int, end: int) -> Progress | None:
-    """Show one of two curators' progress as its part of the whole."""
-    return progress and (lambda done, most: progress(start + (end - start) * done // most, SHOWN))

@@ -179,7 +179,9 @@ class ByMarginals(Mechanism, Promise):
     @property
     def guarantee(self) -> Guarantee:
         """The privacy of the release: the costs of all steps add up to no more."""
-        return Guarantee(self.request.epsilon, self.strategy.delta, self.strategy.loss)
+        strategy = self.strategy
+        pure = Fraction(0) if strategy.law.concentrated else strategy.certifying
+        return Guarantee(self.request.epsilon, strategy.delta, strategy.loss, pure=pure)
 
     @property
     def promise(self) -> Self:

@@ -7,7 +7,7 @@ from queries.mixing import splitmix64
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import Curator
+from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.strategies.from_start import FromStart, asked_pairs
 from smalldb.marginals.strategies.strategy import Strategy, whole_table
 from smalldb.marginals.universe import Universe
@@ -23,7 +23,8 @@ def rehearse(strategy: Strategy, universe: Universe, law: Start, rows: int) -> f
     rows = min(rows, MOST)
     order = np.argsort(splitmix64(len(law.counts), SEED))
     drawn = law.codes[order[systematic(law.counts[order] / law.counts.sum(), rows)]]
-    curator = Curator(_counted(drawn), Journal(SeededBits(SEED)), strategy.loss)
+    budget = PrivacyFilter(strategy.loss.amount, strategy.law.replaced)
+    curator = Curator(_counted(drawn), Journal(SeededBits(SEED)), budget)
     made = curator.follow(strategy.release(rows)).codes
     asked = [whole_table(pair, [universe.sizes[c] for c in pair]) for pair in asked_pairs(universe)]
     tables = zip(_counted(drawn).count(asked), _counted(made.astype(np.int64)).count(asked), strict=True)

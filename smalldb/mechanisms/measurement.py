@@ -13,7 +13,7 @@ import numpy as np
 from queries import Domain
 from queries.arrays import Booleans
 from queries.domain import Integers
-from smalldb.noise.noise_protocol import Noise
+from smalldb.noise.noise_protocol import Moved, Noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ class Marginal:
     def size(self) -> int:
         """The number of cells."""
         return prod(self.shape)
+
+    # Proof: docs/proofs/rounds.md, lemma 1.
+    def moved(self, replaced: bool) -> Moved:
+        """Return how far neighbours move it: a row stands in one cell."""
+        cells = 2 if replaced else 1
+        return Moved(cells, cells)
 
     def possible(self, domain: Domain) -> Booleans:
         """Return which cells some row can have, in the shape of the groups."""
@@ -111,6 +117,12 @@ class Offsets:
     bins: int
     units: int
 
+    # Proof: docs/proofs/curator.md, lemma 5.
+    def moved(self, replaced: bool) -> Moved:
+        """Return how far neighbours move it: by half a bin, or from one end of a bin to the other."""
+        far = self.units if replaced else self.units // 2
+        return Moved(far, far**2)
+
     @property
     def size(self) -> int:
         """The number of bins."""
@@ -130,8 +142,6 @@ class Measurement:
     values: Integers
     noise: Noise  # what was added to the true numbers
     cost: Fraction  # what was paid, an epsilon or a rho; 0: it was paid with the one before
-    # whether costs are a rho (zero-concentrated differential privacy); else they are an epsilon
-    concentrated: bool = False
     # what was paid, besides, for choosing what to measure by the exponential mechanism; None: it was chosen
     # from public or released numbers
     selecting: Fraction | None = None
@@ -140,6 +150,11 @@ class Measurement:
         self.values.setflags(write=False)
         if sum(part.size for part in self.of) != len(self.values):
             raise ValueError("a measurement needs one value for each number that was measured")
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether the cost is a rho (zero-concentrated differential privacy); else it is an epsilon."""
+        return self.noise.concentrated
 
     def tables(self) -> Iterator[tuple[MeasuredPart, Integers]]:
         """Yield each part with its values; those of a table in its shape."""

@@ -268,18 +268,16 @@ def _part_renamed(part: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
 
 def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:
     """Return the measurement that was written; ValueError and its kin: it is none."""
-    concentrated = "rho" in told
-    noise = dict(told["noise"])
-    selecting = told["selecting"]
+    parameters, selecting = dict(told["noise"]), told["selecting"]
+    noise = read_noise(parameters.pop("name"), parameters)
     values = np.array(told["values"], dtype=np.int64)
     if values.ndim != 1 or values.tolist() != told["values"]:
         raise ValueError("values must be whole numbers")
     return Measurement(
         tuple(_part(domain, part) for part in told["tables"]),
         values,
-        read_noise(noise.pop("name"), noise),
-        as_fraction(told["rho" if concentrated else "epsilon"], "a cost"),
-        concentrated,
+        noise,
+        as_fraction(told["rho" if noise.concentrated else "epsilon"], "a cost"),
         None if selecting is None else as_fraction(selecting, "a cost"),
     )
 

@@ -6,8 +6,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from queries.domain import Bits
+from smalldb.accounting.concentrated import rho_of
 from smalldb.mechanisms.request import Request
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import Amount, Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Guarantee:
     loss: Loss | None = None
     # the epsilon that the exponential mechanism is run with, where it is not the one that is stated
     internal: Fraction | None = None
+    pure: Fraction = Fraction(0)  # beside a delta: what of epsilon is for answers that are pure
 
     def __post_init__(self) -> None:
         """Refuse, as a defect, to lose more than is charged; what has a delta has proofs of its own."""
@@ -32,6 +34,15 @@ class Guarantee:
         if self.loss is not None:
             return self.loss
         return Loss.pure(self.epsilon) if self.delta is None else Loss(None, None)
+
+    # Proof: docs/proofs/curator.md, "Theorem".
+    @property
+    def paid(self) -> Amount:
+        """Up to what a curator may answer: what is stated, where epsilon and delta prove it."""
+        if self.delta is None:
+            return Amount(self.stated.epsilon or Fraction(0))
+        proved = rho_of(self.epsilon - self.pure, self.delta)
+        return Amount(self.pure, proved if self.stated.rho is None else min(proved, self.stated.rho))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import accumulate, islice
 from math import ceil, comb, isqrt, log, prod, sqrt
 from operator import mul
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
-from smalldb.noise.noise_protocol import Noise, Weights, check_count, rounded_quantile
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import moment_quantile
 
@@ -211,9 +210,16 @@ class ConeDifference(Noise):
         """Return that of the sum of a table's rounded counts: one total, and all that rounding adds."""
         return quantile(self.sizes, self.rate, (), failure) + count / 2
 
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss of so many rows."""
-        return Loss.pure(self.rate * moved)
+    # Proof: docs/proofs/pairs.md, lemma 3.
+    def lost(self, moved: Moved) -> Fraction:
+        """Return the rate for each row that is added or removed."""
+        return self.rate * moved.rows
+
+    def fits(self, of: Sequence[Any]) -> bool:
+        """Tell whether these are the tables of all its columns and pairs, at all categories."""
+        tables = [*((c,) for c in range(len(self.sizes))), *self.pairs]
+        shapes = [tuple(self.sizes[c] for c in table) for table in tables]
+        return [part.columns for part in of] == tables and [part.shape for part in of] == shapes
 
     @property
     def _kinds(self) -> list[tuple[int, ...]]:

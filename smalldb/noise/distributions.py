@@ -14,8 +14,7 @@ from smalldb.noise.cone import ConeDifference
 from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.k_norm import KNorm
-from smalldb.noise.noise_protocol import Noise, Weights
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights
 from smalldb.noise.wishart import WishartDifference
 
 __all__ = [
@@ -23,7 +22,7 @@ __all__ = [
     "DiscreteGaussian",
     "Geometric",
     "KNorm",
-    "Loss",
+    "Moved",
     "Noise",
     "Weights",
     "WishartDifference",

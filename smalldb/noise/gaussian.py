@@ -20,8 +20,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Noise, Weights, magnitudes, sum_of_squares, times_of
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, magnitudes, sum_of_squares, times_of
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
@@ -39,6 +38,7 @@ class DiscreteGaussian(Noise):
     """
 
     name: ClassVar[str] = "discrete Gaussian"
+    concentrated: ClassVar[bool] = True
 
     scale: Fraction  # sigma^2: the variance is no larger, and hardly smaller from 1 on
 
@@ -97,9 +97,9 @@ class DiscreteGaussian(Noise):
         squared = float(self.scale * sum(size**2 for size in sizes))
         return sqrt(2 * squared * log_odds(failure / 2)) * SLACK
 
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss of values that move by that much in all, squared."""
-        return Loss(None, Fraction(moved) / (2 * self.scale))
+    def lost(self, moved: Moved) -> Fraction:
+        """Return the rho of values that move so far."""
+        return Fraction(moved.squares) / (2 * self.scale)
 
 
 # Proof: docs/proofs/delta.md, lemma 3.
@@ -114,31 +114,38 @@ def moving(attributes: int, order: int, distance: int) -> int:
     return sum(comb(distance, j) * comb(attributes - distance, order - j) for j in range(1, order + 1, 2))
 
 
+# Proof: docs/proofs/delta.md, lemma 3.
+def moves(attributes: int, sizes: Mapping[int, int], replaced: bool) -> list[dict[int, int]]:
+    """Return how many counts of each order move, by 1 each, for each way in which neighbours can differ.
+
+    Replace-one: rows that differ in h attributes move the odd counts of no more sets than there are, nor than
+    `moving(attributes, order, h)`, whatever h is. Add-remove: every sum moves.
+    """
+    if not replaced:
+        return [dict(sizes)]
+    ways = range(1, attributes + 1)
+    return [{o: min(size, moving(attributes, o, h)) for o, size in sizes.items()} for h in ways]
+
+
 # Proof: docs/proofs/delta.md, lemmas 3 and 4.
 def least_variances(
     attributes: int, sizes: Mapping[int, int], needs: Mapping[int, float], rho: Fraction, replaced: bool
 ) -> dict[int, Fraction]:
     """Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours.
 
-    Replace-one: rows that differ in h attributes move, by 1 each, the odd counts of no more sets than there
-    are, nor than `moving(attributes, order, h)`. So weights w_o = 1 / (2 sigma_o^2) are rho-zCDP if the sum
-    of moved_o(h) w_o is at most rho for every h; they are scaled by the largest, exactly. Add-remove: every
-    sum moves by 1.
-
-    The sum of needs_o / w_o is least, for given numbers that move, at w_o proportional to
-    sqrt(needs_o / moved_o). The numbers are taken of each h in turn, and the best weights kept.
+    Weights w_o = 1 / (2 sigma_o^2) are rho-zCDP if the sum of moved_o w_o is at most rho for each way of
+    `moves`; they are scaled by the largest, exactly. The sum of needs_o / w_o is least, for given numbers
+    that move, at w_o proportional to sqrt(needs_o / moved_o). These are taken of each way in turn, and the
+    best weights kept.
     """
     orders = sorted(sizes)
-    if replaced:
-        moves = [[min(sizes[o], moving(attributes, o, h)) for o in orders] for h in range(1, attributes + 1)]
-    else:
-        moves = [[sizes[o] for o in orders]]
+    ways = [[moved[o] for o in orders] for moved in moves(attributes, sizes, replaced)]
     needed = np.array([needs[o] for o in orders])
     best: tuple[float, list[Fraction]] | None = None
-    for moved in moves:
+    for moved in ways:
         floats = np.sqrt(needed / np.maximum(moved, 0.5))
         weights = [max(1, round(w)) for w in (floats / floats.max() * (1 << BITS)).tolist()]
-        most = max(sum(map(mul, some, weights)) for some in moves)
+        most = max(sum(map(mul, some, weights)) for some in ways)
         variances = [most / (2 * rho * w) for w in weights]
         noise = float(needed @ np.array([float(v) for v in variances]))
         if best is None or noise < best[0]:

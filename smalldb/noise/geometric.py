@@ -13,8 +13,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.enclosures import Log, Real
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Noise, Weights, magnitudes, sum_of_squares, times_of
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, magnitudes, sum_of_squares, times_of
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import noise_quantile
 
@@ -72,6 +71,6 @@ class Geometric(Noise):
             within = min(within, chernoff)
         return float_above(within)
 
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss of values that move by that much in all."""
-        return Loss.pure(self.rate * moved)
+    def lost(self, moved: Moved) -> Fraction:
+        """Return the rate for each unit that values move by in all."""
+        return self.rate * moved.total

@@ -2,12 +2,13 @@
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import isqrt, lgamma, log, prod, sqrt
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,7 @@ from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below
 from smalldb.exact.levels import LogConcave, draw_level
 from smalldb.noise.column_polytope import draw_point, log_points, log_squares, log_tails, points
-from smalldb.noise.noise_protocol import Noise, Weights, check_count
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, check_count
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, level_quantile
 
@@ -167,9 +167,16 @@ class KNorm(Noise):
         """Return that of a number of a parity, as it is read from counts."""
         return max(self.quantile(weights, failure) for weights in weights_of(self)[order])
 
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss of so many rows that are added or removed, or replaced."""
-        return Loss.pure(self.rate * moved)
+    # Proof: docs/proofs/k-norm.md, lemma 3.
+    def lost(self, moved: Moved) -> Fraction:
+        """Return the rate for each row that is added or removed, or for each that is replaced."""
+        if self.replaced and not moved.paired:
+            raise AssertionError("K-norm noise of replaced rows hides none that is added")
+        return self.rate * moved.rows / (2 if self.replaced else 1)
+
+    def fits(self, of: Sequence[Any]) -> bool:
+        """Tell whether these are tables of single columns of its sizes."""
+        return [part.shape for part in of] == [(size,) for size in self.sizes]
 
     # Proof: docs/proofs/k-norm.md, lemma 5.
     def _level_quantile(self, failure: Fraction) -> int:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,21 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
-from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_concave_quantile
 
 Weights: TypeAlias = Sequence[float] | Floats | None
 """Of a linear combination of values, one each; None: of one value (of the one that varies most)."""
+
+
+class Moved(NamedTuple):
+    """How far neighbours move the numbers that one noise is added to, in each norm that noise speaks of."""
+
+    total: Fraction | int  # L1
+    squares: Fraction | int = 0  # of L2
+    rows: int = 1  # that are added or removed, in all
+    paired: bool = False  # whether one is removed for each that is added
+
 
 _Kind = TypeVar("_Kind", int, tuple[int, ...])
 
@@ -29,6 +38,7 @@ class Noise(ABC):
 
     name: ClassVar[str]  # what records call it
     repeating: ClassVar[bool] = False  # whether all tables that were measured at once have one sum
+    concentrated: ClassVar[bool] = False  # whether what it loses is a rho; else it is an epsilon
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -73,8 +83,12 @@ class Noise(ABC):
         return self.quantile(None, failure)
 
     @abstractmethod
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss where the values move by `moved` between neighbours, in the distribution's norm."""
+    def lost(self, moved: Moved) -> Fraction:
+        """Return what is lost where neighbours move the values so far: an epsilon or a rho."""
+
+    def fits(self, of: Sequence[Any]) -> bool:
+        """Tell whether it is for these tables or parities; of independent values it is for any."""
+        return True
 
 
 # Proof: docs/proofs/noise.md, lemma 4.

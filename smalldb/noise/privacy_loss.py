@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
 from fractions import Fraction
+from operator import add, le
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -152,6 +153,22 @@ class GeometricNoise(LossLaw):
 LAWS = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
 
 
+class Amount(NamedTuple):
+    """An amount of privacy: an epsilon for pure answers, a rho for the others; and the delta of a failure."""
+
+    epsilon: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def plus(self, other: "Amount") -> "Amount":
+        """Return both together."""
+        return Amount(*map(add, self, other))
+
+    def within(self, other: "Amount") -> bool:
+        """Tell whether it is no more, of anything."""
+        return all(map(le, self, other))
+
+
 class Loss(NamedTuple):
     """What a step or a release loses; steps that may be chosen adaptively add up.
 
@@ -245,6 +262,11 @@ class Loss(NamedTuple):
             return self.rho
         pure = RandomisedResponse(self.epsilon).rho if self.epsilon else Fraction(0)
         return pure if self.rho is None else min(pure, self.rho)
+
+    @property
+    def amount(self) -> Amount:
+        """What it is counted as: its epsilon, or its rho where there is none."""
+        return Amount(rho=self.rho or Fraction(0)) if self.epsilon is None else Amount(self.epsilon)
 
     @property
     def bounded_range(self) -> Fraction | None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from math import comb, isqrt
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
-from smalldb.noise.noise_protocol import Noise, Weights, check_count, rounded_quantile
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import laplace_sum_quantile, moment_quantile
 
@@ -124,9 +123,16 @@ class WishartDifference(Noise):
         """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""
         return rounded_quantile(self, weights, list(map(_order, self.pairs)), self.entry_quantile, failure)
 
-    def loss(self, moved: Fraction | int) -> Loss:
-        """Return the loss of so many rows."""
-        return Loss.pure((self.x + self.y) * moved)
+    # Proof: docs/proofs/wishart.md, lemma 4.
+    def lost(self, moved: Moved) -> Fraction:
+        """Return the rates for each row that signs are summed of; of replaced ones half of them are."""
+        return (self.x + self.y) * moved.rows / (2 if moved.paired else 1)
+
+    def fits(self, of: Sequence[Any]) -> bool:
+        """Tell whether its entries are these parities, their attributes being numbered in order."""
+        sets = [[*zip(part.columns, part.yes, strict=True)] for part in of]
+        ranks = {one: rank for rank, one in enumerate(sorted({one for some in sets for one in some}), 1)}
+        return self.pairs == tuple((0, 0, *(ranks[one] for one in some))[-2:] for some in sets)
 
     def entry_variance(self, order: int) -> float:
         """Return the variance of an entry that belongs to parities of an order."""

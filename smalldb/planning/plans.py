@@ -12,10 +12,11 @@ from smalldb import bounds
 from smalldb.accounting.concentrated import group_factor
 from smalldb.exact.numbers import as_text, brief, rounded_up
 from smalldb.marginals.asks import offsets_at_once
+from smalldb.marginals.curator import PrivacyFilter
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Offsets, Request
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import Amount, Loss
 from smalldb.schema.bin_means import UNITS
 from smalldb.schema.bin_shapes import FinerCost
 from smalldb.schema.reading import Learned
@@ -193,15 +194,21 @@ class Plan:
         """
         if self.learned:
             return Loss.pure(self.privacy) if self.delta is None else Loss(None, None)
-        return self.loss_of_row.of_group(self.rows_per_person)
-
-    @property
-    def loss_of_row(self) -> Loss:
-        """What one row loses by all that is asked once the categories are known."""
         found = self.chosen.guarantee.stated
         for each in self.finer:
             found = found.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
-        return found if self.means is None else found.together(self.means.loss)
+        found = found if self.means is None else found.together(self.means.loss)
+        return found.of_group(self.rows_per_person)
+
+    # Proof: docs/proofs/curator.md, "Theorem".
+    def budget(self) -> PrivacyFilter:
+        """Return what is paid for a row, of which nothing is spent."""
+        paid = self.chosen.guarantee.paid.plus(Amount(self.for_finer))
+        for each in self.learned:
+            paid = paid.plus(Amount(each.epsilon, delta=each.delta or Fraction(0)))
+        if self.means is not None:
+            paid = paid.plus(self.means.loss.amount)
+        return PrivacyFilter(paid, self.neighbours is Neighbours.REPLACE_ONE)
 
     @property
     def bounded_range(self) -> Fraction | None:

@@ -37,7 +37,7 @@ from smalldb.marginals.counts import Counts, FinerBins, Texts
 from smalldb.mechanisms import Neighbours, Offsets
 from smalldb.mechanisms.request import read_delta
 from smalldb.noise.distributions import Geometric
-from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.privacy_loss import Amount
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
 from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins
@@ -125,6 +125,16 @@ class LearnedCategories(Ask):
     costs: Sequence[Learned]
     neighbours: Neighbours
 
+    # Proof: docs/proofs/learned.md, lemmas 1 to 6.
+    def lost(self, replaced: bool, unit: int) -> Amount:
+        """Return what all columns cost; a delta is for what is seen of a rare text."""
+        if replaced != (self.neighbours is Neighbours.REPLACE_ONE):
+            raise AssertionError("categories are learned under another relation")
+        return Amount(
+            sum((cost.epsilon for cost in self.costs), Fraction(0)),
+            delta=sum((cost.delta or Fraction(0) for cost in self.costs), Fraction(0)),
+        )
+
     # Proof: docs/proofs/learned.md, lemma 6.
     def exact(self, data: Counts) -> Texts:
         """Return how often each text occurs: private."""
@@ -142,12 +152,6 @@ class LearnedCategories(Ask):
                 delta = cost.delta or Fraction(0)
                 categories[asked.column] = frequent(occur, cost.epsilon, delta, self.neighbours, coins)
         return categories
-
-
-def asked_for(schema: OpenSchema, costs: Sequence[Learned], neighbours: Neighbours) -> LearnedCategories:
-    """Ask at these costs; the loss leaves out what happens with the probability of their deltas."""
-    loss = Loss.pure(sum((cost.epsilon for cost in costs), Fraction(0)))
-    return LearnedCategories(schema, costs, neighbours, loss=loss)
 
 
 # Proof: docs/proofs/learned.md, lemmas 1 and 2.
@@ -336,10 +340,8 @@ def finer_asks(plan: Plan, schema: Schema) -> dict[str, Noisy]:
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     return {
         each.column: Noisy(
-            FinerBins(each.column),
+            FinerBins(each.column, sizes[each.column]),
             ((law.noise(each.epsilon), sizes[each.column]),),
-            each.epsilon,
-            loss=law.loss_of_table(each.epsilon),
         )
         for each in plan.finer
     }
@@ -357,7 +359,7 @@ def means_released(ask: Noisy, answer: Integers, total: float) -> dict[int, BinM
     """Return what was released of bins, by the number of a column; about `total` rows are in the data."""
     return {
         part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
-        for each in ask.measurements(answer, None)
+        for each in ask.measurements(answer, Fraction(0), None)
         for part, values in each.tables()
     }
 

@@ -32,8 +32,8 @@ from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import (
     Histograms,
+    LearnedCategories,
     OffsetSums,
-    asked_for,
     digests,
     finer_asks,
     finer_variances,
@@ -231,10 +231,12 @@ def carry_out(
         transaction.bind(journal, *_told_apart(rows), *counted, *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
+        budget = foreseen.budget()
         if learns is not None and isinstance(source, Source) and isinstance(rows, Rows):
-            ask = asked_for(learns, costs, relation)
-            learned = Curator(InMemory(rows, texts=texts), journal, ask.loss).answer(ask)
+            ask = LearnedCategories(learns, costs, relation)
+            learned = Curator(InMemory(rows, texts=texts), journal, budget).answer(ask)
             schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
+            budget = replace(foreseen.budget(), spent=budget.spent)
             source = source.learned(schema)
             texts.clear()
             histograms.clear()
@@ -250,14 +252,14 @@ def carry_out(
                 assert isinstance(rows, Rows)
                 asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
                 data = InMemory(rows, executor, finer=histograms, offsets=offsets)
-                curator = Curator(data, journal, foreseen.loss_of_row, shown)
+                curator = Curator(data, journal, budget, shown)
                 finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
                 if finer is not None:
                     source = source.with_finer(finer, finer_variances(foreseen))
                 made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
             else:
                 assert not isinstance(rows, Rows)
-                made = source.released(foreseen, rows, middle, journal, shown, executor)
+                made = source.released(foreseen, rows, middle, journal, budget, shown, executor)
         if transaction.line is not None:
             made.record["ledger"] = transaction.line
         if unseen:

@@ -10,7 +10,7 @@ from queries.arrays import Integers
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import Number
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import Curator
+from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
@@ -39,7 +39,7 @@ def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strateg
     counts[0] += rows - len(codes)
     bits = SeededBits(0)
     table = InMemory(Rows.from_codes(domain, codes, counts))
-    curator = Curator(table, Journal(bits), made.chosen.guarantee.stated)
+    curator = Curator(table, Journal(bits), made.budget())
     drawn = curator.run(made.chosen, False)
     measurements = Measurements(domain, curator.measurements, made.n, None)
     record = make_record(made, private=False, drawn=drawn)
@@ -93,7 +93,7 @@ def rehearse_walks(*schemas: Schema) -> None:
     bits, codes = SeededBits(0), _codes(SIZES)
     families = Families(codes[:, :-1], codes, np.arange(ROWS) // 3 * 3)
     walks = plan_walks(universe, universe, Fraction(EPSILON), True, ROWS)
-    release_families(walks, families, Journal(bits))
+    release_families(walks, families, Journal(bits), PrivacyFilter(walks.guarantee.paid, replaced=True))
     for schema in schemas:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
 

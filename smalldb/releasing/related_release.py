@@ -15,7 +15,7 @@ from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
 from smalldb.inference.answering import Answer, ask_related
-from smalldb.marginals.curator import Progress
+from smalldb.marginals.curator import PrivacyFilter, Progress
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.walks import Related, Walks
 from smalldb.mechanisms import Drawn, Journal, Measurements
@@ -153,6 +153,7 @@ class LinkedSource:
         linked: Linked,
         middle: bool,
         journal: Journal,
+        budget: PrivacyFilter,
         progress: Progress,
         executor: Executor | None,
     ) -> RelatedRelease:
@@ -160,7 +161,7 @@ class LinkedSource:
         walks, schema, given = plan.chosen, self.schema, self.given
         assert isinstance(walks, Walks)
         families = Families(linked.parents, linked.children, linked.of)
-        made = release_families(walks, families, journal, executor, progress)
+        made = release_families(walks, families, journal, budget, executor, progress)
         record = make_record(plan, private=journal.source.private, drawn=Drawn(made.parents.codes))
         record, finishing = with_tables(record, walks, schema, made), journal.postprocessing_bits()
         if schema.whole is not None:

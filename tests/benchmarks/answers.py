@@ -69,7 +69,7 @@ def smalldb(
     from queries import Domain, Rows
     from queries.spec import parse
     from smalldb.exact.bits import SeededBits
-    from smalldb.marginals import Curator, InMemory
+    from smalldb.marginals import Curator, InMemory, PrivacyFilter
     from smalldb.marginals.strategies.choosing_parities import alternatives
     from smalldb.mechanisms import Journal
 
@@ -78,7 +78,8 @@ def smalldb(
     plans = alternatives(parse(workload).workload(domain), certificate=Fraction(0), **public)
     kind = [plan for plan in plans if plan.delta == known]
     plan = min(kind, key=lambda plan: plan.worst_expected)
-    curator = Curator(InMemory(Rows.from_frame(domain, frame)), Journal(SeededBits(seed)), plan.loss)
+    budget = PrivacyFilter(plan.loss.amount, plan.replaced)
+    curator = Curator(InMemory(Rows.from_frame(domain, frame)), Journal(SeededBits(seed)), budget)
     return histogram_of(curator.follow(plan.release(len(frame))).codes)
 
 

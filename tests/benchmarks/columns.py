@@ -21,7 +21,7 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Curator, InMemory, Universe, checked, plan_tables
+from smalldb.marginals import Curator, InMemory, PrivacyFilter, Universe, checked, plan_tables
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import Geometric
@@ -45,7 +45,8 @@ def ours(codes, universe, epsilon, delta, replaced, seed, times=1):
     """The release; each row stands there so many times, and as many rows are made as there are lines."""
     plan = plan_tables(universe, epsilon, delta, replaced, len(codes) * times)
     rows = checked(codes, np.full(len(codes), times, dtype=np.int64), universe.sizes)
-    curator = Curator(InMemory(rows), Journal(SeededBits(seed)), plan.loss)
+    budget = PrivacyFilter(plan.loss.amount, replaced)
+    curator = Curator(InMemory(rows), Journal(SeededBits(seed)), budget)
     return curator.follow(plan.release(len(codes))).codes, plan.expected
 
 

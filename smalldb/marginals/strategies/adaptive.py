@@ -392,9 +392,8 @@ def worst_of(
         of=counted,
         scores=lambda counts: layout.scores(counts, foretold, weights, noise.__getitem__),
         moved=law.moved * law.unit * max(weights, default=1),
-        epsilon=law.selecting(plan.selecting),
+        law=law,
         cost=plan.selecting,
-        loss=law.loss_of_selection(plan.selecting),
         possible=payable,
         refused=refused,
     )

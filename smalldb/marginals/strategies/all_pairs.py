@@ -97,10 +97,8 @@ class AllPairs(AtOnce):
     # Proof: docs/proofs/rounds.md, lemma 12.
     def steps(self) -> Steps:
         """Ask for all tables at once; the most dependent ones make the model."""
-        noise, cost = self.noise, self.measuring
-        values = yield Noisy(
-            tables_measured(self.universe), ((noise, noise.count),), cost, loss=Loss.pure(cost)
-        )
+        noise = self.noise
+        values = yield Noisy(tables_measured(self.universe), ((noise, noise.count),))
         at_once = tables_at_once(self.universe, values)
         estimator = Estimator.of(self, read_columns(at_once, noise))
         read = read_pairs(at_once, noise, estimator.read, estimator.groupings, estimator.total)

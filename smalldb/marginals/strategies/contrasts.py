@@ -198,17 +198,13 @@ class Contrasts(Strategy):
             of = [whole_table((c,), (size,)) for c, size in zip(self.columns, sizes, strict=True)]
             values = yield columns_at_once(of, self.law, self.measuring)
             return self.estimate_of_columns(np.split(values, np.cumsum(sizes)[:-1]))
-        cost, loss = self.measuring, Loss.pure(self.measuring)
-        if self.delta is not None:
-            cost = rho_of(self.epsilon, self.delta)
-            loss = Loss.concentrated(cost)
-        estimate = self.estimate((yield Noisy(self.parities(self.sets), self.noises, cost, loss=loss)))
+        estimate = self.estimate((yield Noisy(self.parities(self.sets), self.noises)))
         if not self.guarded:
             return estimate
         predicted = estimate.predicted(self.triples)
         rank = yield self.worst(predicted)
-        guard, noise, loss = (self.triples[rank],), Geometric(self.guarding), Loss.geometric(self.guarding, 1)
-        values = yield Noisy(self.parities(guard), ((noise, 1),), self.guarding, loss=loss)
+        guard, noise = (self.triples[rank],), Geometric(self.guarding)
+        values = yield Noisy(self.parities(guard), ((noise, 1),))
         deviations = {3: (2 if self.replaced else 1) * sqrt(noise.variance())}
         return replace(estimate, guard=(Measured(guard, values, noise, deviations),))
 
@@ -235,9 +231,8 @@ class Contrasts(Strategy):
             of=self.parities(self.triples),
             scores=lambda counts: np.abs(counts[0] - predicted),
             moved=1,
-            epsilon=self.guarding,
+            law=self.law,
             cost=self.guarding,
-            loss=Loss.ranged(self.guarding),
         )
 
     def release(self, count: int | None) -> Steps:

@@ -166,8 +166,7 @@ def ask(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -
     return Number(
         of=[table for table in tables_measured(universe) if len(table.columns) == 2],
         function=partial(summed, [*most.values()]),
-        noise=law.noise_of_number(cost, law.moved * MOVED * len(most)),
-        cost=cost,
-        loss=law.loss_of_number(cost),
+        moved=MOVED * len(most),
+        noise=law.noise_of_number(cost, law.moved * law.unit * MOVED * len(most)),
         part=Dependence(tuple(most), tuple(most.values())),
     )

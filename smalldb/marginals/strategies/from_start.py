@@ -159,9 +159,8 @@ class FromStart(TableStrategy):
         return Number(
             of=[whole_table(pair, [self.universe.sizes[c] for c in pair]) for pair in pairs],
             function=partial(apart, expected),
+            moved=len(pairs),
             noise=law.noise_of_number(self.asking, law.moved * len(pairs)),
-            cost=self.asking,
-            loss=law.loss_of_number(self.asking),
             part=Dependence(pairs, (), of_start=True),
         )
 
