@@ -65,7 +65,7 @@ class Watching(Destination):
     def paid(self, account, before):
         self.note("paid")
 
-    def write(self, made, rows):
+    def write(self, made):
         self.note("write")
 
 

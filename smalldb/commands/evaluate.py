@@ -18,7 +18,7 @@ from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.number_summaries import Numbers, gather_numbers, number_summaries
+from smalldb.releasing.number_summaries import NumberCounts, gather_numbers, number_summaries
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json, known_told
@@ -103,7 +103,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         workload = workload_of(queries, source.domain)
         if arguments.target is not None:
             column_named(source.domain, arguments.target)
-        numbers: tuple[Numbers, Numbers] = {}, {}
+        numbers: tuple[NumberCounts, NumberCounts] = {}, {}
 
         def watch(number: int) -> Callable[[Iterator[Piece]], Iterator[Piece]]:
             counts = None if number else arguments.counts

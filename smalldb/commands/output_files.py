@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queries import Rows
 from queries.domain import Bits
 from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.commands.parsers import without_password
@@ -233,7 +232,7 @@ class Files(Spoken):
         if self.several is not None and not before:
             self.several.check_empty()
 
-    def write(self, release: Release, rows: Rows) -> None:
+    def write(self, release: Release) -> None:
         """Write the outputs beside their places; CSV is written as was stated for reading."""
         arguments, source = self._arguments, self._source
         if arguments.schema_out is not None and source.learns is not None and release.schema is not None:
@@ -250,7 +249,7 @@ class Files(Spoken):
                 **{name: getattr(arguments, name) for name in STATED},
                 account=self._account,
             )
-            shown = self._compared(release, rows) if arguments.confidential else None
+            shown = self._compared(release) if arguments.confidential else None
             self._outputs.write(arguments.report, page(release, release.schema, shown, about))
         contents = partial(self._contents, release.schema)
         if self.several is not None:
@@ -280,10 +279,11 @@ class Files(Spoken):
         columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
         return spelled_out(columns, self._form, file=file, guard=guard)
 
-    def _compared(self, made: Release, rows: Rows) -> "Comparison":
+    def _compared(self, made: Release) -> "Comparison":
         from smalldb.releasing.evaluation import evaluate
         from smalldb.reporting.page import Comparison
 
+        rows = made.confidential.real
         # an empty table is a neighbour of one that can be compared: neither may be refused
         found = evaluate(rows, made.rows, made.plan.workload) if rows.n else None
         return Comparison(rows, found, (self._arguments.target or [None])[0])

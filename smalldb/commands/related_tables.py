@@ -120,7 +120,7 @@ class RelatedFiles(Spoken):
         if not before:
             self._folder.check_empty()
 
-    def write(self, made: RelatedRelease, _: Any) -> None:
+    def write(self, made: RelatedRelease) -> None:
         """Write all files beside their place."""
         record = written_record(made.record) + "\n"
         if self._folder.stands({"record.json": record}):

@@ -25,7 +25,7 @@ from smalldb.releasing.distances import (
     overview,
     summary,
 )
-from smalldb.releasing.number_summaries import Numbers, gather_numbers, number_summaries
+from smalldb.releasing.number_summaries import NumberCounts, gather_numbers, number_summaries
 from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
 from smalldb.schema.reading import SchemaLike, check_alone, counted, read_any, read_schema
 from smalldb.schema.related_schema import RelatedSchema
@@ -259,7 +259,7 @@ def evaluate(
         raise DataError("a table has no rows")
     found = None
     if known is not None and not isinstance(real, Rows) and not isinstance(synthetic, Rows):
-        both: tuple[Numbers, Numbers] = {}, {}
+        both: tuple[NumberCounts, NumberCounts] = {}, {}
         for numbers, table in zip(both, (real, synthetic), strict=True):
             for _ in gather_numbers(known, None, numbers, known.mended(known.pieces(as_frame(table)))):
                 pass

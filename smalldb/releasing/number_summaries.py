@@ -18,12 +18,12 @@ QUANTILES = {
     "upper quartile": 0.75,
     "quantile .95": 0.95,
 }
-Numbers: TypeAlias = dict[str, Counter[float]]
+NumberCounts: TypeAlias = dict[str, Counter[float]]
 """By column of numbers, how often each number occurs. Private, where it is of the data."""
 
 
 def gather_numbers(
-    schema: Schema, counts: str | None, numbers: Numbers, pieces: Iterator[Piece]
+    schema: Schema, counts: str | None, numbers: NumberCounts, pieces: Iterator[Piece]
 ) -> Iterator[Piece]:
     """Hand on the pieces of a table, and count on the way which numbers the columns of numbers hold."""
     columns = [(c, column) for c, column in enumerate(schema.columns) if _is_number(column.kind)]
@@ -47,7 +47,7 @@ def _is_number(kind: object) -> bool:
     return isinstance(kind, Comparable) and kind.measure == "numbers"
 
 
-def number_summaries(real: Numbers, synthetic: Numbers) -> "pd.DataFrame":
+def number_summaries(real: NumberCounts, synthetic: NumberCounts) -> "pd.DataFrame":
     """Return, of each column of numbers, its measures in both tables: column, measure, real, synthetic."""
     rows = [
         (name, measure, ours, theirs)

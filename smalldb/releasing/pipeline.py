@@ -93,8 +93,8 @@ class Destination:
     def paid(self, account: Account, before: bool) -> None:
         """Take note of the account after the payment, and whether an earlier run had paid."""
 
-    def write(self, made: Any, rows: Any) -> None:
-        """Write the release of these rows; what follows is its end."""
+    def write(self, made: Any) -> None:
+        """Write the release; what follows is its end."""
 
     def standing(self) -> str:
         """Return a digest of what was written, as it stands now: of a named release, for the ledger."""
@@ -264,7 +264,7 @@ def carry_out(
             made.record["ledger"] = transaction.line
         if unseen:
             made.record["schema_unseen"] = True
-        destination.write(made, rows)
+        destination.write(made)
     return made
 
 

@@ -31,7 +31,7 @@ class Confidential:
 
     parts: Mapping[str, Any]  # what the mechanism tells, by name
     _workload: Workload
-    _real: Rows
+    real: Rows
     _synthetic: Rows
 
     def __repr__(self) -> str:
@@ -58,11 +58,11 @@ class Confidential:
         return pd.Series(list(map(float, self._errors())), index=list(self._workload.labels), dtype=float)
 
     def _errors(self) -> tuple[Fraction, ...]:
-        if self._real.n == 0:  # such a table answers nothing
+        if self.real.n == 0:  # such a table answers nothing
             return (Fraction(0),) * self._workload.size
         from smalldb.releasing.evaluation import evaluate
 
-        return evaluate(self._real, self._synthetic, self._workload).errors
+        return evaluate(self.real, self._synthetic, self._workload).errors
 
 
 @final

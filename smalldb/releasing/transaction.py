@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import RecordedLine
+
+PrivateArray: TypeAlias = npt.NDArray[Any]
+"""Numbers of the data. Private."""
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's
@@ -159,7 +162,7 @@ class Transaction:
         for left in (*_over(self._ledger), *begun_beside(self._ledger.path, GONE)):
             rmtree(left, ignore_errors=True)
 
-    def bind(self, journal: Journal, *data: npt.NDArray[Any]) -> None:
+    def bind(self, journal: Journal, *data: PrivateArray) -> None:
         """Bind the release to its data: a salted digest of them is kept in the journal."""
         before = journal.begun
         made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
@@ -291,7 +294,7 @@ def _queries_of(workload: Workload) -> str:
     return digest.hexdigest()
 
 
-def _salted(data: Sequence[npt.NDArray[Any]], salt: str) -> list[str]:
+def _salted(data: Sequence[PrivateArray], salt: str) -> list[str]:
     """Return a salt, and the digest of it and of the data."""
     digest = sha256(bytes.fromhex(salt))
     for array in data:
