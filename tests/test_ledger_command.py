@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from calling import way_options
@@ -13,6 +14,7 @@ from smalldb.cli import main
 from smalldb.releasing import pipeline
 from smalldb.releasing.budget_ledger import Ledger
 
+EARLIER = Path(__file__).parent / "earlier"  # files that earlier versions wrote
 SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 500
 
 
@@ -178,3 +180,32 @@ def test_three_runs_at_once_with_room_for_two(folder):
     assert {text for text, code in zip(told, codes, strict=True) if code} == {refusal}
     account = Ledger("l").read()
     assert (len(account.records), account.left) == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["0.2.0", "filter"])
+def test_a_ledger_that_an_earlier_version_wrote_is_read_and_spent_from(tmp_path, monkeypatch, capsys, name):
+    """The files are those that these versions wrote; what they wrote stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    before = (EARLIER / f"{name}.ledger").read_bytes()
+    Path("l").write_bytes(before)
+    Path("data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 100)
+    assert main(["ledger", "l", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["spent"], said["left"], said["finished"]) == ("0.25", "0.75", [])
+    given = ["generate", "data.csv", "--epsilon", "1/2", "-o", "out.csv", "--ledger", "l", "--quiet"]
+    assert main([*given, "--record", "out.json", "--release-id", "a"]) == 0
+    assert main(["ledger", "l", "--records", "out.json"]) == 0
+    assert Path("l").read_bytes().startswith(before)
+    assert main([*given, "--release-id", "b"]) == 5
+
+
+def test_records_that_earlier_versions_wrote_are_read(capsys):
+    records = [str(EARLIER / f"{name}.json") for name in ("0.2.0", "calibrated")]
+    assert main(["account", "--records", *records, "--delta", "1e-6", "--json"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["epsilon"] < 0.5
+    marginals = str(EARLIER / "marginals.json")
+    assert main(["ask", marginals, "a=1", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert answer["known"] == "measured" and answer["low"] < 0.525 < answer["high"]
+    assert main(["ledger", str(EARLIER / "0.2.0.ledger"), "--records", records[0]]) == 2
+    assert "the record names no line of a ledger" in capsys.readouterr().err

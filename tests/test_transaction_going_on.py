@@ -6,7 +6,9 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from dying import Killed, stop_after
 
 import smalldb
 from queries import DataError
+from smalldb import signals
 from smalldb.cli import main
 from smalldb.files import outputs
 from smalldb.files.checkpoints import GONE, Checkpoint
@@ -24,7 +27,7 @@ from smalldb.marginals.curator import Curator
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import Transaction, begun_beside
+from smalldb.releasing.transaction import begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -39,6 +42,11 @@ columns.b.kind = "bool"
 columns.c = { kind = "cuts", cuts = "learn", bins = 3, range = [0, 9], share = 0.2 }
 """
 CALLS = ("fsync", "ftruncate", "write", "replace", "rename", "unlink", "rmdir", "mkdir", "link", "chmod")
+
+
+def stop(error):
+    """Raise an error where only an expression can stand."""
+    raise error
 
 
 class Deadly:
@@ -232,14 +240,16 @@ def test_a_release_that_another_process_finished_meanwhile_stands(workdir, monke
     assert Ledger("l").read().names == ("a",) and begun_beside("l") == []
 
 
-def test_a_named_release_that_ended_leaves_no_folder_for_good(workdir, monkeypatch):
-    """Killed after its end and before its folder went: nobody goes on from there, and the next sweeps it."""
-    given = [command("rounds", number, "--ledger", "l", "--release-id", f"a.{number}") for number in (1, 2)]
-    with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "_remove", lambda _: None)
-        assert main([*given[0], "--budget", "9"]) == 0
-    assert len(begun_beside("l")) == 1
-    assert main(given[0]) == main(given[1]) == 0 and begun_beside("l") == []
+@pytest.mark.parametrize("options", [[], ["--checkpoint", "own"]])
+def test_a_named_release_that_ended_leaves_nothing_beside_the_ledger_for_good(workdir, monkeypatch, options):
+    """Killed after its end and before its folder, or the file that names one, went: the next sweeps it."""
+    given = command("rounds", 1, "--ledger", "l", "--release-id", "a.1", *options)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        finish = Ledger.finish
+        patched.setattr(Ledger, "finish", lambda *given: (finish(*given), stop(Killed())))
+        main([*given, "--budget", "9"])
+    assert main(given) == 0 and len([*workdir.glob(".l.*")]) == 1
+    assert main(command("rounds", 2, "--ledger", "l")) == 0 and [*workdir.glob(".l.*")] == []
 
 
 FOLDERS = {
@@ -590,49 +600,111 @@ def test_a_table_that_changes_between_two_readings_is_refused(tmp_path, monkeypa
     assert len(readings) == 2 and len([*(tmp_path / "x").glob("*.shard")]) == 3  # data, ticket, categories
 
 
-def in_a_child(given, delay=None):
-    """Run a command in a child process, killed after some seconds; return its exit code, or None."""
+def in_a_child(given, delay=None, number=signal.SIGKILL):
+    """Run a command in a child process, which a signal may end; return its exit code, or None."""
+    return ended(started(given), delay, number)
+
+
+def started(given):
+    """Start a command in a child process; return its number."""
     child = os.fork()
     if not child:
         code = 1
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            signals.take()
             code = main(given)
         finally:
             os._exit(code)
+    return child
+
+
+def ended(child, delay=None, number=signal.SIGKILL):
+    """Wait for a child process, or end it by a signal after some seconds; return its exit code, or None."""
     if delay is not None:
         time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
+        os.kill(child, number)
     status = os.waitpid(child, 0)[1]
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
 
 
+PATHS = {
+    "single": ["data.csv", "--mechanism", "marginals", "-o", "{}.csv", "--record", "{}.json"],
+    "learned": ["data.csv", "--schema", "schema.toml", "-o", "{}.csv", "--schema-out", "{}.toml"],
+    "checkpoint": ["data.csv", "--mechanism", "marginals", "-o", "{}.csv", "--checkpoint", "own{}"],
+    "database": [
+        "data.sqlite",
+        "--query",
+        "t",
+        "--count-in-database",
+        "--schema",
+        "flags.toml",
+        "-o",
+        "{}.csv",
+    ],
+    "tables": [*FOLDERS["tables"], "-o", "{}"],
+    "related": [*FOLDERS["related"], "-o", "{}"],
+}
+KILLS = 50  # of each path
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_hundred_kills_pay_once_each_and_lose_nothing(several, name, capsys):
-    """Processes that are killed at random moments, some twice; a retry finishes each."""
-    chance, files, lasts = random.Random(5), set(), []
-    assert main(folder_command(name, 1000)) == 0  # imported and compiled here, not in each child
-    for number in (1001, 1002):
+@pytest.mark.parametrize("name", PATHS)
+def test_fifty_kills_of_named_releases_pay_once_each_and_lose_nothing(several, name, capsys):
+    """Processes are ended at random moments, some twice, some beside a second one of the same name.
+
+    All releases of a path share a ledger. The same command, repeated, ends well; then each name is paid once.
+    """
+    Path("flags.toml").write_text("".join(f'columns.{column}.kind = "bool"\n' for column in "abc"))
+    with sqlite3.connect("data.sqlite") as made:
+        FRAME.to_sql("t", made, index=False)
+    made.close()
+
+    def named(number):
+        given = [word.format(f"n{number}") for word in PATHS[name]]
+        common = ["--epsilon", "1", "--quiet", "--ledger", "l", "--budget", "999"]
+        return ["generate", *given, *common, "--release-id", f"n{number}"]
+
+    def files(number):
+        found = [path for top in Path().glob(f"n{number}*") for path in (top, *top.rglob("*"))]
+        return {str(path): path.read_bytes() for path in found if path.is_file() and path.name[0] != "."}
+
+    chance, lasts = random.Random(5), []
+    assert main(named(0)) == 0  # imported and compiled here, not in each child
+    for number in (1, 2):
         begun = time.monotonic()
-        assert in_a_child(folder_command(name, number)) == 0
+        assert in_a_child(named(number)) == 0
         lasts.append(time.monotonic() - begun)
-        files = {*contents(f"out{number}")}
-    kills = before = paid = placed = number = 0
-    while kills < 100:
+    whole, number, found = {path[2:] for path in files(2)}, 2, Counter()
+    while found["kills"] < KILLS:
         number += 1
-        given = folder_command(name, number)
+        given, shown = named(number), {}
         for _ in range(1 + number % 2):
-            if in_a_child(given, chance.uniform(0, 1.1 * lasts[-1])) is None:
-                kills += 1
-                spent = Ledger(f"l{number}").read().spent if os.path.exists(f"l{number}") else 0
-                paid, before = paid + (spent == 1), before + (spent == 0)
-                placed += os.path.exists(f"out{number}") and bool(begun_beside(f"l{number}"))
-        done = os.path.exists(f"out{number}") and not begun_beside(f"l{number}")
-        assert in_a_child(given) == (2 if done else 0)  # 2: the folder is there, and all is done
-        assert {*contents(f"out{number}")} == files
-        assert Ledger(f"l{number}").read().spent == 1 and len(Ledger(f"l{number}").read().records) == 1
-        assert begun_beside(f"l{number}") == [] and not [*Path().glob(f".out{number}.*")]
+            beside = started(given) if number % 3 == 0 else None
+            ending = signal.SIGTERM if chance.random() < 1 / 3 else signal.SIGKILL
+            code = in_a_child(given, chance.uniform(0, 1.1 * lasts[-1]), ending)
+            if beside is not None:  # 3: the other one was at work
+                assert ended(beside) in (0, 3)
+            assert code in (0, 3, None, 128 + signal.SIGTERM)
+            if code in (0, 3):
+                continue
+            found["kills"] += 1
+            account = Ledger("l").read()
+            found["with the payment made" if f"n{number}" in account.names else "before it"] += 1
+            if len(files(number)) == len(whole):
+                shown = files(number)
+                found["with the outputs in place"] += 1
+        assert in_a_child(given) == 0
+        assert {path[len(f"n{number}") :] for path in files(number)} == whole
+        assert shown in ({}, files(number))
+        shown = files(number)
+        assert in_a_child(given) == 0 and files(number) == shown
+    account = Ledger("l").read()
+    assert sorted(account.names) == sorted(f"n{k}" for k in range(number + 1)) == sorted(account.ended)
+    assert all(account.ended.values()) and account.spent == number + 1
+    swept = (".part", ".parts", ".gone")  # by the next run: no folder of a release is left
+    assert [path for path in os.listdir() if path[0] == "." and not path.endswith(swept)] == []
     with capsys.disabled():
-        print(f"\n{name}: {kills} kills of {number} releases: {before} unpaid, {paid} paid, {placed} placed")
-    assert min(before, paid) >= 10
+        told = ", ".join(f"{times} {what}" for what, times in found.items())
+        print(f"\n{name}: {number - 2} releases ({lasts[-1]:.1f} s): {told}")
+    assert min(found["before it"], found["with the payment made"]) >= KILLS // 10

@@ -50,7 +50,7 @@ def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strateg
 
 
 def _compile_what_made_columns_may_not_need() -> None:
-    """Compile kernels for two categories each, for very many columns, and of noise for all columns at once."""
+    """Compile kernels for two categories each, very many columns, and noise of all columns at once."""
     from smalldb.kernels.cell_sums import count_pairs, walsh
     from smalldb.kernels.polytope_points import draw_points
 

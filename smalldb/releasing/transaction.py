@@ -111,6 +111,8 @@ class Transaction:
                 self._remove()
             elif self._pointer is not None:
                 self._pointer.unlink(missing_ok=True)
+            if self._ledger is not None:
+                _sweep(self._ledger)
 
     def _enter(self, stack: ExitStack) -> None:
         """Open the folder, if there is one; beside a ledger the first in which nobody works."""
@@ -154,13 +156,10 @@ class Transaction:
                 yield folder
 
     def _remove(self) -> None:
-        """Remove the folder beside the ledger, and what is left of those that others were about to remove."""
-        if self._checkpoint is None or self._ledger is None:
-            return
+        """Remove the folder beside the ledger."""
         with suppress(OSError):
-            self._checkpoint.remove()
-        for left in (*_over(self._ledger), *begun_beside(self._ledger.path, GONE)):
-            rmtree(left, ignore_errors=True)
+            if self._checkpoint is not None:
+                self._checkpoint.remove()
 
     def bind(self, journal: Journal, *data: PrivateArray) -> None:
         """Bind the release to its data: a salted digest of them is kept in the journal."""
@@ -217,8 +216,7 @@ def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
     Of what the folders hold, the ticket alone is read, which the ledger has, too. Folders that the caller
     chose (a checkpoint) are known from small files beside the ledger.
     """
-    pointers = all_beside(path, rf"[0-9a-f]{{32}}\.{ELSEWHERE}")
-    chosen = [Path(pointer.read_text(encoding="utf-8")) for pointer in pointers]
+    chosen = [Path(pointer.read_text(encoding="utf-8")) for pointer in _pointers(path)]
     folders = {_ticket_in(folder): folder for folder in (*begun_beside(path), *chosen)}
     numbered = enumerate(zip(account.tickets, account.names, strict=True), start=1)
     return [
@@ -251,14 +249,23 @@ def abandon(ledger: Ledger, name: str) -> None:
             checkpoint.remove()
 
 
-def _over(ledger: Ledger) -> list[Path]:
-    """Return the folders of named releases that have ended, which were killed before these were removed."""
+def _sweep(ledger: Ledger) -> None:
+    """Remove what killed runs left of releases that have ended, and of folders that were being removed."""
     with suppress(OSError, ValueError):  # all is done: nothing may fail any more
         account = ledger.read()
         pairs = zip(account.tickets, account.names, strict=True)
-        ended = {ticket for ticket, name in pairs if ticket and name in account.ended}
-        return [folder for folder in begun_beside(ledger.path) if _ticket_in(folder) in ended]
-    return []
+        over = {ticket for ticket, name in pairs if ticket and name in account.ended}
+        for pointer in _pointers(ledger.path):
+            if pointer.suffixes[-2][1:] in over:
+                pointer.unlink(missing_ok=True)
+        ended = [folder for folder in begun_beside(ledger.path) if _ticket_in(folder) in over]
+        for left in (*ended, *begun_beside(ledger.path, GONE)):
+            rmtree(left, ignore_errors=True)
+
+
+def _pointers(ledger: str) -> list[Path]:
+    """Return the files beside a ledger that name folders which callers chose."""
+    return all_beside(ledger, rf"[0-9a-f]{{32}}\.{ELSEWHERE}")
 
 
 def _ticket_in(folder: Path) -> str:
