@@ -143,7 +143,7 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     law, plan = laws["0.1"], release.plan
     assert plan.epsilon == Fraction("0.1")
     figures = [law.mean(), law.quantile(0.95), plan.bound, plan.theorem_4_5]
-    shown = page("mechanisms.md")
+    shown = " ".join(page("mechanisms.md").split())
     stated = re.search(
         r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+),\s+and it is at most (\S+)\s+with "
         r"probability 0.95. For any data (\S+) is\s+provable, and Theorem 4.5 promises (0\.\d+)",

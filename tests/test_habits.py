@@ -124,7 +124,7 @@ def test_a_census_is_a_table(folder, capfd):
 
 def test_a_plan_whose_release_tells_its_rows_says_so(capfd):
     given = ["plan", "--attributes", "30", "--epsilon", "1", "--neighbours", "add-remove", "--n-max", "9000"]
-    assert ", rows as the release will tell" in called(capfd, *given)[1]
+    assert ", rows as the release estimates" in called(capfd, *given)[1]
 
 
 def test_bounds_are_a_table(folder, capfd):

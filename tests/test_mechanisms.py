@@ -114,7 +114,7 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     assert made.confidential.parts == {"n": 3}
     assert (made.confidential.census, made.confidential.trials) == (None, None)
     told = tell(made.record, made.plan).splitlines()
-    assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "known:     nothing"]
+    assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "details:   nothing"]
     bounds = [line for line in told if line.startswith("bound: ")]
     assert bounds[0].startswith("bound:     at most 1 (vacuous) on every query that toys like, with")
     assert plan_account(made.plan, "none").endswith("cost:      nothing")

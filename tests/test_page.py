@@ -254,7 +254,7 @@ def test_every_mechanism_has_its_page(mechanism):
     text = page(made)
     Outline(text)
     bounds = made.record["bounds"]
-    assert ("of this release, from what it released" in text) is ("released" in bounds)
+    assert ("of this release, from its released numbers" in text) is ("released" in bounds)
     assert ("Theorem 4.5" in text) is ("theorem_4_5" in bounds)
 
 
@@ -354,7 +354,7 @@ def test_shares_that_no_bound_covers_are_marked():
     assert marked(Predicates(["a & b", "c"]), flags) == [["a", "b"]]
     for queries, said in ((Conjunctions(2), False), (Marginals(2), False), (Parities(2), True)):
         text = page(of_columns(flags, queries)[1])
-        assert ("some are not covered by a bound" in text) is said
+        assert ("No bound covers some of these shares" in text) is said
 
 
 def test_without_a_bound_nothing_is_said_to_be_covered():
@@ -472,7 +472,7 @@ def test_a_measured_share_has_its_own_interval(learned):
     assert low == math.floor(1000 * answer.low) / 10
     assert high == pytest.approx(100 * answer.high, abs=0.11) and high >= 100 * answer.high - 1e-6
     assert high - low < 40 * learned.record["bounds"]["released"]  # of a bound on each side, in percent
-    assert "each covers with probability 0.95, by itself" in text
+    assert "covers with probability 0.95, each by itself" in text
 
 
 def test_intervals_of_all_categories_are_about_those_of_ask(learned):
@@ -558,14 +558,14 @@ def test_pairs_say_in_how_many_groups_they_were_learned_and_which_a_rule_ties():
     text = not_learned(Made)
     assert "age in 2 groups x cause in 2 groups" in text
     assert "age: cause; ill: none; cause: age" in text
-    assert "Of these, rules tie 1: ill x cause." in text
+    assert "Rules connect 1 of these: ill x cause." in text
 
 
 def test_a_mechanism_that_measures_nothing_says_so():
     _, made = released()
     text = page(made)
-    assert "measures no pair of columns by itself" in text and 'class="unknown"' not in text
-    assert "This release has none that count the noise" in text
+    assert "measures no pair of columns." in text and 'class="unknown"' not in text
+    assert "This release has no intervals that include the noise" in text
 
 
 def test_uses_say_where_intervals_are(learned):

@@ -120,7 +120,7 @@ def test_what_is_public_is_said_as_it_is():
     }
     text = page(smalldb.release(frame, "marginals:1", **choices))
     assert fact(text, "Rows of the data").startswith("private; choices were made for about 400 at most")
-    assert fact(text, "Synthetic rows").endswith(": read from what was released; the guarantee covers it")
+    assert fact(text, "Synthetic rows").endswith(": computed from released numbers; the guarantee covers it")
     assert fact(text, "Rules") == "`a>=1` | ~`b>=3`"
     text = page(smalldb.release(frame, "marginals:1", **choices, rows=50))
     assert fact(text, "Synthetic rows") == "50: public, fixed before the data were read"
@@ -134,7 +134,7 @@ def test_titles_publishers_and_the_ledger_stand_on_it():
     assert "<title>&lt;Homes&gt;</title>" in text
     assert "<h1>&lt;Homes&gt;</h1>" in text
     assert (fact(text, "Publisher"), fact(text, "Table")) == ("An office", "homes, wave 3")
-    assert (fact(text, "Spent"), fact(text, "Left")) == ("2, this release included, by 2 in all", "0.5")
+    assert (fact(text, "Spent"), fact(text, "Left")) == ("2 by 2 in all, including this one", "0.5")
     assert "No ledger is kept" in page(made)
 
 

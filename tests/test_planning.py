@@ -333,7 +333,7 @@ def test_a_plan_and_what_it_says_of_others_are_short():
         open_ended.why
         == "the others were ruled out: under add-remove n is private, so rows cannot be planned from it"
     )
-    assert "rows as the release will tell" in repr(open_ended)
+    assert "rows as the release estimates" in repr(open_ended)
     mixed = smalldb.plan(Domain([Column(f"c{i}", 10) for i in range(12)]), n=1000, epsilon=1)
     assert mixed.why == ("the others were ruled out: census and rejection promise no mean error below 1")
 
@@ -367,4 +367,4 @@ def test_a_plan_shows_what_is_expected_pure_and_with_a_delta(capfd):
     assert sides(*few)[1] == "would not make it smaller"
     assert sides(*few, "--mechanism", "census")[1].startswith("none: delta is for marginals")
     unknown = sides("--attributes", 4, "--rows", 12, "--neighbours", "add-remove")
-    assert unknown[0].startswith("nothing is known of the error at epsilon 1 without n_max")
+    assert unknown[0].startswith("without n_max no error is estimated at epsilon 1")

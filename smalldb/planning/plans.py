@@ -68,7 +68,7 @@ class Plan:
     means: "MeansCost | None" = None
 
     def __repr__(self) -> str:
-        rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
+        rows = "rows as the release estimates" if self.rows is None else f"{self.rows} rows"
         what = f"{self.workload.text} over {len(self.workload.domain.columns)} columns"
         return (
             f"<Plan: {self.mechanism}, {rows}, {what}, epsilon {as_text(self.epsilon)}, "

@@ -32,13 +32,13 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str
     Beside an `other` plan it is a plan, of which is told what to expect before what will be certain.
     """
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
-    rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
+    rows = "rows as the release estimates" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):
         rows = ", ".join(f"{told['rows']} rows of {visible(name)}" for name, told in tables.items())
     known = "n is private" if n is None else f"n = {n} is public"
     lines = [
         ("mechanism", f"{facts.method}, {rows}"),
-        ("known", facts.known),
+        ("details", facts.known),
         ("guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours, {known}"),
     ]
     if not plan.persons_stated:
@@ -57,10 +57,12 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str
         lines.append(("", f"(of which {visible(means)})"))
     if "refines" in record:
         epsilon = record["refines"]["epsilon"]
-        lines.append(("refines", f"an earlier release of the same data at epsilon {epsilon}: both add up"))
+        lines.append(
+            ("refines", f"an earlier release of the same data at epsilon {epsilon}: both epsilons add up")
+        )
     if "start" in record:
         lines += [
-            ("start", f"public, as its user says: {visible(record['start']['is'])}"),
+            ("start", f"public, as the user states: {visible(record['start']['is'])}"),
             ("", started(record)),
         ]
     if "warning" in record:
@@ -90,12 +92,12 @@ def started(record: Record) -> str:
     """Say what a public start was used for."""
     match record["start"].get("believed"):
         case None:
-            return "a twentieth of epsilon decides whether the start is believed"
+            return "a twentieth of epsilon decides whether the start is used"
         case False:
-            return "the start was not believed: the table is made without it"
+            return "a noisy number says that the start differs too much: the table is made without it"
     if record["start"]["rows"] == "start":
-        return "the start was believed: rows are rows of the start, or have categories of several"
-    return "the start was believed: rows are made from its tables, with weights that agree with the data"
+        return "the start is used: rows are rows of the start, or combine several of them"
+    return "the start is used: rows are made from its tables, with weights that agree with the data"
 
 
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:
@@ -161,7 +163,7 @@ def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
         lines.append(("relations", f"{how} pairs of columns are expected to be measured together"))
         if few < every:
             others = "others" if 2 * few >= every else "at this size, most"
-            lines.append(("", f"({others} come out as independent, given columns in between: an assumption)"))
+            lines.append(("", f"({others} are assumed to be independent, given the columns in between)"))
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
     if plan.request.delta is not None:
         sides.reverse()
@@ -176,8 +178,8 @@ def _cost(plan: Plan) -> list[tuple[str, str]]:
         lines.append(("instead", f"with Laplace noise on each answer {each}, on each cell at most {cells}"))
         if min(noise.values()) < plan.expected_error:
             lines += [
-                ("", "so plain noise is expected to do better than is provable for a small database,"),
-                ("", "if noisy answers or a noisy histogram will do in place of a table"),
+                ("", "so plain noise is expected to be more accurate than is provable for a small database,"),
+                ("", "if you can use noisy answers or a noisy histogram in place of a table"),
             ]
     return lines
 
@@ -189,9 +191,9 @@ def _side(plan: Plan) -> str:
     expected, spent = plan.expected_error, brief(plan.epsilon)
     at = f"epsilon {spent}" if plan.delta is None else f"({spent}, {float(plan.delta):g})"
     if expected is None and plan.request.links is not None:
-        return f"nothing is foretold of the error at {at}"
+        return f"no error is estimated at {at}"
     if expected is None:
-        return f"nothing is known of the error at {at} without n_max, by {plan.chosen.facts.method}"
+        return f"without n_max no error is estimated at {at}, by {plan.chosen.facts.method}"
     figure = f"at most {promised(expected)}" if plan.chosen.promise.proved else f"about {expected:.2g}"
     return f"{figure} at {at}, by {plan.chosen.facts.method}"
 

@@ -47,7 +47,7 @@ BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for 
 def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None, plan: Plan) -> str:
     """Show the release beside the data."""
     real, made = comparison.real, comparison.evaluation
-    title, lead = "Beside the data", element("strong", text("CONFIDENTIAL. "))
+    title, lead = "Compared with the data", element("strong", text("CONFIDENTIAL. "))
     if made is None:
         none = text("The data have no rows: there is nothing to compare.")
         return section(title, "compared", element("p", lead, none))
@@ -82,10 +82,10 @@ def _summary(made: Evaluation, plan: Plan, target: str | None) -> list[str]:
     head, *rows = summary_rows(long)
     told = "" if target is None else f"; the target is {target}"
     said = (
-        "The distance of two tables is half the sum over their cells of how far the shares are apart. The "
-        "simple ways spend the same epsilon: on each column's own counts, or on the count of every cell."
+        "The distance of two tables is half the sum, over their cells, of the differences of shares. The "
+        "simple methods spend the same epsilon on the counts of each column, or on the count of every cell."
     )
-    return [table(f"Beside simple ways at the same epsilon{told}", head, rows), paragraph(said)]
+    return [table(f"Compared with simple methods at the same epsilon{told}", head, rows), paragraph(said)]
 
 
 def _pairs(real: Rows, synthetic: Rows) -> str:

@@ -64,28 +64,28 @@ def contents(release: Release, schema: Schema | None) -> str:
     synthetic, workload, bound = release.rows, release.plan.workload, bound_of(release.record)
     domain, found = synthetic.domain, marginals(synthetic, schema is None)
     ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))
-    said = "Shares of the synthetic rows. They are public, as the rows are. "
+    said = "Shares of the synthetic rows, which are public, like the rows. "
     said += _told_of(ends, as_text(1 - release.plan.beta))
     if domain.binary:
         title, shares = "Synthetic rows with both of two attributes, in percent", joint_shares(synthetic)
         unknown = unknown_pairs(release.measurements, len(domain.attributes))
         picture = pairs(title, domain.attributes, shares, unknown=unknown)
         marked = bound is not None and not pairs_covered(workload)
-        note = "Of these shares, some are not covered by a bound. " if marked else ""
+        note = "No bound covers some of these shares. " if marked else ""
     else:
         names = domain.names[:MAX_COLUMNS]
-        title = "How strongly two columns go together in the synthetic rows: Cramer's V, from 0 to 100"
+        title = "How strongly two columns depend in the synthetic rows: Cramer's V, from 0 to 100"
         unknown = unknown_pairs(release.measurements, len(names))
         strengths = association(synthetic, len(names))
         picture = pairs(title, names, strengths, most=MAX_COLUMNS, unknown=unknown)
-        note = "0: the two are independent; 100: each determines the other. No bound covers these numbers. "
+        note = "0: independent; 100: each determines the other. No bound covers these numbers. "
         if len(names) < len(domain.names):
             note += f"The first {len(names)} columns are shown. "
     if unknown is not None and unknown.any():
         note += (
             "Grey: the two were not measured together, so the rows do not show how they depend on each other"
         )
-        note += ", except where a rule ties them." if domain.rules else "."
+        note += ", except where a rule connects them." if domain.rules else "."
     return section(
         "The synthetic data",
         "data",
@@ -156,7 +156,7 @@ def cards(
     left += (
         [f"the first {most} categories of a column"] if max(len(own.labels) for own in found) > most else []
     )
-    more = [paragraph(f"Of more, {' and '.join(left)} are drawn.")] if left else []
+    more = [paragraph(f"Only {' and '.join(left)} are drawn.")] if left else []
     listed = [_index(index)] if anchored and len(index) >= INDEXED else []
     return "".join([*listed, element("div", *drawn, class_="cards"), *more])
 
@@ -230,20 +230,20 @@ def _told_of(lines: Sequence[_Line], certain: str) -> str:
     if not (own or rest):
         return "No bound covers them."
     said = (
-        "The line across a bar shows where the share in the data lies; the numbers in brackets are its ends, "
-        "in percent. "
+        "The line across a bar covers the share in the data; the numbers in brackets are its ends, in "
+        "percent. "
     )
     if own:
         said += (
-            "Of a share that was measured, it is its own interval, from the noise: each covers with "
-            f"probability {as_text(LEVEL)}, by itself. "
+            "For a measured share it is an interval from the noise, which covers with probability "
+            f"{as_text(LEVEL)}, each by itself. "
         )
     if rest:
         said += (
-            f"{'Of others it' if own else 'It'} follows from the bound of the release: all of them hold "
-            f"together with probability {certain} at least. "
+            f"{'For others it' if own else 'It'} follows from the bound of the release: with probability at "
+            f"least {certain}, all of these lines cover. "
         )
-    return said + "A share without a line is not covered by a bound."
+    return said + "No bound covers a share without a line."
 
 
 def _rows(release: Release, schema: Schema | None) -> str:

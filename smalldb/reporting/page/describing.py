@@ -49,7 +49,7 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
     queries, columns = record["queries"], plan.workload.domain.columns
     named = [c.name if c.yes_no else f"{c.name} ({c.size} categories)" for c in columns[:SHOWN_COLUMNS]]
     more = len(columns) - SHOWN_COLUMNS
-    named += [f"and {more:,} more, which stand in the schema below"] if more > 0 else []
+    named += [f"and {more:,} more, listed in the schema below"] if more > 0 else []
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
     answered = (
         f"{queries['text']}: {queries['stated']:,} queries; without repetitions and complements, which have "
@@ -99,14 +99,14 @@ def errors(plan: Plan, record: Record) -> str:
         sure += "table differs from that in the data by at most the bound. A bound of 1 or more is vacuous."
         named = {
             "sharp": "of this release, for any data",
-            "released": "of this release, from what it released",
+            "released": "of this release, from its released numbers",
             "proposition_4_4": "Proposition 4.4 of the lecture",
-            "theorem_4_5": "Theorem 4.5, for its own number of rows",
+            "theorem_4_5": "Theorem 4.5, for the number of rows that it sets",
         }
         rows = [(said, promised(bounds[key])) for key, said in named.items() if bounds.get(key) is not None]
         inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
         if not rows:
-            inner = paragraph("A bound is not known for this release.")
+            inner = paragraph("This release has no bound.")
         inner += _by_table(bounds.get("tables", []), certain)
     workload = plan.workload
     left = workload.size - SHOWN_QUERIES
@@ -120,7 +120,7 @@ def errors(plan: Plan, record: Record) -> str:
         element(
             "div", folded(f"The {workload.size:,} queries", element("ol", *listed), *more), class_="queries"
         ),
-        paragraph("Nothing is promised for other analyses."),
+        paragraph("No error is promised for other analyses."),
     )
 
 
@@ -132,10 +132,10 @@ def _by_table(tables: Sequence[Mapping[str, Any]], certain: str) -> str:
     more = len(tables) - SHOWN_TABLES
     title = f"Bounds of {len(tables):,} measured tables, from their noise"
     said = (
-        "For the cells of measured tables, at the groups of categories that were measured. All of these "
-        f"bounds hold together with probability {certain} at least."
+        "For the cells of measured tables, at the groups of categories that were measured. With probability "
+        f"at least {certain}, all of these bounds hold."
     )
-    left = [paragraph(f"and {more:,} more, which stand in the record")] if more > 0 else []
+    left = [paragraph(f"and {more:,} more, listed in the record")] if more > 0 else []
     return folded(title, paragraph(said), table(title, ("table", "error at most"), rows), *left)
 
 

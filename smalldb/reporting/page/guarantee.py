@@ -10,8 +10,8 @@ from smalldb.reporting.page.markup import element, facts, paragraph, section, ta
 from smalldb.reporting.words import brief, privacy, rounded_up, started
 
 UNSTATED = (
-    "This protects rows, not people: how many rows a person has is not stated (rows_per_person). A person "
-    "with several rows is protected less."
+    "This protects rows, not people, because the number of rows of a person is not stated "
+    "(rows_per_person). A person with several rows is protected less."
 )
 BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
@@ -58,8 +58,8 @@ def guarantee(plan: Plan, record: Record) -> str:
 def _refines(record: Record) -> str:
     """Say that an earlier release of the same data is used, and that its epsilon adds up."""
     return (
-        "The table and its answers use the measurements of an earlier release of the same data, too, whose "
-        f"epsilon of {record['refines']['epsilon']} is not counted here: those of both add up."
+        "The table and its answers also use the measurements of an earlier release of the same data. Its "
+        f"epsilon of {record['refines']['epsilon']} is not counted here: both epsilons add up."
     )
 
 
@@ -69,14 +69,13 @@ def _start(record: Record) -> list[str]:
     return [
         paragraph(
             f"The release starts from a table that its curator states to be public: {start['is']}. "
-            f"{what[0].upper()}{what[1:]}. What noise could not tell is from the start (public), not from "
-            "these data."
+            f"{what[0].upper()}{what[1:]}. Where noise hides the difference, values are from the start "
+            "(public), not from these data."
         ),
         paragraph(
-            "The guarantee is for the people in the data. It holds if the start holds none of their rows, "
-            "but for what was released under differential privacy before; it says nothing of people in the "
-            "start. "
-            f"SHA-256 of the start's rows: {start['sha256']}."
+            "The guarantee is for the people in the data. It holds if the start has none of their rows, "
+            "except in an earlier release under differential privacy. It does not cover people in the "
+            f"start. SHA-256 of the start's rows: {start['sha256']}."
         ),
     ]
 
@@ -85,7 +84,7 @@ def _finer(plan: Plan) -> str:
     """Say what of epsilon was for finer bins, and what they are for."""
     names, share = ", ".join(each.column for each in plan.finer), plan.for_finer * plan.rows_per_person
     return (
-        f"Of this epsilon, {brief(share)} was for counts of finer bins of {names}: values are drawn by them."
+        f"Of this epsilon, {brief(share)} was for counts of finer bins of {names}, by which values are drawn."
     )
 
 
@@ -115,7 +114,7 @@ def assumed(plan: Plan, record: Record) -> str:
         size += f"; choices were made for about {plan.request.n_max:,} at most, a public guess"
     made = "public, fixed before the data were read"
     if plan.rows is None:
-        made = "read from what was released; the guarantee covers it"
+        made = "computed from released numbers; the guarantee covers it"
     columns = "their names and what each can hold, written down without a look at the data"
     if plan.learned:
         names = ", ".join(each.column for each in plan.learned)
@@ -123,12 +122,12 @@ def assumed(plan: Plan, record: Record) -> str:
     return section(
         "What was assumed to be public",
         "assumed",
-        paragraph("The guarantee protects what people's rows say. It does not protect what stands here:"),
+        paragraph("The guarantee protects the rows of people. It does not protect what this list states:"),
         facts(
             [
                 ("Columns", columns),
                 ("Rules", said or "none: every combination of categories can exist"),
-                ("Queries", f"{record['queries']['text']}: what the table was made to answer"),
+                ("Queries", f"{record['queries']['text']}: the queries that the table was made to answer"),
                 ("Parameters", "epsilon" if plan.delta is None else "epsilon and delta"),
                 ("Rows of the data", size),
                 ("Synthetic rows", f"{record['rows']:,}: {made}"),
@@ -154,12 +153,12 @@ def _pure(plan: Plan, change: str) -> tuple[str, ...]:
     """Return what epsilon means, what follows for one person, a table of that and a picture."""
     claim = "that this person is in the data at all"
     if plan.neighbours is Neighbours.REPLACE_ONE:
-        claim = "something of this person"
+        claim = "something about this person"
     return (
         f"If {change}, the probability of every possible synthetic table would change "
         f"by a factor of at most {rounded_up(factor(plan.privacy))}.",
-        f"believe {claim} with some probability. After they have seen the synthetic table, that probability "
-        "is at most this",
+        f"believe {claim} with some probability. After they have seen the synthetic table, this probability "
+        "is at most",
         table(
             "How far a belief about one person can move",
             ("held before", "held after, at most"),
@@ -181,9 +180,9 @@ def _with_delta(plan: Plan, change: str) -> tuple[str, ...]:
         f"the released table is in the set would become at most {rounded_up(factor(plan.privacy))} times "
         f"what it was, plus {brief(plan.delta)}. So delta is an amount of probability that is added for each "
         "set; it is not the probability that the factor fails.",
-        f"guess whether {claim}. After some improbable tables a belief may move further than by the factor, "
-        "so none is bounded here. But however the synthetic table is used, a guess is right with at most "
-        "this probability",
+        f"guess whether {claim}. After some improbable tables a belief may move by more than the factor, so "
+        "beliefs are not bounded here. But however the synthetic table is used, a guess is right with a "
+        "probability of at most",
         table(
             "How often a guess about one person can be right",
             ("right without the table", "right with it, at most"),
@@ -303,7 +302,7 @@ def _curve(named: str, across: str, upwards: str, begin: float, most: Callable[[
         marks.append(element("text", label, x=LEFT - 6, y=f"{float(y) + 4:.1f}", class_="end"))
     marks.append(element("text", text(f"{across}, %"), x=LEFT + SIDE / 2, y=TOP + SIDE + 34, class_="middle"))
     marks.append(element("text", text(f"{upwards}, %"), x=0, y=14))
-    told = f"{named}. The straight line: nothing is learnt. The area: what this release may add."
+    told = f"{named}. Straight line: nothing is learnt. Area: what this release may add."
     picture = element(
         "svg",
         *marks,

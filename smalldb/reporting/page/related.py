@@ -23,7 +23,7 @@ def protected(plan: Plan, record: Record) -> str:
     if record["neighbours"] == "add-remove":
         covered, moved = "may be two such changes: twice the epsilon covers it", "four times"
     elif least:
-        kept = f" All this is of changes after which each {parent} keeps at least one row, and none is new."
+        kept = f" This assumes that each {parent} keeps at least one row, and that none is new."
     return section(
         "What is protected together",
         "together",
@@ -35,7 +35,10 @@ def protected(plan: Plan, record: Record) -> str:
             f"Adding, removing or changing one of its {children} {covered}. "
             f"One that moves to another {parent} changes both: {moved} the epsilon covers it.{kept}"
         ),
-        paragraph(f"Somebody who stands behind more than one {parent} is protected in each alone."),
+        paragraph(
+            f"Somebody who belongs to more than one {parent} is protected in each by itself, not in "
+            "all together."
+        ),
     )
 
 
@@ -48,13 +51,13 @@ def made(plan: Plan, record: Record) -> str:
         "how",
         paragraph(
             f"Each {parent} may have {children}; the column {other['link']} says which belong together. Keys "
-            "are new numbers, and rows are in random order: neither says anything."
+            "are new numbers, and rows are in random order: neither reveals anything."
         ),
         facts([(name, f"{told['rows']:,} rows") for name, told in record["tables"].items()]),
         paragraph(
             f"Tables of each {parent} with its number of {children} were measured with noise, at epsilon "
             f"{own['epsilon']}. Then tables of {children} with the columns of their {parent} were "
-            f"measured at epsilon {other['epsilon']}. There each of s {children} of one {parent} weighs "
+            f"measured at epsilon {other['epsilon']}. Each of the s {children} of one {parent} weighs "
             f"1 / max(s, {other['weights']['cap']}), so all of them together weigh at most 1. Numbers "
             f"from {other['most']} on are released as {other['most']}."
         ),
@@ -81,11 +84,11 @@ def suited(plan: Plan) -> str:
         ),
         paragraph(
             f"Unsuitable uses: how {children} of one {parent} resemble or follow each other. Given their "
-            f"{parent} they are drawn independently: that is an assumption, and no finding."
+            f"{parent} they are drawn independently, which is an assumption."
         ),
         paragraph(
-            "Standard errors computed as if these rows were sampled are too small: they lack the noise. Take "
-            "intervals from the measurements (smalldb ask). No bound on the error is stated."
+            "Standard errors computed as if these rows were sampled are too small, because they leave out "
+            "the noise. Take intervals from the measurements (smalldb ask). No bound on the error is stated."
         ),
     )
 

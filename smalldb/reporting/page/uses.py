@@ -24,8 +24,8 @@ INSTEAD = (
     "Take intervals from the measurements (smalldb ask), or ask the curator for several tables of this "
     "release (smalldb generate --tables), and combine what you compute (smalldb.inference.combine)."
 )
-OTHERS = "This release has none that count the noise; its bound stands below."
-UNKNOWN = "Do not study relations of columns that were not measured together: the rows assume them away."
+OTHERS = "This release has no intervals that include the noise; its bound is below."
+UNKNOWN = "Do not study relations of columns that were not measured together: the rows assume none."
 
 
 UNMEASURED_BOUND = (
@@ -47,16 +47,16 @@ def uses(release: Release, confidential: bool) -> str:
     publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
     may = [
         f"{publish}: no use of the table costs the people in the data any more privacy.",
-        f"Read from it what it was made to answer ({asked}), with the error that stands below."
+        f"Read from it what it was made to answer ({asked}), with the error that is stated below."
         + (UNMEASURED_BOUND if _lacking(release) else ""),
         *([ASKED] if measured else []),
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]
     may_not = [
         "Do not look for people in it: no row belongs to anybody, and any resemblance is coincidental.",
-        "Do not decide about single people by it.",
-        "Do not take it for the data in other analyses: of means over rare groups, models, or what was not "
-        "asked for, nothing is promised.",
+        "Do not make decisions about single people with it.",
+        "Do not use it like the data in other analyses: no error is promised for means over rare groups, "
+        "for models, or for other queries.",
         f"{TOO_SMALL} {INSTEAD if measured else OTHERS}",
         *([UNKNOWN] if measured else []),
     ]
@@ -74,8 +74,8 @@ def spent(account: Account | None) -> str:
     """Say what was spent of the data's budget, and what is left."""
     if account is None:
         inner = paragraph(
-            "No ledger is kept with this release. Somebody has to add up the epsilons of all releases from "
-            "the same data."
+            "No ledger is kept with this release. Its curator has to add up the epsilons of all releases "
+            "from the same data."
         )
     else:
         number = len(account.records)
@@ -93,7 +93,7 @@ def spent(account: Account | None) -> str:
         inner = facts(
             [
                 ("Budget", f"{budget} for all releases together"),
-                ("Spent", f"{spent_so_far}, this release included, by {number} in all"),
+                ("Spent", f"{spent_so_far} by {number} in all, including this one"),
                 ("Left", left),
             ]
         ) + paragraph(f"The state right after this release. {adding}")
@@ -109,7 +109,7 @@ Ends = tuple[float, float]
 
 ASSUMED = (
     "Columns that were not measured together are independent in the synthetic rows, given the columns in "
-    "between. That is an assumption and no finding: nothing that was released speaks for or against it."
+    "between. This is an assumption: no released number supports or contradicts it."
 )
 
 
@@ -122,8 +122,8 @@ def not_learned(release: Release) -> str:
             title,
             anchor,
             paragraph(
-                "This mechanism draws a table at once, and measures no pair of columns by itself. Of "
-                "relations that its queries do not ask for, nothing was learned."
+                "This mechanism draws a whole table, and measures no pair of columns. It learned nothing "
+                "about relations that its queries do not ask for."
             ),
         )
     by: dict[str, list[str]] = {LEARNED: [], NOISY: [], LITTLE: [], NOT_MEASURED: []}
@@ -141,17 +141,17 @@ def not_learned(release: Release) -> str:
     if not total:
         return section(title, anchor, paragraph("There is one column, so there is no relation to learn."))
     said = {
-        LEARNED: f"{learned:,} of {total:,} pairs of columns were learned: measured, and dependence "
-        "stands out of the noise.",
-        NOISY: f"{noisy:,} were measured and are too noisy to tell: the list says how large a "
-        "dependence could hide.",
-        LITTLE: f"{little:,} were measured and depend little: the list says by how much at most.",
+        LEARNED: f"{learned:,} of {total:,} pairs of columns were learned: they were measured, and their "
+        "dependence stands out from the noise.",
+        NOISY: f"{noisy:,} were measured and are too noisy to tell: the list says how large a dependence "
+        "could be hidden.",
+        LITTLE: f"{little:,} were measured and depend little: the list says at most how much.",
         NOT_MEASURED: f"{unknown:,} were not measured together.",
     }
     if tied:
         said[NOT_MEASURED] += (
-            f" Of these, rules tie {len(tied):,}: {_some(tied)}. What follows from a rule holds in the "
-            "rows; nothing else is known of how these depend."
+            f" Rules connect {len(tied):,} of these: {_some(tied)}. The rows keep the rules; nothing else "
+            "is known about how these columns depend."
         )
     lists = [_listed_pairs(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
     points = element("ul", *(element("li", text(point)) for point in said.values()))
@@ -162,9 +162,9 @@ def not_learned(release: Release) -> str:
         )
     )
     groups = paragraph(
-        "A pair may have been measured at groups of categories, as many as the lists say: what is finer was "
-        "not learned either. smalldb ask says of each question whether it was. A dependence is by how much "
-        "the share of a condition on both columns differs from that of independent columns."
+        "A pair may have been measured at groups of categories, whose number the lists state: finer detail "
+        "was not learned. smalldb ask says for each question whether it was measured. The dependence is the "
+        "difference between the share of a condition on both columns and that of independent columns."
     )
     return section(title, anchor, points, *([paragraph(ASSUMED)] if unknown else []), groups, *lists)
 
