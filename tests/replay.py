@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -46,16 +46,10 @@ from smalldb.marginals import asks
 from smalldb.marginals.curator import Curator
 from smalldb.marginals.measuring import LIMIT
 from smalldb.noise import distributions as noise
+from smalldb.noise.noise_protocol import Moved
 from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import LearnedCategories
 from smalldb.selection import select
-
-
-def _none(ask: asks.Ask, nothing: Any) -> Any:
-    """Nothing, of an ask that has proofs of its own; of others replay must know what they lose."""
-    if not isinstance(ask, asks.SmallDatabase | LearnedCategories):
-        raise NotImplementedError(type(ask).__name__)
-    return nothing
 
 
 class Leak(AssertionError):
@@ -75,7 +69,19 @@ def law_of(distribution: Any) -> Law:
             return Wishart(distribution.x + distribution.y, distribution.pairs)
         case noise.ConeDifference():
             return Cone(distribution.rate, distribution.sizes, distribution.pairs)
-    raise NotImplementedError(distribution)
+    return Stated(distribution, distribution.concentrated)
+
+
+@dataclass(frozen=True)
+class Stated(Law):
+    """What a noise says it loses for how far independent numbers moved: its own tests hold it to that."""
+
+    noise: Any
+    concentrated: bool
+
+    def worst(self, one, other, change):
+        far = [abs(a - b) for a, b in zip(one, other, strict=True)]
+        return self.noise.lost(Moved(sum(far), sum(each * each for each in far)))
 
 
 @dataclass
@@ -99,22 +105,7 @@ class Step:
     @property
     def draws(self) -> list[Draw]:
         """Its draws, by what the ask says of itself; none of what has proofs of its own."""
-        match self.ask:
-            case asks.Noisy():
-                ends = np.cumsum([many for _, many in self.ask.noises])[:-1]
-                parts = (np.split(each, ends) for each in (self.exact, self.answer))
-                return [
-                    Draw(law_of(one), exact.tolist(), drawn.tolist())
-                    for (one, _), exact, drawn in zip(self.ask.noises, *parts, strict=True)
-                ]
-            case asks.Worst():
-                rate = self.ask.epsilon / (2 * self.ask.moved)
-                possible = could_come_out(self.ask, len(self.exact))
-                law = Exponential(rate, self.ask.law.concentrated)
-                return [Draw(law, self.exact[possible].tolist(), [possible.index(self.answer)])]
-            case asks.Number():
-                return [Draw(law_of(self.ask.noise), self.exact.tolist(), [self.answer])]
-        return _none(self.ask, [])
+        return known(self.ask).draws(self.ask, self.exact, self.answer)
 
     @property
     def public(self) -> tuple[Any, ...]:
@@ -140,23 +131,64 @@ def could_come_out(ask: asks.Worst, many: int) -> list[int]:
     return [candidate for candidate in possible if ask.refused(candidate) is None]
 
 
-def defined(ask: asks.Ask, exact: Any, coins: Any) -> Any:
-    """An answer by the definition of what an ask states; None: it has proofs of its own."""
-    match ask:
-        case asks.Noisy():
-            parts = [one.draw(many, coins) for one, many in ask.noises]
-            return np.clip(exact + np.concatenate(parts), -LIMIT, LIMIT)
-        case asks.Number():
-            return np.clip(exact + ask.noise.draw(1, coins), -LIMIT, LIMIT)[0]
-        case asks.Worst():
-            left = [k for k in range(len(exact)) if ask.possible is None or ask.possible[k]]
-            while True:
-                scores = exact[left]
-                drawn = select(scores, epsilon=ask.epsilon, sensitivity=ask.moved, rng=coins).index
-                if (others := ask.refused(left[drawn])) is None:
-                    return left[drawn]
-                left = [k for k in left if not others[k]]
-    return _none(ask, None)
+def of_noisy(ask: asks.Noisy, exact: Any, answer: Any) -> list[Draw]:
+    ends = np.cumsum([many for _, many in ask.noises])[:-1]
+    parts = zip(ask.noises, *(np.split(each, ends) for each in (exact, answer)), strict=True)
+    return [Draw(law_of(noise), one.tolist(), drawn.tolist()) for (noise, _), one, drawn in parts]
+
+
+def noisy(ask: asks.Noisy, exact: Any, coins: Any) -> Any:
+    parts = [one.draw(many, coins) for one, many in ask.noises]
+    return np.clip(exact + np.concatenate(parts), -LIMIT, LIMIT)
+
+
+def of_worst(ask: asks.Worst, exact: Any, answer: Any) -> list[Draw]:
+    possible = could_come_out(ask, len(exact))
+    law = Exponential(ask.epsilon / (2 * ask.moved), ask.law.concentrated)
+    return [Draw(law, exact[possible].tolist(), [possible.index(answer)])]
+
+
+def worst(ask: asks.Worst, exact: Any, coins: Any) -> Any:
+    left = [k for k in range(len(exact)) if ask.possible is None or ask.possible[k]]
+    while True:
+        scores = exact[left]
+        drawn = select(scores, epsilon=ask.epsilon, sensitivity=ask.moved, rng=coins).index
+        if (others := ask.refused(left[drawn])) is None:
+            return left[drawn]
+        left = [k for k in left if not others[k]]
+
+
+def of_number(ask: asks.Number, exact: Any, answer: Any) -> list[Draw]:
+    return [Draw(law_of(ask.noise), exact.tolist(), [answer])]
+
+
+def number(ask: asks.Number, exact: Any, coins: Any) -> Any:
+    return np.clip(exact + ask.noise.draw(1, coins), -LIMIT, LIMIT)[0]
+
+
+class Known(NamedTuple):
+    """What replay knows of a kind of ask: its draws, and an answer by the definition of what it states."""
+
+    draws: Callable[[Any, Any, Any], list[Draw]] = lambda ask, exact, answer: []
+    defined: Callable[[Any, Any, Any], Any] = lambda ask, exact, coins: None
+
+
+KNOWN: dict[type[asks.Ask], Known] = {
+    asks.Noisy: Known(of_noisy, noisy),
+    asks.Worst: Known(of_worst, worst),
+    asks.Number: Known(of_number, number),
+    # these have proofs and tests of their own
+    asks.SmallDatabase: Known(),
+    LearnedCategories: Known(),
+}
+
+
+def known(ask: asks.Ask) -> Known:
+    """What replay knows of an ask: of another kind it must know what it loses."""
+    for kind in type(ask).__mro__:
+        if kind in KNOWN:
+            return KNOWN[kind]
+    raise NotImplementedError(type(ask).__name__)
 
 
 class Player:
@@ -181,7 +213,7 @@ class Player:
         if self._script is None:
             answer, again = (
                 draw(exact, SeededBits(1_000_003 * self._seed + len(self.steps)))
-                for draw in (ask.draw, lambda exact, coins: defined(ask, exact, coins))
+                for draw in (ask.draw, lambda exact, coins: known(ask).defined(ask, exact, coins))
             )
             if again is not None and not np.array_equal(answer, again):
                 raise Loss(f"{type(ask).__name__} is not drawn as it states")

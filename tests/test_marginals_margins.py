@@ -18,7 +18,8 @@ from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.noise.distributions import DiscreteGaussian, Geometric, Moved
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
+from smalldb.noise.noise_protocol import Moved
 
 EXACT = Context(prec=60)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])

@@ -15,7 +15,8 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.strategies.dependence import DependenceTested, distance
 from smalldb.mechanisms import Dependence, Marginal
-from smalldb.noise.distributions import Moved, read
+from smalldb.noise.distributions import read
+from smalldb.noise.noise_protocol import Moved
 
 DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
 YES_NO = Domain(["p", "q", "r", "s"])

@@ -73,6 +73,13 @@ def as_text(fraction: Fraction) -> str:
     return ("-" if fraction < 0 else "") + whole + ("." + decimals if places else "")
 
 
+def plain(value: Any) -> Any:
+    """Return an exact value as JSON holds it: fractions as texts, tuples as lists."""
+    if isinstance(value, Fraction):
+        return as_text(value)
+    return list(map(plain, value)) if isinstance(value, tuple) else value
+
+
 def _parse(text: str, expected: str) -> Fraction:
     """Read "p/q" or a decimal; the exponent is bounded before any power of ten is built."""
     decimal = _DECIMAL.fullmatch(text)

@@ -27,8 +27,8 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.counts import Answers, Counts, FinerBins, Linear, SumsOfOffsets
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.mechanisms import Dependence, Drawn, Guarantee, Marginal, Measurement, Offsets, Parity
-from smalldb.noise.distributions import Moved, Noise
 from smalldb.noise.gaussian import moves
+from smalldb.noise.noise_protocol import Moved, Noise
 from smalldb.noise.privacy_loss import Amount
 from smalldb.selection import select
 

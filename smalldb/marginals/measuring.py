@@ -7,7 +7,10 @@ from math import isqrt, pi
 from queries.domain import Integers
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, Noise
+from smalldb.noise.gaussian import DiscreteGaussian
+from smalldb.noise.geometric import Geometric
+from smalldb.noise.k_norm import KNorm
+from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.privacy_loss import Loss
 
 LIMIT = CLIP // 2  # no count passes it

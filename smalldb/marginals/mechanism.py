@@ -16,10 +16,8 @@ from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.rehearsal import rehearse
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_cells import AllCells
-from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.choosing_parities import alternatives
-from smalldb.marginals.strategies.choosing_tables import FIRST, plan_tables
+from smalldb.marginals.strategies.choosing_tables import AT_ONCE, FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
@@ -29,7 +27,7 @@ from smalldb.mechanisms.start import Start
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
-STRATEGIES = (AllCells.name, Contrasts.name, AllPairs.name, Adaptive.name)
+STRATEGIES = tuple(kind.name for kind in (*AT_ONCE, Contrasts, Adaptive))
 
 
 @dataclass(frozen=True, slots=True)

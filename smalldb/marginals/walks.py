@@ -23,7 +23,7 @@ from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Estimate, Setting
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Measurement, Mechanism, Promise, Request
 from smalldb.mechanisms.measurement import Marginal
-from smalldb.noise.distributions import Geometric
+from smalldb.noise.geometric import Geometric
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53

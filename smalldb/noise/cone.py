@@ -39,6 +39,8 @@ class ConeDifference(Noise):
     """
 
     name: ClassVar[str] = "cone"
+    word: ClassVar[str] = name
+    refitted: ClassVar[bool] = False
     repeating: ClassVar[bool] = True
 
     # the categories of each column. Values are first the counts of all columns, one after another.

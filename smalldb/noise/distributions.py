@@ -14,22 +14,10 @@ from smalldb.noise.cone import ConeDifference
 from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.k_norm import KNorm
-from smalldb.noise.noise_protocol import Moved, Noise, Weights
+from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.wishart import WishartDifference
 
-__all__ = [
-    "ConeDifference",
-    "DiscreteGaussian",
-    "Geometric",
-    "KNorm",
-    "Moved",
-    "Noise",
-    "Weights",
-    "WishartDifference",
-    "read",
-]
-
-KINDS = (Geometric, DiscreteGaussian, KNorm, WishartDifference, ConeDifference)
+KINDS: tuple[type[Noise], ...] = (Geometric, DiscreteGaussian, KNorm, WishartDifference, ConeDifference)
 
 
 def read(name: str, parameters: Mapping[str, Any]) -> Noise:

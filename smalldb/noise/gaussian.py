@@ -38,6 +38,7 @@ class DiscreteGaussian(Noise):
     """
 
     name: ClassVar[str] = "discrete Gaussian"
+    word: ClassVar[str] = "Gaussian"
     concentrated: ClassVar[bool] = True
 
     scale: Fraction  # sigma^2: the variance is no larger, and hardly smaller from 1 on

@@ -28,6 +28,7 @@ class Geometric(Noise):
     """
 
     name: ClassVar[str] = "geometric"
+    word: ClassVar[str] = name
 
     rate: Fraction
 

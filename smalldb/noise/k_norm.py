@@ -43,6 +43,7 @@ class KNorm(Noise):
     """
 
     name: ClassVar[str] = "K-norm"
+    word: ClassVar[str] = name
     repeating: ClassVar[bool] = True
 
     sizes: tuple[int, ...]  # the number of categories of each column, at least 2

@@ -12,7 +12,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.numbers import as_text, float_above
+from smalldb.exact.numbers import float_above, plain
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_concave_quantile
 
@@ -37,13 +37,15 @@ class Noise(ABC):
     """A distribution of whole numbers that are added to counts."""
 
     name: ClassVar[str]  # what records call it
+    word: ClassVar[str]  # and what sentences do
+    refitted: ClassVar[bool] = True  # whether intervals from several tables are known to be wide enough
     repeating: ClassVar[bool] = False  # whether all tables that were measured at once have one sum
     concentrated: ClassVar[bool] = False  # whether what it loses is a rho; else it is an epsilon
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What `read` makes the value of: exact texts, integers and lists of these, as JSON holds them."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @abstractmethod
     def draw(self, count: int, source: BitSource) -> Integers:
@@ -138,10 +140,3 @@ def check_count(there: int, count: int) -> None:
     """Refuse a number of values that a joint distribution does not have: ValueError."""
     if count != there:
         raise ValueError(f"this noise is of {there} values at once, not of {count}")
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON holds it."""
-    if isinstance(value, Fraction):
-        return as_text(value)
-    return list(map(_plain, value)) if isinstance(value, tuple) else value

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
 from fractions import Fraction
 from operator import add, le
@@ -13,7 +13,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from smalldb.exact.enclosures import Real
-from smalldb.exact.numbers import as_text, float_above, positive, whole
+from smalldb.exact.numbers import float_above, plain, positive, whole
 
 _DIGITS = 50
 _SHOWN = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -35,7 +35,8 @@ class LossLaw(ABC):
     (Zhu, Dong and Wang 2022, Theorem 10).
     """
 
-    law: ClassVar[str]  # what records call it
+    law: ClassVar[str]  # what records call it, and its fields
+    keys: ClassVar[tuple[str, ...]] = ("epsilon",)
 
     @property
     @abstractmethod
@@ -126,6 +127,7 @@ class GeometricNoise(LossLaw):
     """Two-sided geometric noise, the discrete Laplace law, on a whole number that moves."""
 
     law: ClassVar[str] = "geometric noise"
+    keys: ClassVar[tuple[str, ...]] = ("rate", "moved")
 
     rate: Fraction  # a value that is off by one more is e^rate times less probable
     moved: int  # by how much, at most; an integer
@@ -150,7 +152,7 @@ class GeometricNoise(LossLaw):
         return GeometricNoise(self.rate, self.moved * rows)
 
 
-LAWS = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
+LAWS: tuple[type[LossLaw], ...] = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
 
 
 class Amount(NamedTuple):
@@ -280,7 +282,10 @@ class Loss(NamedTuple):
         """Return the laws as a record holds them."""
         if self.laws is None:
             return None
-        return [{"law": law.law, **_written(law), "times": times} for law, times in self.laws]
+        return [
+            {"law": law.law, **dict(zip(law.keys, map(plain, astuple(law)), strict=True)), "times": times}
+            for law, times in self.laws
+        ]
 
 
 def read_laws(told: Any) -> dict[LossLaw, int]:
@@ -293,20 +298,12 @@ def read_laws(told: Any) -> dict[LossLaw, int]:
             if kind is None:
                 raise ValueError(f"laws: there is no law of the name {given.get('law')!r}")
             times = whole(given["times"], "times")
-            if kind is GeometricNoise:
-                rate, moved = positive(given["rate"], "rate"), whole(given["moved"], "moved")
-                found[GeometricNoise(rate, moved)] += times
-            else:
-                found[kind(positive(given["epsilon"], "epsilon"))] += times  # type: ignore[call-arg]
+            own = zip(fields(kind), kind.keys, strict=True)
+            parts = [(whole if each.type is int else positive)(given[key], key) for each, key in own]
+            found[kind(*parts)] += times
     except (KeyError, AttributeError) as error:
         raise ValueError("laws: each needs its law, its parameters and times") from error
     return dict(found)
-
-
-def _written(law: LossLaw) -> dict[str, Any]:
-    if isinstance(law, GeometricNoise):
-        return {"rate": as_text(law.rate), "moved": law.moved}
-    return {"epsilon": as_text(law.epsilon)}
 
 
 def _real(x: Fraction | int) -> Real:

@@ -47,6 +47,7 @@ class WishartDifference(Noise):
     """
 
     name: ClassVar[str] = "Wishart difference"
+    word: ClassVar[str] = "Wishart"
 
     attributes: int  # d: the matrix has d + 1 rows
     # rates of the first entry of the diagonal, and of all others

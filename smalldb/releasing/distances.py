@@ -22,7 +22,7 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.files.extras import of_extra
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Neighbours
-from smalldb.noise.distributions import Geometric
+from smalldb.noise.geometric import Geometric
 
 Columns = tuple[int, ...]
 

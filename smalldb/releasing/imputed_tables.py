@@ -17,7 +17,6 @@ from smalldb.marginals.parity_refits import LOUD, ParityRefits
 from smalldb.marginals.refits import EMPTY, Refits
 from smalldb.mechanisms import Measurements, Offsets
 from smalldb.mechanisms.measurement_list import released_total
-from smalldb.noise.cone import ConeDifference
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
@@ -69,7 +68,7 @@ def streamed(
         raise ValueError("no row was released, so no table can be drawn: release with a larger epsilon")
     if rows is not None and rows > total:
         raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
-    if any(isinstance(each.noise, ConeDifference) for each in measurements):
+    if not all(each.noise.refitted for each in measurements):
         raise ValueError(f"{AT_ONCE}: {INSTEAD}")
     seed, domain = bit_source(rng).bits(64), measurements.domain
     counts = [each for each in measurements if not isinstance(each.of[0], Offsets)]

@@ -36,7 +36,7 @@ from smalldb.marginals.asks import Ask, Noisy, offsets_at_once
 from smalldb.marginals.counts import Counts, FinerBins, Texts
 from smalldb.mechanisms import Neighbours, Offsets
 from smalldb.mechanisms.request import read_delta
-from smalldb.noise.distributions import Geometric
+from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure

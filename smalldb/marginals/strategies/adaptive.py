@@ -28,6 +28,7 @@ from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_fi
 from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Marginal, Measurement
+from smalldb.noise.k_norm import KNorm
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
 # what may go on after columns, and first tables of all categories, in another way: an estimate, or None
@@ -146,12 +147,10 @@ class Adaptive(RoundsBudget):
     @property
     def _noise(self) -> str:
         """What its noise is called: that of columns at once, and that of all other tables."""
-        if self.delta is not None:
-            return "Gaussian noise"
         at_once = [group for group in self.together if len(group) > 1]
         others = self.rounds or self.first or len(at_once) < len(self.together)
-        kinds = [*(["K-norm"] if at_once else []), *(["geometric"] if others else [])]
-        return f"{' and '.join(kinds)} noise"
+        words = [KNorm.word] * bool(at_once) + [self.law.noise(Fraction(1)).word] * bool(others)
+        return f"{' and '.join(words)} noise"
 
     @property
     def _drowned(self) -> bool:

@@ -29,7 +29,7 @@ class AllCells(AtOnce):
 
     name: ClassVar[str] = "cells"
     method: ClassVar[str] = "marginals of all cells"
-    described: ClassVar[str] = "the counts of all cells, with geometric noise"
+    described: ClassVar[str] = f"the counts of all cells, with {Geometric.word} noise"
     refusal: ClassVar[str] = (
         "the strategy cells is for up to 2^20 cells: leave out strategy, or use fewer columns"
     )

@@ -37,7 +37,7 @@ class AllPairs(AtOnce):
 
     name: ClassVar[str] = "pairs"
     method: ClassVar[str] = "marginals of all pairs of columns"
-    described: ClassVar[str] = "all tables of one and two columns at once, with cone noise"
+    described: ClassVar[str] = f"all tables of one and two columns at once, with {ConeDifference.word} noise"
     refusal: ClassVar[str] = (
         "the strategy pairs is for tables of two columns, one of 3 categories or more and none of more than "
         "64: use another strategy"

@@ -15,10 +15,9 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.contrasts.coding import attributes_of, coded_spectrum, coding, unlike_coded
 from smalldb.marginals.contrasts.spectrum import Spectrum, spectrum
 from smalldb.marginals.strategies.contrasts import GUARD, Contrasts, sets_of
-from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
-from smalldb.noise.gaussian import least_variances
-from smalldb.noise.k_norm import weights_of
-from smalldb.noise.wishart import rates
+from smalldb.noise.gaussian import DiscreteGaussian, least_variances
+from smalldb.noise.k_norm import KNorm, weights_of
+from smalldb.noise.wishart import WishartDifference, rates
 
 MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits

@@ -34,7 +34,8 @@ from smalldb.marginals.noise_bounds import Sums
 from smalldb.marginals.parity_refits import LOUD, can_exist
 from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Strategy, whole_table
 from smalldb.mechanisms import Parity
-from smalldb.noise.distributions import Geometric, Noise
+from smalldb.noise.geometric import Geometric
+from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
@@ -181,13 +182,10 @@ class Contrasts(Strategy):
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        parities = "parities of one and two columns with Wishart noise"
-        if self.columns:
-            parities = "the counts of columns with K-norm noise"
-        if self.delta is not None:
-            parities = "parities with Gaussian noise"
+        pairs = "parities" if self.delta is not None else "parities of one and two columns"
+        what = "the counts of columns" if self.columns else pairs
         guard = ", the parity of three columns that was predicted worst" * self.guarded
-        return f"{parities}{guard}, all at once"
+        return f"{what} with {self.noises[0][0].word} noise{guard}, all at once"
 
     # Proof: docs/proofs/rounds.md, lemma 10; docs/proofs/answers.md, lemma 2;
     # docs/proofs/safeguard.md, lemmas 1 and 4.
