@@ -1,6 +1,7 @@
 """The page for curators without a browser: its forms, its commands, its folder, and who may ask for it."""
 
 import asyncio
+import re
 import shlex
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("shiny")
 
-from smalldb.app import workplace
+from smalldb.app import layout, workplace
 from smalldb.app.column_forms import LEFT_OUT, Place, changed, columns_of, keys_of, row, shown
 from smalldb.app.serving import HEADERS, Guard
 from smalldb.app.workplace import COMMAND, FINISHED, LOG, RECORD, UNFINISHED, Workplace, call, command_line
@@ -268,3 +269,9 @@ def test_a_release_that_runs_is_not_begun_again_and_is_seen_by_whoever_looks(wor
     while work.releases()["r1"] != UNFINISHED:  # it ended, and left no record
         time.sleep(0.01)
     assert work.text("r1", LOG) == "said"
+
+
+def test_a_table_that_a_command_printed_is_a_table_of_the_page():
+    html = str(layout.table("|  | all | a\\|b |\n|---|---|---|\n| <b> | 1 (0 to 2) | 3% |\n\nlevel 0.95\n"))
+    assert re.findall(r"<t[hd][^>]*>([^<]*)</t", html) == ["", "all", "a|b", "&lt;b&gt;", "1 (0 to 2)", "3%"]
+    assert "level 0.95" in html and "---" not in html

@@ -1,5 +1,6 @@
 """The page for curators in a browser: the whole way, kills, tabs, wrong input, the keyboard alone."""
 
+import contextlib
 import csv
 import http.client
 import json
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chr
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SECRET = "Zanzibar"  # a remark of the survey, whose column is left out of the release
 ROWS = 1500
+SEXES = ["not sex", "sex"]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,15 @@ def opened(browser, url, **more):
     page.wait_for_function("window.Shiny?.shinyapp?.isConnected?.()")
     yield page
     context.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """One server for all tests that need none of their own: its address, and its folder with the survey."""
+    folder = tmp_path_factory.mktemp("site")
+    survey(folder)
+    with served(folder) as (url, _):
+        yield url, folder
 
 
 def step(page, name):
@@ -107,10 +118,10 @@ def small(folder, name="workers"):
     (folder / f"{name}.toml").write_text(f"rows_per_person = 1\n{columns}")
 
 
-def test_the_whole_way_on_a_raw_table(tmp_path, browser):
+def test_the_whole_way_on_a_raw_table(site, browser, tmp_path):
     """From names to answers; what is released is what the command that is shown releases."""
-    survey(tmp_path)
-    with served(tmp_path) as (url, _), opened(browser, url) as page:
+    url, folder = site
+    with opened(browser, url) as page:
         page.select_option("#table", "survey.csv")
         page.click("#draft")
         fill(page, "field-0-rows_per_person", "1")
@@ -166,23 +177,40 @@ def test_the_whole_way_on_a_raw_table(tmp_path, browser):
         page.click("#ask")
         answers = page.locator("#ask_told")
         answers.get_by_text("1 of 3 questions have an error").wait_for()
-        page.click("#cross")
-        page.locator("#cross_told").get_by_text("Shares of all rows").wait_for()
-        assert page.locator("#cross_told td").count() >= 4
         assert re.search(r"smoker\n  0\.\d+ \(0\.\d+ to 0\.\d+, level 0\.95", answers.inner_text())
+        fill(page, "questions", "smoker\nage")  # of all columns it takes seconds
+        page.check("#table1")
+        page.select_option("#by", "sex")
+        page.locator("#same_ask").get_by_text("--table1 --by sex").first.wait_for()
+        page.click("#ask")
+        playwright.expect(answers.locator("th[scope=col]")).to_have_count(2 + len(SEXES))
+        assert answers.locator("th[scope=col]").all_inner_texts() == ["", "all", *SEXES]
+        rows = dict(row.split("\t", 1) for row in answers.locator("table").inner_text().splitlines())
+        assert re.fullmatch(r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)\t.*", rows["smoker"])
+        assert [*rows][1:] == ["smoker", "age, mean", "age, median"]
+        shown = page.locator("#same_ask pre").all_inner_texts()
         assert {address.split("/")[2] for address in page.loaded if ":" in address[:6]} == {url.split("/")[2]}
-    assert (tmp_path / "release-1" / "command").read_text().strip() == command
-    assert released == (tmp_path / "release-1" / "table.csv").read_bytes()
+    assert (folder / "release-1" / "command").read_text().strip() == command
+    assert released == (folder / "release-1" / "table.csv").read_bytes()
     assert SECRET not in released.decode()
     other = tmp_path / "other"
     (other / "release-1").mkdir(parents=True)
-    shutil.copy(tmp_path / "survey.csv", other)
-    shutil.copy(tmp_path / "release-1" / "schema.toml", other / "release-1")
+    shutil.copy(folder / "survey.csv", other)
+    shutil.copy(folder / "release-1" / "schema.toml", other / "release-1")
     subprocess.run([sys.executable, "-m", *shlex.split(command)], cwd=other, check=True, capture_output=True)
     for file in ("table.csv", "measurements.json", "record.json"):
-        assert (other / "release-1" / file).read_bytes() == (tmp_path / "release-1" / file).read_bytes()
+        assert (other / "release-1" / file).read_bytes() == (folder / "release-1" / file).read_bytes()
+    printed = subprocess.run(
+        [sys.executable, "-m", *shlex.split(shown[0])], cwd=folder, capture_output=True, text=True
+    )
+    namespace = {}
+    with contextlib.chdir(folder):
+        exec(shown[1], namespace)
+    first, *cells = printed.stdout.splitlines()[2].strip("| ").split(" | ")
+    assert rows[first] == "\t".join(cells)
+    assert next(line.label for line in namespace["lines"]) == first
     assert "smalldb.release('survey.csv', schema='survey.toml', epsilon='1'" in python
-    with (tmp_path / "release-1" / "table.csv").open(encoding="utf-8") as file:
+    with (folder / "release-1" / "table.csv").open(encoding="utf-8") as file:
         assert len([*csv.reader(file)]) == ROWS + 1
 
 
@@ -193,12 +221,16 @@ def children(process):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the kill looks for processes in /proc")
-def test_going_on_after_browser_server_and_release_were_killed(tmp_path, browser):
-    survey(tmp_path)
+def test_going_on_after_browser_server_and_release_were_killed(site, tmp_path, browser):
+    shutil.copy(site[1] / "survey.csv", tmp_path)
     shutil.copy(EXAMPLES / "survey.toml", tmp_path)
     ledger = tmp_path / "survey.ledger"
     with served(tmp_path) as (url, process):
         with opened(browser, url) as page:
+            step(page, "5 Ask")
+            page.click("#ask")
+            page.locator("#ask_told").get_by_text("RECORD.json: no such file").wait_for()
+            step(page, "1 Table")
             choose(page, "survey.csv")
             step(page, "3 Budget")
             fill(page, "budget", "3/2")
@@ -230,11 +262,12 @@ def test_going_on_after_browser_server_and_release_were_killed(tmp_path, browser
     assert json.loads((tmp_path / "release-1" / "record.json").read_text())["private"] is True
 
 
-def test_two_tabs_spend_from_one_ledger_and_see_the_same(tmp_path, browser):
-    small(tmp_path)
-    with served(tmp_path) as (url, _), opened(browser, url) as one, opened(browser, url) as other:
-        for tab, name in ((one, "a"), (other, "b")):
-            choose(tab, "workers.csv")
+def test_two_tabs_spend_from_one_ledger_and_see_the_same(site, browser):
+    url, folder = site
+    small(folder, "tabs")
+    with opened(browser, url) as one, opened(browser, url) as other:
+        for tab, name in ((one, "one"), (other, "other")):
+            choose(tab, "tabs.csv")
             step(tab, "3 Budget")
             fill(tab, "budget", "1.5")
             step(tab, "4 Release")
@@ -243,14 +276,15 @@ def test_two_tabs_spend_from_one_ledger_and_see_the_same(tmp_path, browser):
         for tab in (one, other):
             tab.click("#release")
         for tab in (one, other):
-            for name in ("a", "b"):
+            for name in ("one", "other"):
                 state(tab, rf"{name}: (un)?finished")
             shown = tab.locator("#status").inner_text()
-            assert shown.count(": finished") == shown.count(": unfinished") == 1
+            states = [each for name in ("one", "other") for each in re.findall(rf"{name}: (\w+)", shown)]
+            assert sorted(states) == ["finished", "unfinished"]
             assert "1.5" in shown or "3/2" in shown  # why the other was refused
             step(tab, "3 Budget")
             tab.locator("#account").get_by_text("budget 1.5, releases 1, spent 1, left 0.5").wait_for()
-    assert len(Ledger(tmp_path / "workers.ledger").read().records) == 1
+    assert len(Ledger(folder / "tabs.ledger").read().records) == 1
 
 
 WRONG = [  # a field, what is wrong, where that is told and in which words
@@ -262,7 +296,7 @@ WRONG = [  # a field, what is wrong, where that is told and in which words
     ("n", "", "#planned", "n must be a whole number"),
     ("n", "-5", "#planned", "n must be a whole number"),
     ("n_max", "9", "#planned", "n_max is for add-remove"),
-    ("ledger", "workers.csv", "#account", "damaged, or no ledger"),
+    ("ledger", "wrong.csv", "#account", "damaged, or no ledger"),
     ("ledger", "nowhere/x.ledger", "#account", "no such ledger"),
 ]
 REFUSED = [  # the same, of what the release refuses before anything is paid
@@ -277,16 +311,17 @@ REFUSED = [  # the same, of what the release refuses before anything is paid
 ]
 
 
-def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_nothing(tmp_path, browser):
-    small(tmp_path)
-    small(tmp_path, "public")
-    (tmp_path / "broken.csv").write_text("")
-    usual = {"epsilon": "1", "n": "1841", "budget": "2", "ledger": "workers.ledger"}
-    with served(tmp_path) as (url, _), opened(browser, url) as page:
+def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_nothing(site, browser):
+    url, folder = site
+    for name in ("wrong", "public"):
+        small(folder, name)
+    (folder / "broken.csv").write_text("")
+    usual = {"epsilon": "1", "n": "1841", "budget": "2", "ledger": "wrong.ledger"}
+    with opened(browser, url) as page:
         page.select_option("#table", "broken.csv")
         page.click("#draft")
         page.locator("#draft_told").get_by_text("is empty").wait_for()
-        choose(page, "workers.csv")
+        choose(page, "wrong.csv")
         page.select_option("#book", "broken.csv")
         page.click("#draft")
         page.locator("#draft_told").get_by_text("exists already").wait_for()
@@ -312,7 +347,7 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
             fill(page, field, usual.get(field, ""))
             page.locator("#planned").get_by_text("guarantee").wait_for()
         for start, words, said in (
-            ("workers.csv", "", "take a public table, not the data"),
+            ("wrong.csv", "", "take a public table, not the data"),
             ("public.csv", "", "start_is"),
             ("public.csv", "last year", "guarantee"),
             ("", "last year", "start_is and start_rows are about a start"),
@@ -346,18 +381,18 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
             page.locator(place).get_by_text(said).first.wait_for()
         step(page, "5 Ask")
         fill(page, "questions", "smoker")
-        page.locator("#same_ask").get_by_text("smoker").first.wait_for()
+        fill(page, "level", "7")
+        page.locator("#same_ask").get_by_text("--level 7").first.wait_for()
         page.click("#ask")
-        page.locator("#ask_told").get_by_text("RECORD.json: no such file").wait_for()
-        page.click("#cross")
-        page.locator("#cross_told").get_by_text("no pair of columns was measured").wait_for()
-    assert not [*tmp_path.rglob("*.ledger")] and not [*tmp_path.parent.glob("up")]
+        page.locator("#ask_told [role=alert]").get_by_text("level").wait_for()
+    assert not [*folder.rglob("wrong.ledger*")] and not [*folder.parent.glob("up")]
 
 
-def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_over(tmp_path, browser):
-    small(tmp_path)
+def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_over(site, browser):
+    url, folder = site
+    small(folder, "keys")
     narrow = {"width": 320, "height": 256}  # a window of 1280 x 1024 at 400 %
-    with served(tmp_path) as (url, _), opened(browser, url, viewport=narrow) as page:
+    with opened(browser, url, viewport=narrow) as page:
 
         def reach(where):
             for _ in range(60):
@@ -370,7 +405,7 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
             return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
         reach("#table")
-        page.keyboard.type("workers")
+        page.keyboard.type("keys")
         page.locator("#draft_told").get_by_text("taken as it is").wait_for()
         playwright.expect(page.locator("#field-0-rows_per_person")).to_have_value("1")
         assert fits()
@@ -391,26 +426,34 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
                 reach("#budget")
                 page.keyboard.type("2")
             if number == 4:
+                reach("#name")
+                page.keyboard.press("Control+A")
+                page.keyboard.type("keys")
                 reach("#release")
                 page.keyboard.press("Enter")
-                state(page, "release-1: finished")
+                state(page, "keys: finished")
                 assert fits()
             if number == 5:
-                playwright.expect(page.locator("#pair")).to_contain_text("smoker x ")
-                reach("#cross")
+                playwright.expect(page.locator("#asked")).to_contain_text("keys/measurements.json")
+                reach("#asked")
+                page.keyboard.type("keys/m")
+                reach("#table1")
+                page.keyboard.press("Space")
+                reach("#ask")
                 page.keyboard.press("Enter")
-                cells = page.locator("#cross_told td")
-                playwright.expect(cells).to_have_count(4)
+                cells = page.locator("#ask_told td")
+                playwright.expect(cells).to_have_count(6)
                 assert all(
-                    re.fullmatch(r"0\.\d+ \(\S+ to 0\.\d+\)", text) for text in cells.all_inner_texts()
+                    re.fullmatch(r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)", text)
+                    for text in cells.all_inner_texts()
                 )
                 assert fits()
 
 
-def test_the_address_is_secret_and_of_this_machine(tmp_path):
+def test_the_address_is_secret_and_of_this_machine(site, tmp_path):
     """What the guard refuses is in test_app.py; here the server that stands behind it."""
-    with served(tmp_path) as (first, _), served(tmp_path) as (second, _):
-        found = [re.fullmatch(r"http://(127\.0\.0\.1:\d+)/([0-9a-f]{32})/", url) for url in (first, second)]
+    with served(tmp_path) as (second, _):
+        found = [re.fullmatch(r"http://(127\.0\.0\.1:\d+)/([0-9a-f]{32})/", url) for url in (site[0], second)]
         (host, token), (_, other) = (match.groups() for match in found)
         assert token != other
 

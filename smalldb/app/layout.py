@@ -1,7 +1,7 @@
 """How the page is laid out: five steps, with what of them stands fixed."""
 
+import re
 import shlex
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from shiny import ui
 
 from smalldb.app.workplace import Workplace
-from smalldb.inference import Answer
 from smalldb.planning.mechanisms import names
 
 HERE = Path(__file__).parent
@@ -44,7 +43,7 @@ LEDGER = {
     "budget": "its budget, if it is new",
     "budget_delta": "delta of its budget, if it is new (optional)",
 }
-NONE = {"": "none yet"}
+NONE, NO_COLUMN = {"": "none yet"}, {"": "no column"}
 VALUES = {"epsilon": "1", "name": "release-1", "level": "0.95"}
 PUBLIC = (
     "Say what each column can hold from public knowledge: a code book, a form, the law; never from a look at "
@@ -115,13 +114,12 @@ def layout(work: Workplace) -> Any:
     ask = [
         ui.p("Answers come from the released numbers alone. The data are not read."),
         ui.input_select("asked", "release", NONE),
-        ui.input_text_area("questions", "questions, one a line", width="100%", rows=4),
+        ui.input_text_area("questions", "questions, or columns, one a line", width="100%", rows=4),
         *texts({"level": "level of the intervals"}),
         wide("population", "for the population of which the rows are a random sample"),
+        wide("table1", "Table 1 of a paper: shares, means, medians of all columns, or of those above"),
+        ui.input_select("by", "a table of the answers, by the categories of", NO_COLUMN),
         button("ask", "Ask", "Computing"),
-        ui.h2("Cross-table"),
-        ui.input_select("pair", "of two columns that were measured together", NONE),
-        button("cross", "Show it", "Computing"),
     ]
     columns = [ui.p(PUBLIC), ui.div(ui.div(shown("part"), shown("rows")), ui.div(*schema), class_="grid")]
     planned = ui.div(shown("planned"), button("draw", "Draw the error along epsilon", "Planning"))
@@ -152,21 +150,14 @@ def good(said: str) -> Any:
     return ui.p(said, class_="good", role="status")
 
 
-def cross(rows: Sequence[str], columns: Sequence[str], answers: Sequence[Answer]) -> Any:
-    """Show the answers to all pairs of categories as a table."""
-    cells = [
-        f"{own.estimate:.3g} ({own.low:.3g} to {own.high:.3g})" if own.low is not None else "not measured"
-        for own in answers
-    ]
-    wide, th = len(columns), ui.tags.th
-    parts = (cells[i * wide : (i + 1) * wide] for i in range(len(rows)))
-    body = [
-        ui.tags.tr(th(name, scope="row"), *map(ui.tags.td, own))
-        for name, own in zip(rows, parts, strict=True)
-    ]
-    head = ui.tags.tr(*(th(name, scope="col") for name in ("", *columns)))
-    said = ui.p(f"Shares of all rows, each with its interval of level {answers[0].level:.4g}")
-    return ui.div(said, ui.tags.table(head, *body), class_="scroll", tabindex="0")
+def table(printed: str) -> Any:
+    """Show a table that a command printed as Markdown, and what it says below."""
+    lines, _, below = printed.partition("\n\n")
+    head, _, *body = [re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in lines.splitlines()]
+    told, th = [[cell.replace("\\|", "|") for cell in row] for row in body], ui.tags.th
+    rows = (ui.tags.tr(th(name, scope="row"), *map(ui.tags.td, cells)) for name, *cells in told)
+    columns = ui.tags.tr(*(th(name.replace("\\|", "|"), scope="col") for name in head))
+    return ui.div(ui.tags.table(columns, *rows), ui.p(below), class_="scroll", tabindex="0")
 
 
 def alike(command: list[str], *python: str) -> Any:

@@ -1,7 +1,6 @@
 """The five steps of the page: each does what the command beside it does."""
 
 import base64
-import json
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ from queries.faults import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import Place, changed, columns_of, field, row
 from smalldb.exact.numbers import brief
-from smalldb.inference import Measurements, ask
+from smalldb.inference import Measurements
 from smalldb.planning import Plan, plan
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
@@ -28,12 +27,14 @@ SHOWN = (
     *("unit", "part", "rows", "rules", "problem", "planned", "first", "account", "spends", "status"),
     *("released", "same_table", "same_columns", "same_budget", "same_release", "same_ask"),
 )
-TASKS = ("draft", "check", "draw", "release", "ask", "cross")  # buttons, whose outcomes are kept
+TASKS = ("draft", "check", "draw", "release", "ask")  # buttons, whose outcomes are kept
 
 
 def made_page(work: workplace.Workplace) -> App:
     """Make the page for a folder."""
-    return App(layout.layout(work), lambda input, output, session: Steps(work, input, session).follow())
+    return App(
+        lambda _: layout.layout(work), lambda input, output, session: Steps(work, input, session).follow()
+    )
 
 
 class Steps:
@@ -192,8 +193,10 @@ class Steps:
         error, beside = self.read()[2], dict[str, str]()
         self.told["check"].set(None)
         for each in error.each if isinstance(error, Faults) else ():
-            path = each.path
-            number = self.places.get(Place("", path[1]), 0) if path[:1] == ("columns",) and path[1:] else 0
+            path, table = each.path, ""
+            if path[:1] == ("tables",) and path[1:]:
+                table, path = path[1], path[2:]
+            number = self.places.get(Place(table, path[1]), 0) if path[:1] == ("columns",) and path[1:] else 0
             key = (*path[2:], "")[0] if number else (*path, "")[0]
             mark = f"fault-{number}-{key}"
             beside[mark] = "; ".join(filter(None, [beside.get(mark), each.said]))
@@ -296,7 +299,7 @@ class Steps:
         chosen["release_id"] = home if paid else ""
         several = {"output": f"{home}/{workplace.SEVERAL}"}
         if isinstance(self.read()[1], RelatedSchema):
-            about = {key: own for key, own in about.items() if key in ("title", "seed")} | several
+            about = {key: own for key, own in about.items() if key != "tables"} | several
         else:
             about["report"] = f"{home}/{workplace.PAGE}"
             files = {"record": workplace.RECORD, "output": "table.csv"}
@@ -378,46 +381,42 @@ class Steps:
 
     def _asking(self) -> list[str]:
         questions = filter(None, map(str.strip, self.input.questions().splitlines()))
-        chosen = {"population": self.input.population(), "level": self.input.level().strip()}
+        chosen = {name: self.input[name]() for name in ("population", "table1", "by")}
+        chosen |= {"level": self.input.level().strip(), "markdown": chosen["table1"] or chosen["by"] != ""}
         file = self.input.asked() or "RECORD.json"
         return [*workplace.command_line("ask", **chosen), "--", file, *questions]
 
     async def _on_ask(self) -> None:
-        _, printed, said = await to_thread(self.work.run, self._asking())
-        self.told["ask"].set([ui.pre(printed) if printed else None, layout.fault(said) if said else None])
+        command = self._asking()
+        _, printed, said = await to_thread(self.work.run, command)
+        show = layout.table if "--markdown" in command else ui.pre
+        self.told["ask"].set([show(printed) if printed else None, layout.fault(said) if said else None])
 
     def _on_asked(self) -> None:
-        """Offer the pairs of columns that were measured together."""
+        """Offer the columns that were measured."""
         try:  # what a mechanism has drawn at once has no measurements
-            measured = Measurements.read(self.input.asked())
-            known = [pair for pair in measured.pairs() if pair.groups]
+            names = Measurements.read(self.input.asked()).domain.names
         except (OSError, ValueError):
-            known = []
-        pairs = {json.dumps(pair.columns): " x ".join(pair.columns) for pair in known}
-        ui.update_select("pair", choices=pairs or layout.NONE)
-
-    async def _on_cross(self) -> None:
-        """Ask all pairs of categories of two columns."""
-        if not self.input.pair():
-            self.told["cross"].set(layout.fault("no pair of columns was measured"))
-            return
-        measured = Measurements.read(self.input.asked())
-        named = {column.name: column.category_names for column in measured.domain.columns}
-        rows, columns = (named[name] for name in json.loads(self.input.pair()))
-        settings = {"level": self.input.level().strip(), "population": self.input.population()}
-        cells = [f"({row}) & ({column})" for row in rows for column in columns]
-        try:
-            answers = await to_thread(lambda: [ask(measured, cell, **settings) for cell in cells])
-            self.told["cross"].set(layout.cross(rows, columns, answers))
-        except ValueError as error:
-            self.told["cross"].set(layout.fault(error))
+            names = ()
+        ui.update_select("by", choices=layout.NO_COLUMN | dict(zip(names, names, strict=True)))
 
     def _same_ask(self) -> Any:
-        command, asked = (
-            self._asking(),
-            {"level": self.input.level().strip(), "population": self.input.population()},
-        )
+        command = self._asking()
         file, *questions = command[command.index("--") + 1 :]
-        answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
-        names = ["from smalldb.inference import Measurements, ask", ""]
-        return layout.alike(command, *names, f"measured = Measurements.read({file!r})", f"answer = {answer}")
+        asked = {"level": self.input.level().strip(), "population": self.input.population()}
+        names = [
+            "from smalldb.inference import Measurements, ask",
+            "",
+            f"measured = Measurements.read({file!r})",
+        ]
+        if "--markdown" not in command:
+            answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
+            return layout.alike(command, *names, f"answer = {answer}")
+        names[:1] = [
+            "from functools import partial",
+            names[0],
+            "from smalldb.inference.cross_tables import cross_table",
+        ]
+        answers = workplace.call("partial", "ask", "measured", **asked)
+        of = f"measured, {questions!r}, {self.input.by() or None!r}, {answers}"
+        return layout.alike(command, *names, f"groups, lines = cross_table({of})")
