@@ -270,7 +270,11 @@ class Domain:
 
     def contains(self, codes: Codes) -> Booleans:
         """Tell which rows of codes (shape (r, C)) are cells that can exist."""
-        inside: Booleans = np.less(codes, np.array(self.sizes)).all(axis=1)
+        sizes = np.array(self.sizes)
+        if len(codes) and (codes.max(axis=0) < sizes).all():  # nearly always, and in a quarter of the time
+            inside: Booleans = np.ones(len(codes), dtype=bool)
+        else:
+            inside = np.less(codes, sizes).all(axis=1)
         if self.valid is None:
             return inside
         clipped = codes if inside.all() else np.where(inside[:, None], codes, 0)

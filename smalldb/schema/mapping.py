@@ -31,7 +31,7 @@ from smalldb.schema.column_relations import (
     gap_relations,
 )
 from smalldb.schema.derived import Derived
-from smalldb.schema.fields import CHUNK, Fields, Memo, Piece, distinct, occurrences, tally
+from smalldb.schema.fields import CHUNK, Coded, Fields, Memo, Piece, in_threads, occurrences, tally
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.orders import Orders, ordered_steps, read_orders
 from smalldb.schema.schema_columns import UNKNOWN, Column
@@ -513,17 +513,24 @@ class Schema:
 
     def _counted_pieces(
         self, pieces: Iterable[Piece], counts: str | None, outside: set[int]
-    ) -> Iterator[tuple[Codes, Sequence[int] | Integers]]:
+    ) -> Iterator[Coded]:
         """Yield the counted pieces; what is wrong with any column of any piece is told at the end.
 
         The numbers of the orders that some row breaks go to `outside`.
         """
         wrong: dict[str, str] = {}
         known = [column.memo() for column in self.columns]
-        for fields, times in pieces:
-            found = self.coded(fields, wrong, outside, known)
-            if not wrong:
-                yield self._counted(found, fields, times, counts)
+
+        def coded(piece: Piece) -> tuple[Coded | None, dict[str, str], set[int]]:
+            (fields, times), own, broken = piece, dict[str, str](), set[int]()
+            found = self.coded(fields, own, broken, known)
+            return None if own else self._counted(found, fields, times, counts), own, broken
+
+        for made, own, broken in in_threads(coded, pieces):
+            outside.update(broken)
+            wrong = own | wrong
+            if made is not None and not wrong:
+                yield made
         if wrong:
             raise DataError("; ".join(wrong[name] for name in self.names if name in wrong) + STEP)
 
@@ -533,10 +540,9 @@ class Schema:
         fields: Sequence[Fields],
         times: Sequence[int] | None,
         counts: str | None,
-    ) -> tuple[Codes, Sequence[int] | Integers]:
+    ) -> Coded:
         sizes = self.domain.sizes
         codes = np.empty((len(fields[0]), len(sizes)), dtype=codes_dtype(sizes), order="F")
         for c, each in enumerate(found):
             codes[:, c] = each
-        occur = occurrences(fields, times, counts)
-        return distinct(codes, sizes) if occur is None else (codes, occur)
+        return codes, occurrences(fields, times, counts)

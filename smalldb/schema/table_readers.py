@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Integers
-from queries.domain import Bits
 from queries.expressions import suggestion
 from queries.frames import is_index
 from queries.late import pd
 from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
 from smalldb.schema.codebook import Described
-from smalldb.schema.fields import Fields, Piece, distinct, tally
+from smalldb.schema.fields import Coded, Fields, Piece, tally
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
@@ -71,14 +69,14 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
     names = tuple(name.strip() for name in domain.attributes)
     wanted = Wanted(names, lambda header: _positions(path, header, names), others=None)
 
-    def encoded() -> Iterator[tuple[Bits, Integers]]:
+    def encoded() -> Iterator[Coded]:
         for columns, _ in reader_of(path).pieces(path, wanted, file):
             bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
             for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
                 codes, fields = _factorized(column)
                 found = _column([without_zeros(field.strip()).lower() for field in fields], name)
                 bits[:, j] = np.array(found, dtype=np.uint8)[codes]
-            yield distinct(bits, domain.sizes)
+            yield bits, None
 
     return tally(domain, encoded())
 
