@@ -152,8 +152,6 @@ SEES = {
 DOOR = SEES["to answer asks"]
 KEPT = {"CountedRows", "Counts", "Families", "InMemory", "Linked", "Texts", "Histograms", "OffsetSums"}
 KEPT |= {"Confidential", "Evaluation", "RelatedEvaluation", "NumberCounts", "Piece", "PrivateArray"}
-# numbers of another kind that are called alike: positions of databases, and columns of candidates
-ALIKE = {"smalldb.counting.databases", "smalldb.rejection.relaxation"}
 HOLDERS = {"Counts", "InMemory", "Families", "Curator", "Journal", "BitSource", "SystemBits", "SeededBits"}
 SEEING = {"marginals", "counting", "rejection", "planning", "inference", "releasing", "reporting", "commands"}
 
@@ -164,9 +162,7 @@ def held_by(text, finished="finished"):
     But what is named as released rows are; `Rows` may be imported by whoever makes a table.
     """
     tree, found = ast.parse(text), set()
-    nodes, alike = [*ast.walk(tree)], ALIKE & {module for module, _ in imports(text)}
-    kept = KEPT - ({"Counts"} if alike else set())
-    for node in nodes:
+    for node in ast.walk(tree):
         notes = []
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             taken = node.args
@@ -175,16 +171,16 @@ def held_by(text, finished="finished"):
         elif isinstance(node, ast.AnnAssign):
             notes = [(ast.unparse(node.target), node.annotation)]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("smalldb"):
-            found |= kept & {alias.name for alias in node.names}
+            found |= KEPT & {alias.name for alias in node.names}
         words = (ast.unparse(note) for name, note in notes if note is not None and name != finished)
-        found |= (kept | {"Rows"}) & {word for text in words for word in re.findall(r"\w+", text)}
+        found |= (KEPT | {"Rows"}) & {word for text in words for word in re.findall(r"\w+", text)}
     return found
 
 
 def test_the_files_that_see_confidential_rows_are_these():
     """After reading, as the page has them."""
     found = {name_of(path) for path in MODULES if held_by(source(path))}
-    found = {own for own in found if room(own) in SEEING} - {"counting.databases", "rejection.relaxation"}
+    found = {own for own in found if room(own) in SEEING}
     assert found - {"marginals"} == set().union(*SEES.values())
     assert sum(map(len, SEES.values())) == len(set().union(*SEES.values())) and len(SEES) == 5
 
@@ -248,7 +244,6 @@ def test_strategies_and_what_follows_hold_no_data_no_journal_and_no_random_bits(
         ("from queries import Rows", set()),
         ("def bound(self, finished: Rows) -> float: ...", set()),
         ("def f(rows: Codes): ...", set()),
-        ("from smalldb.counting.databases import Counts\ndef f(x: Counts): ...", set()),
     ],
 )
 def test_every_way_to_hold_rows_is_seen(text, found):

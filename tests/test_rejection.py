@@ -33,7 +33,7 @@ from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection import building, sampler
 from smalldb.rejection.building import greedy, improve, pair_gains
 from smalldb.rejection.layers import Envelope
-from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
+from smalldb.rejection.relaxation import Counted, Relaxer, TooCostly
 from smalldb.rejection.sampler import Factored, Sampler, tuple_sampler
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered
@@ -109,7 +109,7 @@ def test_a_count_stops_at_its_budget():
     assert relaxer.count(TREES[2], 9, cost - 1) is None
     assert relaxer.count(TREES[2], 9, 3) is None
     cost = relaxer.count_all(TREES[2], [0, 7, 9], 1 << 40).cost
-    assert isinstance(relaxer.count_all(TREES[2], [0, 7, 9], cost), Counts)
+    assert isinstance(relaxer.count_all(TREES[2], [0, 7, 9], cost), Counted)
     given_up = relaxer.count_all(TREES[2], [0, 7, 9], cost - 1)
     assert isinstance(given_up, TooCostly)
     assert given_up.spent == cost < given_up.needed

@@ -21,7 +21,7 @@ from smalldb.kernels.nodes import MOST_CELLS
 from smalldb.kernels.trials import PAUSED
 from smalldb.rejection import building, relaxation
 from smalldb.rejection.building import GAIN, Builder, held_gain, pair_gains, richest_star
-from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
+from smalldb.rejection.relaxation import Counted, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
 from smalldb.rejection.target import Target, uniform_words
 from smalldb.rejection.tree import star
@@ -105,9 +105,9 @@ def test_a_count_whose_parts_end_before_their_time_is_given_up(monkeypatch):
     for left in (1, most // 2, most - 1, most):
         found = relaxer.count_all(tree, [62], before + left)
         outcomes.add((left < most, type(found)))
-        if isinstance(found, Counts):
+        if isinstance(found, Counted):
             assert found.log_sizes.tolist() == whole.log_sizes.tolist()
-    assert (True, Counts) not in outcomes
+    assert (True, Counted) not in outcomes
     assert (True, TooCostly) in outcomes
 
 

@@ -17,7 +17,7 @@ from smalldb import bounds
 from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited, enclosed
 from smalldb.counting.databases import (
     BLOCK,
-    Counts,
+    Histogram,
     Instance,
     Tables,
     check_budget,
@@ -36,14 +36,14 @@ Errors = Mapping[Fraction, Enclosure]
 NEAR = 1e-12  # relative, times the largest exponent: what floats cannot tell apart is compared exactly
 
 
-def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> dict[Counts, Errors]:
+def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> dict[Histogram, Errors]:
     """Return the law of the error of each table of n rows."""
     # an outcome is a small database, as counts over the cells, or the answers to the queries of the
     # reduced workload, as Fractions
     cells = workload.domain.size
     check_budget(cells, n, Neighbours.REPLACE_ONE, lambda tables, pairs: tables <= MOST_LAWS)
     error = _error_of(workload, n)
-    found = dict[Counts, Errors]()
+    found = dict[Histogram, Errors]()
     for x in databases(cells, n, Neighbours.REPLACE_ONE):
         law = dict[Fraction, Enclosure]()
         for outcome, (low, high) in enclosed(mechanism(x)).items():
@@ -54,15 +54,15 @@ def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> di
     return found
 
 
-def _error_of(workload: Workload, n: int) -> Callable[[Counts, Hashable], Fraction]:
+def _error_of(workload: Workload, n: int) -> Callable[[Histogram, Hashable], Fraction]:
     """Return what tells the error of an outcome for a table."""
     weights, unit, cells = workload.matrix().tolist(), workload.denominator, workload.domain.size
 
-    def shares(counts: Counts) -> list[Fraction]:
+    def shares(counts: Histogram) -> list[Fraction]:
         size = sum(counts) * unit
         return [Fraction(sum(w * c for w, c in zip(query, counts, strict=True)), size) for query in weights]
 
-    def error(x: Counts, outcome: Any) -> Fraction:
+    def error(x: Histogram, outcome: Any) -> Fraction:
         told = isinstance(outcome, tuple)
         if told and len(outcome) == len(weights) and all(isinstance(each, Fraction) for each in outcome):
             answers = list(outcome)
@@ -112,7 +112,7 @@ class Accuracy:
     mean: Enclosure
     errors: tuple[Fraction, ...]
     exceedances: tuple[Enclosure, ...]
-    hardest: tuple[Counts, Counts]
+    hardest: tuple[Histogram, Histogram]
     databases: int
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
 from smalldb.counting import multisets
-from smalldb.counting.databases import Counts
+from smalldb.counting.databases import Histogram
 from smalldb.counting.scores import rate_of
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, positive, whole
@@ -55,7 +55,7 @@ class ByScore:
     prior: tuple[int, ...] | None
 
     @cached_property
-    def candidates(self) -> tuple[Counts, ...]:
+    def candidates(self) -> tuple[Histogram, ...]:
         """The small databases of a weight above 0, as counts over the cells."""
         every = multisets.iterate(self.workload.domain.size, self.rows)
         return tuple(y for y in every if self.prior is None or self._weight(y))
@@ -64,20 +64,20 @@ class ByScore:
     def _answers(self) -> Integers:
         return self.workload.matrix() @ np.array(self.candidates, dtype=np.int64).T
 
-    def _weight(self, y: Counts) -> int:
+    def _weight(self, y: Histogram) -> int:
         if self.prior is None:
             return 1
         orders = factorial(self.rows) // prod(map(factorial, y))
         return int(orders * prod(weight**count for weight, count in zip(self.prior, y, strict=True)))
 
-    def scores(self, database: Counts) -> list[int]:
+    def scores(self, database: Histogram) -> list[int]:
         """Return the score of each candidate, max_j |m b_j - n (A y)_j|."""
         sums = self.workload.matrix() @ np.array(database, dtype=np.int64)
         gaps = np.abs(self.rows * sums[:, None] - sum(database) * self._answers)
         found: list[int] = gaps.max(axis=0, initial=0).tolist()
         return found
 
-    def __call__(self, database: Counts) -> Mapping[Counts, Any]:
+    def __call__(self, database: Histogram) -> Mapping[Histogram, Any]:
         """Return the law: candidate -> probability, or enclosures of it."""
         scores, rate = self.scores(database), rate_of(self.epsilon, self.rows, self.workload.denominator)
         if callable(self.law):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from queries.late import pd
-from smalldb.counting.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
+from smalldb.counting.databases import Histogram, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import Number, as_fraction, float_above, positive
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
@@ -25,7 +25,7 @@ Enclosure: TypeAlias = tuple[Fraction, Fraction]
 Logs: TypeAlias = dict[Hashable, Enclosure]
 Kept: TypeAlias = tuple[Folder, str]
 """Where laws are kept, and what tells the mechanism from any other."""
-CustomMechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
+CustomMechanism: TypeAlias = Callable[[Histogram], Mapping[Hashable, Any]]
 DIGITS = 60
 EPSILONS = Fraction(1, 10**20), Fraction(10**9)  # beyond, 60 digits would not tell the losses
 MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
@@ -54,7 +54,7 @@ class Audit:
     """
 
     loss: tuple[Fraction | float, Fraction | float]
-    pair: tuple[Counts, Counts, Hashable]
+    pair: tuple[Histogram, Histogram, Hashable]
     range: tuple[Fraction | float, Fraction | float]
     cap: Fraction | None
     databases: int
@@ -127,7 +127,7 @@ def audit_laws(
     laws = dict(zip(tables, (law for position in range(len(parts)) for law in found[position]), strict=True))
     loss: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     spread: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
-    worst: tuple[Counts, Counts, Hashable] | None = None
+    worst: tuple[Histogram, Histogram, Hashable] | None = None
     pairs = 0
     for x in tables:
         for other in neighbours_of(x, n, relation):

@@ -14,7 +14,7 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from smalldb.auditing.laws import EPSILONS
 from smalldb.counting.databases import (
-    Counts,
+    Histogram,
     check_budget,
     count_pairs,
     databases,
@@ -182,13 +182,13 @@ class BestMechanism:
     # what it can release: small databases, as counts over the cells; or, if outputs are free, the
     # answers to the queries, as shares of n rows
     outcomes: tuple[Outcome, ...]
-    _position: Mapping[Counts, int]
+    _position: Mapping[Histogram, int]
     _weights: list[list[int]]
 
     def __repr__(self) -> str:
         return f"<BestMechanism of {len(self._weights)} databases and {len(self.outcomes)} outcomes>"
 
-    def __call__(self, database: Counts) -> dict[Outcome, Fraction]:
+    def __call__(self, database: Histogram) -> dict[Outcome, Fraction]:
         """Return outcome -> probability, exact."""
         weights = self._weights[self._position[tuple(database)]]
         return {
@@ -346,7 +346,7 @@ def _costs(
         return costs, unit, outcomes, mean / float(unit)
 
 
-def _pairs(position: Mapping[Counts, int], n: int, relation: Neighbours) -> Integers:
+def _pairs(position: Mapping[Histogram, int], n: int, relation: Neighbours) -> Integers:
     """Return the positions of neighbours, both ways round, shape (pairs, 2)."""
     once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
     return np.array([pair for a, b in once for pair in ((a, b), (b, a))], dtype=np.int64)

@@ -16,7 +16,7 @@ from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited
 from smalldb.counting import multisets
 from smalldb.counting.databases import (
     DIGITS,
-    Counts,
+    Histogram,
     Instance,
     Tables,
     check_budget,
@@ -162,7 +162,7 @@ def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Ne
     return LawProfile(len(ends) // 2, laws, floats, ends)
 
 
-def _both_ways(position: Mapping[Counts, int], n: int, relation: Neighbours) -> Integers:
+def _both_ways(position: Mapping[Histogram, int], n: int, relation: Neighbours) -> Integers:
     """Return the positions of neighbours, shape (2 pairs, 2): each pair, then each the other way round."""
     once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
     return np.array([*once, *((b, a) for a, b in once)], dtype=np.int64)

@@ -16,7 +16,7 @@ from smalldb.counting.calibration import Calibration, calibration
 from smalldb.counting.databases import (
     DIGITS,
     MOST_DEEP,
-    Counts,
+    Histogram,
     Instance,
     Span,
     Tables,
@@ -263,7 +263,7 @@ def _selection(
     relation: Neighbours,
     method: str,
     k: int,
-    table: Counts,
+    table: Histogram,
 ) -> Mapping[Hashable, Any]:
     """Return the law of the query that is selected by its count; all counts grow with a row that is added."""
     law: Mapping[Any, Any] = selection_law(

@@ -21,7 +21,7 @@ from smalldb.exact.enclosures import Real
 from smalldb.mechanisms import Neighbours
 
 R = TypeVar("R")
-Counts: TypeAlias = tuple[int, ...]
+Histogram: TypeAlias = tuple[int, ...]
 Span: TypeAlias = tuple[int, int]
 """Databases by their position: the first, and the one after the last."""
 
@@ -38,20 +38,20 @@ BLOCK = 1 << 20  # scores or ratios looked at together
 NEAR = 1e-12  # relative, far more than floats are off: what comes so near is compared exactly
 
 
-def databases(cells: int, n: int, relation: Neighbours) -> Iterator[Counts]:
+def databases(cells: int, n: int, relation: Neighbours) -> Iterator[Histogram]:
     """Yield all databases, as counts over the cells: of n rows under replace-one, else of up to n."""
     for size in [n] if relation is Neighbours.REPLACE_ONE else range(n + 1):
         yield from multisets.iterate(cells, size)
 
 
-def neighbours_of(x: Counts, n: int, relation: Neighbours) -> list[Counts]:
+def neighbours_of(x: Histogram, n: int, relation: Neighbours) -> list[Histogram]:
     """Return the neighbours of a database, such that each pair of neighbours comes once."""
     if relation is Neighbours.ADD_REMOVE:
         return [_moved(x, to=a) for a in range(len(x))] if sum(x) < n else []
     return [_moved(x, to=b, out=a) for a in range(len(x)) if x[a] for b in range(a + 1, len(x))]
 
 
-def _moved(x: Counts, to: int, out: int = -1) -> Counts:
+def _moved(x: Histogram, to: int, out: int = -1) -> Histogram:
     return tuple(count + (i == to) - (i == out) for i, count in enumerate(x))
 
 
@@ -172,8 +172,8 @@ class Tables(NamedTuple):
     """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
 
     # databases, position: all databases as counts over the cells, and where each stands among them
-    databases: list[Counts]
-    position: dict[Counts, int]
+    databases: list[Histogram]
+    position: dict[Histogram, int]
     small: Integers  # shape (candidates, cells): counts over the cells
     scores: Integers  # shape (databases, candidates)
     # shape (databases,): the least score, set apart as an integer; or 0, where all exponents are small

@@ -18,7 +18,7 @@ from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.kernels.nodes import MOST_PARENTS, WEIGHTS
 from smalldb.rejection.layers import Envelope, Mixture
-from smalldb.rejection.relaxation import Counts, Layer, Relaxer, TooCostly
+from smalldb.rejection.relaxation import Counted, Layer, Relaxer, TooCostly
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import BROAD, Tree, scattered, star
 
@@ -248,7 +248,7 @@ class Builder:
         held = np.cumsum(np.exp([masses[position] - masses[positions[0]] for position in positions]))
         return positions[: int(np.searchsorted(held, held[-1] / 2))]
 
-    def _replace(self, positions: list[int], found: Counts) -> None:
+    def _replace(self, positions: list[int], found: Counted) -> None:
         """Put what was counted in the place of layers that are larger; drop layers that are empty."""
         for position, size in enumerate(found.log_sizes):
             old = self._layers[positions[position]]

@@ -130,7 +130,7 @@ Layer: TypeAlias = Relaxation | StarRelaxation
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counts:
+class Counted:
     """R_t for one tree and ascending thresholds, counted in one pass."""
 
     # target, tree, thresholds: what they are the relaxations for
@@ -147,7 +147,7 @@ class Counts:
     # where it is beyond the doubles
     log_sizes: Floats
     cost: int  # ways visited
-    narrow: "Counts | None"  # of ``tree.narrow``, where there are broad leaves
+    narrow: "Counted | None"  # of ``tree.narrow``, where there are broad leaves
     starred: bool  # whether `StarRelaxation` serves the tree
 
     # Proof: docs/proofs/rejection.md, lemmas 3 and 11.
@@ -206,7 +206,7 @@ class Relaxer:
     # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
     def count_all(
         self, tree: Tree, thresholds: Sequence[int], budget: int, alike: bool = True
-    ) -> Counts | TooCostly:
+    ) -> Counted | TooCostly:
         """Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways."""
         # The states and ways are those of the last threshold. A way counts from the first threshold
         # on that none of its gaps exceeds.
@@ -273,7 +273,7 @@ class Relaxer:
         whole = len(together) == 1 and len(together[0]) == len(broad)  # a value is that of all leaves
         counts = queries, nodes, states, values, sizes, spent, narrow
         starred = whole and has_own_trials(self.target, tree)
-        return Counts(self.target, tree, tuple(thresholds), *counts, starred)
+        return Counted(self.target, tree, tuple(thresholds), *counts, starred)
 
     def _block(self, clique: tuple[int, ...]) -> NodeForms:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""
