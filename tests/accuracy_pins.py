@@ -34,7 +34,6 @@ import smalldb
 from queries import Column, Domain, Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
@@ -42,6 +41,7 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.strategy import Setting
+from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing import distances

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from smalldb.marginals import Curator, InMemory, certificate
+from smalldb.marginals import certificate
 from smalldb.marginals.asks import Noisy, Worst
-from smalldb.marginals.curator import PrivacyFilter
-from smalldb.marginals.measuring import released
+from smalldb.marginals.counts import InMemory
+from smalldb.marginals.curator import Curator, PrivacyFilter
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies import dependence
 from smalldb.marginals.strategies.all_pairs import noise_at_once
 from smalldb.mechanisms import Journal
@@ -53,8 +54,9 @@ def certify(workload, rows, finished, total, law, cost, source):
 
 def measure(counts, scope, law, cost, source):
     """Release a table of these counts."""
-    asks = Noisy((), ((law.noise(cost), np.size(counts)),))
-    return released(asks.draw(np.ravel(counts), source).reshape(np.shape(counts)), scope, law, cost)
+    noise = law.noise(cost)
+    drawn = Noisy((), ((noise, np.size(counts)),)).draw(np.ravel(counts), source)
+    return NoisyTable(scope, drawn.reshape(np.shape(counts)), cost, noise, noise.variance())
 
 
 def choose(scores, law, cost, most, source):

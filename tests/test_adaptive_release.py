@@ -8,14 +8,15 @@ import pytest
 from asking import choose, measure, release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.counted_rows import CountedRows, count
+from smalldb.marginals.counted_rows import CountedRows, checked, count
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive, ModelCapacity, as_fine
+from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Setting
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)

@@ -9,7 +9,7 @@ from asking import measure, release_tables
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import (
@@ -20,8 +20,10 @@ from smalldb.marginals.strategies.adaptive import (
     StoppingRule,
     beyond_noise,
 )
+from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.strategy import Setting
+from smalldb.marginals.universe import Universe
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)

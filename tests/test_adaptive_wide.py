@@ -9,14 +9,15 @@ import pytest
 from asking import release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.counted_rows import CountedRows, count
+from smalldb.marginals.counted_rows import CountedRows, checked, count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
+from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Setting
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 
 

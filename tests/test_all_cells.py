@@ -8,12 +8,13 @@ import pytest
 from asking import release_tables
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.estimate.cell_estimates import SCALES, prior_spread, read_cells
 from smalldb.marginals.estimate.column_estimates import on_simplex
-from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.measuring import released as recorded
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 
 SIZES = (8, 6, 5, 4)
@@ -55,8 +56,9 @@ def distance(one, other, width):
 
 def read(released, rules=()):
     universe = Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules)
-    law = PrivacyMeasure(concentrated=False, replaced=True)
-    measured = recorded(released, tuple((c, 0) for c in range(4)), law, Fraction(1, 2))
+    noise = PrivacyMeasure(concentrated=False, replaced=True).noise(Fraction(1, 2))
+    scope = tuple((c, 0) for c in range(4))
+    measured = NoisyTable(scope, released, Fraction(1, 2), noise, noise.variance())
     return probabilities(read_cells(universe, measured, RATE, N, True)) * N
 
 

@@ -12,8 +12,7 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.counted_rows import CountedRows, count, counted
+from smalldb.marginals.counted_rows import CountedRows, checked, count, counted
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.strategies.all_pairs import (
@@ -27,6 +26,8 @@ from smalldb.marginals.strategies.all_pairs import (
     tables_at_once,
     tables_measured,
 )
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.universe import Universe
 from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once

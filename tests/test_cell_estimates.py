@@ -12,7 +12,6 @@ import smalldb
 from queries import Domain, Marginals
 from smalldb.kernels import cell_sums as kernel
 from smalldb.kernels.cell_sums import posterior
-from smalldb.marginals import Universe
 from smalldb.marginals.estimate.cell_estimates import (
     EXACTLY,
     ITERATIONS,
@@ -24,6 +23,7 @@ from smalldb.marginals.estimate.cell_estimates import (
 )
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure, released
+from smalldb.marginals.universe import Universe
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])

@@ -11,14 +11,14 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Curator, InMemory, PrivacyFilter, Universe
 from smalldb.marginals.asks import Noisy, Number, Worst, columns_at_once, offsets_at_once, one_table
-from smalldb.marginals.counts import Answers, FinerBins
-from smalldb.marginals.curator import SHOWN, Unpaid
+from smalldb.marginals.counts import Answers, FinerBins, InMemory
+from smalldb.marginals.curator import SHOWN, Curator, PrivacyFilter, Unpaid
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.strategy import whole_table
+from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
 from smalldb.mechanisms import Dependence, Journal, Offsets, Parity
 from smalldb.noise.distributions import ConeDifference, DiscreteGaussian, Geometric, WishartDifference

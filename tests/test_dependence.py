@@ -9,11 +9,11 @@ from asking import ask, release_tables
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
-from smalldb.marginals.counted_rows import count
+from smalldb.marginals.counted_rows import checked, count
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import noise_at_once, pairs_of, tables_measured
+from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.dependence import (
     DEPENDENT_SHARE,
     MOVED,
@@ -23,6 +23,7 @@ from smalldb.marginals.strategies.dependence import (
     mostly,
     tops,
 )
+from smalldb.marginals.universe import Universe
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000

@@ -16,7 +16,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from queries.spec import named_tables
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
 from smalldb.marginals.estimate.grouping import halved
@@ -24,6 +24,7 @@ from smalldb.marginals.expected_error import of_groups
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import LEAST_UNINFORMATIVE
 from smalldb.marginals.strategies.budgets import WORTH
+from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.first_tables import (
     AFTER,
     CONCENTRATED,
@@ -34,6 +35,7 @@ from smalldb.marginals.strategies.first_tables import (
     groups_of_first,
     wanted_first,
 )
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing.distances import distances
 

@@ -75,7 +75,7 @@ def test_the_question_has_noise_for_all_its_tables():
         plan = smalldb.plan(DOMAIN, epsilon=1, start=rows(people(50, 0)), start_is=WORDS, **size)
         strategy = plan.chosen.strategy
         asked = strategy.question(Started.of(strategy.start, strategy.universe, 500))
-        assert asked.cost == Fraction(1, 20) and len(asked.of) == 10
+        assert asked.lost(moved == 2, 1) == Amount(Fraction(1, 20)) and len(asked.of) == 10
         assert asked.noise == Geometric(Fraction(1, 20) / (moved * 10))
 
 

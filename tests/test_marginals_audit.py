@@ -9,12 +9,14 @@ from asking import Given, certify, release_tables
 
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, asks, certificate, plan_tables
+from smalldb.marginals import asks, certificate
 from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies import adaptive as rounds_module
 from smalldb.marginals.strategies.adaptive import ModelCapacity
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.universe import Universe
 
 SIZES = (2, 3, 5)
 CELLS = np.array(list(product(*map(range, SIZES))))

@@ -12,12 +12,13 @@ import smalldb
 from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
-from smalldb.marginals import Universe, asks
+from smalldb.marginals import asks
 from smalldb.marginals.certificate import Certificate, beyond, expected, missed
 from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.noise_protocol import Moved
 

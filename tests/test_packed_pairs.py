@@ -9,8 +9,8 @@ from asking import measure
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.cell_sums import count_pairs
-from smalldb.marginals import Universe, checked, counted_rows, plan_tables
-from smalldb.marginals.counted_rows import CountedRows, count
+from smalldb.marginals import counted_rows
+from smalldb.marginals.counted_rows import CountedRows, checked, count
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import beliefs, build, cells, homes, junction_tree, union
@@ -23,6 +23,8 @@ from smalldb.marginals.estimate.packed_pairs import (
 )
 from smalldb.marginals.estimate.refitting import ModelInParts, at_first, joint
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)

@@ -302,11 +302,8 @@ class SmallDatabase(Ask):
         return Drawn(codes.reshape(packed["shape"]).copy(), bound, tuple(packed["covers"]))
 
 
-@dataclass(frozen=True, eq=False)
-class Coins(Ask):
-    """Random bits for what follows from released numbers: a whole number."""
-
-    bits: int = 64
+class Blind(Ask):
+    """What looks at no data, and so costs nothing."""
 
     def lost(self, replaced: bool, unit: int) -> Amount:
         """Return nothing."""
@@ -314,6 +311,13 @@ class Coins(Ask):
 
     def exact(self, data: Counts) -> None:
         """See nothing of the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coins(Blind):
+    """Random bits for what follows from released numbers: a whole number."""
+
+    bits: int = 64
 
     def draw(self, exact: None, coins: BitSource) -> int:
         """Draw them."""
@@ -321,17 +325,10 @@ class Coins(Ask):
 
 
 @dataclass(frozen=True, eq=False)
-class Order(Ask):
+class Order(Blind):
     """A uniformly random order of so many rows; it is not kept, but drawn anew of the same bits."""
 
     rows: int
-
-    def lost(self, replaced: bool, unit: int) -> Amount:
-        """Return nothing."""
-        return Amount()
-
-    def exact(self, data: Counts) -> None:
-        """See nothing of the data."""
 
     def draw(self, exact: None, coins: BitSource) -> Integers:
         """Draw it."""

@@ -113,9 +113,3 @@ class NoisyTable:
     cost: Fraction
     noise: Noise  # of what was released, this table or what it was read from
     variance: float  # of the noise of a cell
-
-
-def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> NoisyTable:
-    """Return the measurement that released these counts at that cost."""
-    noise = law.noise(cost)
-    return NoisyTable(scope, counts, cost, noise, noise.variance())

@@ -69,7 +69,8 @@ def smalldb(
     from queries import Domain, Rows
     from queries.spec import parse
     from smalldb.exact.bits import SeededBits
-    from smalldb.marginals import Curator, InMemory, PrivacyFilter
+    from smalldb.marginals.counts import InMemory
+    from smalldb.marginals.curator import Curator, PrivacyFilter
     from smalldb.marginals.strategies.choosing_parities import alternatives
     from smalldb.mechanisms import Journal
 

@@ -21,8 +21,12 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Curator, InMemory, PrivacyFilter, Universe, checked, plan_tables
+from smalldb.marginals.counted_rows import checked
+from smalldb.marginals.counts import InMemory
+from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import Geometric
 

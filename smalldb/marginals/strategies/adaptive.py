@@ -12,7 +12,7 @@ import numpy as np
 
 from queries import Workload
 from queries.arrays import Booleans, Floats
-from smalldb.marginals.asks import Worst, columns_at_once, one_table
+from smalldb.marginals.asks import Worst, columns_at_once
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
@@ -21,13 +21,13 @@ from smalldb.marginals.estimate.estimation import Estimator, Known
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
-from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure, released
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.noise_bounds import Whole, cells_of_tables
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
-from smalldb.marginals.strategies.strategy import Estimate, table_of, whole_table
+from smalldb.marginals.strategies.strategy import Estimate, measured, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
-from smalldb.mechanisms import Marginal, Measurement
+from smalldb.mechanisms import Measurement
 from smalldb.noise.k_norm import KNorm
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
@@ -352,12 +352,6 @@ class Adaptive(RoundsBudget):
 def first_cells(sizes: Sequence[int]) -> list[Floats]:
     """Return weights that pick the first cell of each column, shape (sum of sizes,) each."""
     return list(np.eye(sum(sizes))[np.cumsum([0, *sizes[:-1]])])
-
-
-def measured(law: PrivacyMeasure, scope: Scope, of: Marginal, cost: Fraction) -> Steps:
-    """Ask for a table, which stands for a scope."""
-    counts = yield one_table(of, law, cost)
-    return released(counts.reshape(of.shape), scope, law, cost)
 
 
 def worst_of(

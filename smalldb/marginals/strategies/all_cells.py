@@ -7,15 +7,20 @@ from typing import ClassVar, Self
 import numpy as np
 
 from queries import Rows, Workload
-from smalldb.marginals.asks import one_table
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
 from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
-from smalldb.marginals.measuring import released
 from smalldb.marginals.noise_bounds import margins, sums_of_cells
 from smalldb.marginals.refits import EMPTY, fills_cells
-from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
+from smalldb.marginals.strategies.strategy import (
+    OTHERWISE,
+    AtOnce,
+    Estimate,
+    Setting,
+    measured,
+    whole_table,
+)
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
@@ -92,9 +97,9 @@ class AllCells(AtOnce):
         """Ask for all cells at once; they are read by empirical Bayes."""
         sizes = self.universe.sizes
         everything = tuple(range(len(sizes)))
-        counts = (yield one_table(whole_table(everything, sizes), self.law, self.measuring)).reshape(sizes)
-        measured = released(counts, tuple((c, 0) for c in everything), self.law, self.measuring)
-        seen = counts[self.universe.possible()]
+        of, scope = whole_table(everything, sizes), tuple((c, 0) for c in everything)
+        cells = yield from measured(self.law, scope, of, self.measuring)
+        seen = cells.counts[self.universe.possible()]
         total = self.rows if self.law.replaced else bounded_total(seen.sum(dtype=float))
-        model = read_cells(self.universe, measured, float(self.noise.rate), total, self.law.replaced)
-        return Estimate(self, total, model, model.rows, tables=(measured,))
+        model = read_cells(self.universe, cells, float(self.noise.rate), total, self.law.replaced)
+        return Estimate(self, total, model, model.rows, tables=(cells,))

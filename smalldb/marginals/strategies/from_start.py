@@ -15,10 +15,17 @@ from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.estimation import LARGE, Estimator
 from smalldb.marginals.estimate.weighted_rows import Started
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.strategies.adaptive import Adaptive, StoppingRule, beyond_noise, measured, worst_of
+from smalldb.marginals.strategies.adaptive import Adaptive, StoppingRule, beyond_noise, worst_of
 from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first
-from smalldb.marginals.strategies.strategy import Estimate, Strategy, TableStrategy, table_of, whole_table
+from smalldb.marginals.strategies.strategy import (
+    Estimate,
+    Strategy,
+    TableStrategy,
+    measured,
+    table_of,
+    whole_table,
+)
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Dependence
 from smalldb.mechanisms.start import Start

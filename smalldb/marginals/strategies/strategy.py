@@ -12,7 +12,7 @@ from queries import Rows, Workload
 from queries.arrays import Codes
 from queries.encoding import codes_dtype
 from smalldb.accounting.concentrated import rho_of
-from smalldb.marginals.asks import Coins, Order
+from smalldb.marginals.asks import Coins, Order, one_table
 from smalldb.marginals.certificate import beyond
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.grouping import Grouping
@@ -270,3 +270,9 @@ def table_of(scope: Scope, groupings: Sequence[Grouping]) -> Marginal:
     """Return the table of a scope, at its levels."""
     groups = tuple(tuple(groupings[c].of_categories(level).tolist()) for c, level in scope)
     return Marginal(tuple(c for c, _ in scope), groups)
+
+
+def measured(law: PrivacyMeasure, scope: Scope, of: Marginal, cost: Fraction) -> Steps:
+    """Ask for a table, which stands for a scope."""
+    noise, counts = law.noise(cost), (yield one_table(of, law, cost))
+    return NoisyTable(scope, counts.reshape(of.shape), cost, noise, noise.variance())
