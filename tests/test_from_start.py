@@ -17,6 +17,7 @@ from smalldb.marginals.strategies.from_start import FromStart, apart
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms.start import Start
 from smalldb.noise.distributions import Geometric
+from smalldb.noise.privacy_loss import Amount
 from smalldb.planning.starting import rehearsed
 
 DOMAIN = Domain([Column("a", 4), Column("b", 4), "c", Column("d", 6), Column("e", 6)])
