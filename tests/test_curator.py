@@ -113,6 +113,8 @@ def test_noise_that_is_for_other_counts_is_refused():
             Noisy(of, ((noise, many),)).lost(True, 1)
     with pytest.raises(AssertionError, match="of other neighbours"):
         Noisy(parities(True), ((Geometric(COST), 8),)).lost(True, 1)
+    with pytest.raises(AssertionError, match="of other neighbours"):  # nothing is proved of weights
+        Noisy(parities(False), ((Geometric(COST), 7),)).lost(True, 2)
 
 
 def test_every_number_has_noise_of_its_own():

@@ -111,7 +111,8 @@ class Noisy(Ask):
         if not all(noise.fits(some) for noise, some in zip(noises, parts, strict=True)):
             raise AssertionError("a noise is for other counts")
         (concentrated,) = {noise.concentrated for noise in noises}
-        ways = _moves(parts, replaced) if isinstance(parts[0][0], Parity) else [_moved(parts, replaced, unit)]
+        of_parities = isinstance(parts[0][0], Parity)
+        ways = (_moves if of_parities else _moved)(parts, replaced, unit)
         losses = [[noise.lost(moved) for noise, moved in zip(noises, way, strict=True)] for way in ways]
         most = max(sum(each, Fraction(0)) for each in losses)
         return Amount(rho=most) if concentrated else Amount(most)
@@ -127,21 +128,21 @@ class Noisy(Ask):
 
 
 # Proof: docs/proofs/rounds.md, lemma 1; docs/proofs/related.md, lemma 2.
-def _moved(parts: Sequence[tuple[Any, ...]], replaced: bool, unit: int) -> list[Moved]:
-    """Return how far neighbours move tables and the like, for each noise; what is replaced may weigh less."""
+def _moved(parts: Sequence[tuple[Any, ...]], replaced: bool, unit: int) -> Iterator[list[Moved]]:
+    """Yield how far neighbours move tables and the like, for each noise; what is replaced may weigh less."""
     found, rows, paired = list[Moved](), unit * (2 if replaced else 1), replaced and unit == 1
     for some in parts:
         each = [part.moved(replaced) for part in some]
         total, squares = sum(one.total for one in each), sum(one.squares for one in each)
         found.append(Moved(unit * total, unit**2 * squares, rows, paired))
-    return found
+    yield found
 
 
 # Proof: docs/proofs/delta.md, lemma 3; docs/proofs/answers.md, lemma 2.
-def _moves(parts: Sequence[tuple[Parity, ...]], replaced: bool) -> Iterator[list[Moved]]:
+def _moves(parts: Sequence[tuple[Parity, ...]], replaced: bool, unit: int) -> Iterator[list[Moved]]:
     """Yield how far neighbours move parities, for each noise, for each way in which they may differ."""
     every = [part for some in parts for part in some]
-    if any(part.signed == replaced for part in every):
+    if unit > 1 or any(part.signed == replaced for part in every):
         raise AssertionError("these parities are of other neighbours")
     attributes = {one for part in every for one in zip(part.columns, part.yes, strict=True)}
     sizes = (Counter(len(part.columns) for part in some) for some in parts)
