@@ -20,7 +20,7 @@ exit code says what to do:
 | 0 | Done. | |
 | 1 | Partly answered: one of several questions has no answer, or `schema check` says that a table does not fit. | Correct the question, the schema or the data. |
 | 2 | Refused: an argument, a schema, a missing file, or the data. | Correct what the message names. |
-| 3 | This machine cannot do it now: memory, a library, disk space, a permission, a database that cannot be reached, another process that works on this release. | Remove the cause, or wait, and repeat the command. If it had paid, it continues and does not pay again. |
+| 3 | This machine cannot do it now: memory, a library, disk space, a permission, a database that is locked or cannot be reached, another process that works on this release. | Remove the cause, or wait, and repeat the command. If it had paid, it continues and does not pay again. |
 | 4 | The release is paid and written, but several tables could not be drawn from it. | Use it as it is: another run would pay again. |
 | 5 | The budget of the ledger is too small. Nothing is spent. | Use a smaller epsilon, or stop. |
 | 70 | A defect of smalldb; standard error says where. | Report it. If it had paid, keep the folder beside the ledger. |

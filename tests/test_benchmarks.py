@@ -1,5 +1,6 @@
 """The programs of benchmarks: all are named, and the one that runs them tells what became slower."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -46,3 +47,17 @@ def test_what_is_slower_than_in_the_last_run_is_told(tmp_path):
         new = json.loads(saved.read_text())
         assert new["full"] == 5 and new["quick"]["figures"]["another"] == {"ratio": 1}
         assert new["quick"]["figures"][name]["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_a_million_distinct_rows_take_the_memory_that_the_page_says(monkeypatch):
+    """Also where few are distinct."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    scale = importlib.import_module("scale")
+    text = scale.PAGE.read_text(encoding="utf-8").partition("<!-- scale.py -->")[2]
+    lines = [line.split("|") for line in text.partition("<!-- /scale.py -->")[0].splitlines()]
+    told = {(line[1].strip(), line[2].strip()): line for line in lines if len(line) > 3}
+    for few, which in ((False, "nearly all"), (True, f"{scale.FEW:,}")):
+        _, said = map(float, told["1,000,000", which][3].split(","))
+        _, peak = scale.figures(10**6, few, ["smalldb"])["smalldb"]
+        assert 0.6 * said < peak < 1.3 * said

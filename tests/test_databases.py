@@ -4,6 +4,7 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from urllib.parse import quote_plus
 
 import postgres
@@ -197,6 +198,17 @@ def test_what_is_no_database_is_refused(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_database_that_another_locks_may_be_read_later(tmp_path, monkeypatch, capfd):
+    """SQLite waits for five seconds by itself."""
+    path = tmp_path / "people.sqlite"
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.01))
+    with closing(sqlite3.connect(path, isolation_level=None)) as held:
+        held.execute("CREATE TABLE t (a INTEGER)")
+        held.execute("BEGIN EXCLUSIVE")
+        code, _, said = called(capfd, "schema", "init", path, "--query", "t")
+    assert code == 3 and said.endswith("people.sqlite is locked by another process: try again later\n")
+
+
 def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
     """An error of the database may quote the value that it is about."""
     path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")] * 70_000)

@@ -433,6 +433,21 @@ def test_equal_rows_of_many_pieces_are_counted_together(attributes, monkeypatch)
     assert np.array_equal(found.words, np.unique(found.words, axis=0))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "Int64", "bool"])
+def test_close_integers_are_spelled_as_others_are(dtype):
+    """Those that are near each other are counted, others looked up: of each the index of its text."""
+    kind = dtype.lower()
+    low, high = (0, 1) if kind == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    near = [low, low, low + 1] + [high - 1, high] * (kind in ("int8", "uint8", "bool")) * 300
+    for values in (near, [low, high], [high, high - 1], []):
+        series = pd.Series(values, dtype=dtype)
+        codes, texts = spelled(series)
+        assert [texts[code] for code in codes] == [str(value) for value in series]
+        assert sorted(texts) == sorted({*map(str, series)})
+    codes, texts = spelled(pd.Series([7, None, 8], dtype="Int64"))
+    assert [texts[code] for code in codes] == ["7", "", "8"]
+
+
 def test_threads_keep_the_order_of_parts_and_the_first_error():
     def slow(part):
         time.sleep(0.01 * (part % 3))

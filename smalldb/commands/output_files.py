@@ -7,6 +7,7 @@ import warnings
 from contextlib import ExitStack, suppress
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from smalldb.releasing.pipeline import Destination
 from smalldb.releasing.record import read_record, with_measurements, written_record
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import begun_beside
+from smalldb.releasing.transaction import begun_beside, sweep_ended
 from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("record", "measurements", "schema_out", "report", "output")  # options; the table last
 # options that change nothing in the outputs, or only what these show: who repeats a release may change them
-FREE = ("run", "schema", "ledger", "budget", "budget_delta", "release_id", "checkpoint", "even_if_empty")
-FREE += ("quiet", "verbose", "json")
+FREE = (
+    *("run", "schema", "ledger", "budget", "budget_delta", "release_id", "checkpoint", "even_if_empty"),
+    *("quiet", "verbose", "json"),
+)
 MANY = 10**7  # distinct rows, which take about 2 GB if a database counts them
 
 
@@ -78,6 +81,7 @@ class Spoken(Destination):
             return False
         with suppress(OSError):
             if account.ended[name] == self.standing():
+                sweep_ended(Ledger(path))
                 return True
         if account.ended[name]:
             raise ValueError(
@@ -169,8 +173,7 @@ class Files(Spoken):
         if self._arguments.report is not None:  # not behind the payment
             from smalldb.reporting import page  # noqa: F401
         if report:
-            import pandas.core.reshape.reshape  # noqa: F401 - of the comparison
-
+            import_module("pandas.core.reshape.reshape")  # of the comparison
             from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
             if self._arguments.tables is not None:

@@ -112,7 +112,7 @@ class Transaction:
             elif self._pointer is not None:
                 self._pointer.unlink(missing_ok=True)
             if self._ledger is not None:
-                _sweep(self._ledger)
+                sweep_ended(self._ledger)
 
     def _enter(self, stack: ExitStack) -> None:
         """Open the folder, if there is one; beside a ledger the first in which nobody works."""
@@ -249,7 +249,7 @@ def abandon(ledger: Ledger, name: str) -> None:
             checkpoint.remove()
 
 
-def _sweep(ledger: Ledger) -> None:
+def sweep_ended(ledger: Ledger) -> None:
     """Remove what killed runs left of releases that have ended, and of folders that were being removed."""
     with suppress(OSError, ValueError):  # all is done: nothing may fail any more
         account = ledger.read()

@@ -88,12 +88,15 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         values = _listed(column, object)
         kinds = {*map(type, values.tolist())}
     if typed or (len(one := kinds - {NoneType}) == 1 and one <= {*_ALIKE}):
-        codes, distinct = pd.factorize(fields if typed else values)
+        codes, distinct = _apart(fields) if typed else pd.factorize(values)
         values = _listed(distinct)
-        texts = [
-            "" if gap else as_field(value, decimal)
-            for value, gap in zip(values, pd.isna(values), strict=True)
-        ]
+        if values.dtype.kind in "iu":
+            texts = [*map(str, values.tolist())]
+        else:
+            texts = [
+                "" if gap else as_field(value, decimal)
+                for value, gap in zip(values, pd.isna(values), strict=True)
+            ]
     else:
         if kinds != {str}:
             if any(map(_is_list, kinds)):
@@ -104,6 +107,19 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     if (codes < 0).any():
         return np.where(codes < 0, len(texts), codes), [*texts, ""]
     return codes, texts
+
+
+def _apart(fields: Fields) -> tuple[Integers, Any]:
+    """Return the index of each field among those that occur, and these; close integers are quick."""
+    if isinstance(fields.dtype, np.dtype) and fields.dtype.kind in "iu" and len(fields):
+        values = np.asarray(fields)
+        low, high = int(values.min()), int(values.max())
+        if high < 1 << 62 and high - low < len(values):
+            shifted = values.astype(np.int64) - low
+            occurs = np.bincount(shifted) > 0
+            return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs) + low
+    codes, distinct = pd.factorize(fields)
+    return codes, distinct
 
 
 def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:

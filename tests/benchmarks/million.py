@@ -35,11 +35,14 @@ def made(rows):
         edges = np.cumsum(chance.dirichlet(np.full(size, 0.5), 8), axis=1)
         columns.append((chance.random(rows)[:, None] > edges[hidden, :-1]).sum(axis=1))
     names = [f"c{c}" for c in range(len(SIZES))]
-    schema = "".join(
-        f'[columns.{name}]\nkind = "integers"\nrange = [0, {size - 1}]\n'
-        for name, size in zip(names, SIZES, strict=True)
+    return names, np.stack(columns, axis=1), schema_of(SIZES)
+
+
+def schema_of(sizes):
+    """Return a schema of whole numbers."""
+    return "".join(
+        f'[columns.c{c}]\nkind = "integers"\nrange = [0, {size - 1}]\n' for c, size in enumerate(sizes)
     )
-    return names, np.stack(columns, axis=1), schema
 
 
 def measured(*arguments):

@@ -188,6 +188,12 @@ _TYPES = {  # by a part of a declared type, as SQLite itself reads it
 }
 
 
+class InUse(ValueError):
+    """A database is locked by another process: it may be free later."""
+
+    exit_code = 3  # of commands
+
+
 class _DatabaseFiles(WithoutCodeBook):
     """What both share."""
 
@@ -244,6 +250,8 @@ class _DatabaseFiles(WithoutCodeBook):
                 base = stack.enter_context(closing(self.connect(path)))
                 known = [str(name) for (name,) in base.execute(self.tables).fetchall()]
             except errors as error:
+                if "lock" in str(error):
+                    raise InUse(f"{path} is locked by another process: try again later") from error
                 raise ValueError(f"{path} is not a database of {self.make} that can be read") from error
             table = named_table(file, lambda: known, path)
             query = f"SELECT * FROM {quoted(table)}" if table is not None else (file.query or "").strip()
