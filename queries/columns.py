@@ -369,7 +369,7 @@ def _names(
 
 def _number(text: str) -> Decimal | None:
     moment = _MOMENT.fullmatch(text) or _MOMENT.fullmatch(f"0001-01-01T{text}")
-    if moment is not None:  # a year, and for each part that follows two digits behind the point
+    if moment is not None:  # a year, and for each part that follows two digits after the point
         year, month, day, *clock = (part or "" for part in moment.groups())
         parts = [f"{int(part or 1) - 1:02}" for part in (month, day)] + [part or "00" for part in clock]
         return Decimal(f"{year}.{''.join(parts)}")

@@ -10,7 +10,7 @@ from queries.expressions import joined
 class Fault(ValueError):
     """What is wrong, and where: of a column the path begins with ``"columns"`` and its name.
 
-    >>> str(Fault("cuts must ascend", "columns", "age", "cuts"))
+    >>> str(Fault("cuts must ascend, each above the one before", "columns", "age", "cuts"))
     "column 'age': cuts must ascend"
     """
 

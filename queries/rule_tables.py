@@ -137,8 +137,8 @@ def repeated(columns: Columns) -> list[str]:
     others = Counter(column.name for column in columns if not column.yes_no)
     taken = [c.name for c in columns if c.yes_no and c.name in others]
     attributes = Counter(a for column in columns for a in column.attributes)
-    wrong = [f"column name {name!r} stands more than once" for name in _often(others) + taken]
-    return wrong + [f"attribute name {name!r} stands more than once" for name in _often(attributes)]
+    wrong = [f"column name {name!r} occurs more than once" for name in _often(others) + taken]
+    return wrong + [f"attribute name {name!r} occurs more than once" for name in _often(attributes)]
 
 
 def _often(names: Counter[str]) -> list[str]:

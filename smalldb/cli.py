@@ -110,14 +110,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, said = REFUSED, "standard output was closed"
     except MemoryError:  # its text may say how much was asked for, which may depend on the data
         code = FAILED
-        said = "the memory of this machine does not suffice: free some, or take a larger one"
+        said = "this machine has too little memory: free some, or use a larger machine"
     except Exception as error:
         library = _library(error)
         if library is not None:
-            code, said = FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew"
+            code, said = FAILED, f"{library} cannot be loaded ({_cause(error)}): reinstall it"
         elif isinstance(error, ImportError) or not isinstance(error, OSError | ValueError | TypeError):
             print_exc()
-            code, said = BUG, f"smalldb itself is wrong ({type(error).__name__}): report what stands above"
+            code, said = BUG, f"smalldb has a defect ({type(error).__name__}): report the lines above"
         elif isinstance(error, OSError):
             code = REFUSED if error.errno in NAMES else FAILED
             said = f"{_location(error)}: {_reason(error)}"

@@ -310,7 +310,7 @@ def test_what_is_assumed_of_groups_is_a_guess_below_the_interval_that_holds():
         answer.estimate is None
         and answer.low < answer.guess_low < answer.guess < answer.guess_high < answer.high
     )
-    assert answer.note == "the guess takes the mean of a bin as the same in every group"
+    assert answer.note == "the guess assumes the same mean of a bin in every group"
     assert answer.guess_low <= frame.pay[frame.ill].mean() <= answer.guess_high
     without = replace_items(measured(frame, 1))
     plain = ask(without, "mean(pay) | ill")

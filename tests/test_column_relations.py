@@ -408,7 +408,7 @@ def test_all_errors_are_told_at_once():
 
 def test_orders_in_a_circle_are_refused():
     columns = "\n".join(f'columns.{c} = {{ kind = "cuts", cuts = [5], range = [0, 9] }}' for c in "abc")
-    with pytest.raises(ValueError, match=r"orders go in a circle: '[abc]' <= '[abc]' <= '[abc]' <= '[abc]'"):
+    with pytest.raises(ValueError, match=r"orders form a circle: '[abc]' <= '[abc]' <= '[abc]' <= '[abc]'"):
         parse_schema(f'valid = ["a <= b", "b < c", "c <= a"]\n{columns}')
 
 

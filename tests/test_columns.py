@@ -117,9 +117,9 @@ def test_tables_cannot_be_changed_and_columns_travel():
         (lambda: Column(" "), ValueError, "not empty"),
         (lambda: Column(3), TypeError, "must be text"),
         (lambda: Column.coded("x", ["a", "b"], ["c"], [[0]]), ValueError, "2 categories x 1 attributes"),
-        (lambda: Domain([JOB, "job=part"]), ValueError, "attribute name 'job=part' stands more than once"),
-        (lambda: Domain([JOB, JOB]), ValueError, "column name 'job' stands more than once"),
-        (lambda: Domain([JOB, "job"]), ValueError, "column name 'job' stands more than once"),
+        (lambda: Domain([JOB, "job=part"]), ValueError, "attribute name 'job=part' occurs more than once"),
+        (lambda: Domain([JOB, JOB]), ValueError, "column name 'job' occurs more than once"),
+        (lambda: Domain([JOB, "job"]), ValueError, "column name 'job' occurs more than once"),
         (
             lambda: Domain([JOB], "`job=prt`"),
             ValueError,
@@ -150,7 +150,7 @@ def test_bad_columns_are_refused_in_one_line(build, kind, message):
 
 def test_all_errors_of_a_domain_are_told_at_once():
     with pytest.raises(
-        ValueError, match=r"'a' stands more than once; .*'jbo=none'.*; .*'smokr'; did you mean"
+        ValueError, match=r"'a' occurs more than once; .*'jbo=none'.*; .*'smokr'; did you mean"
     ):
         Domain([JOB, "a", "a", "smoker"], ["`jbo=none`", "smokr | a"])
 

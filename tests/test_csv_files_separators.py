@@ -65,7 +65,7 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
             "age b c\n0 0 1\n",
             "and 3 by spaces: take separator space .*, or ',' if it is right; a title above",
         ),
-        ("Export of 2024\nage,b\n1,0\n", "a title above the names must be deleted"),
+        ("Export of 2024\nage,b\n1,0\n", "delete a title above the names"),
         (
             "# export of 2024\nage,b\n1,0\n",
             "its first line is a comment .*: delete what stands above the column",

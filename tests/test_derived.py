@@ -128,7 +128,7 @@ def test_rows_of_data_in_which_one_is_another_are_counted_and_not_refused(tmp_pa
         ('{ derive = "age ; 2" }', "at character 5"),
         ('{ derive = "(age" }', "expected an expression"),
         ('{ derive = "age education" }', "expected an expression"),
-        ('{ derive = "new + 1" }', "it goes in a circle, by columns 'new'"),
+        ('{ derive = "new + 1" }', "it depends on itself, by columns 'new'"),
         ('{ derive = "age", kind = "integers" }', "unknown key 'kind'"),
         ("{ derive = 3 }", "derive must be a text"),
         ('{ derive = "age * 1000", dtype = "int8" }', "dtype 'int8' cannot hold its values"),

@@ -111,7 +111,7 @@ def test_other_column_sets_are_refused(frame, message):
         (([1],), TypeError, "must be text"),
         ((["a", " "],), ValueError, "not empty"),
         ((["a`"],), ValueError, "backticks"),
-        ((["a", "b", "a"],), ValueError, "'a' stands more than once"),
+        ((["a", "b", "a"],), ValueError, "'a' occurs more than once"),
         ((["a"], "b"), ValueError, "unknown attribute 'b'"),
         ((["a"], "a &"), ValueError, "expected an attribute name"),
         ((["a"], "a & ~a"), ValueError, "no cell"),

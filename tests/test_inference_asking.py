@@ -159,7 +159,7 @@ REFUSED = {
     "age in (90, 95)": "'age=90' parts a bin: ask age>=80",
     "sex>f": "the categories of 'sex' have no order",
     "age": "'age' is no yes/no column: ask a category of it, or mean",
-    "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
+    "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': use another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
     "corr(age, sex)": "shares, means, sums, quantiles, counts and differences are answered; of all else "
     "several tables give an interval: generate --tables and release.tables draw them from what was released",
@@ -212,7 +212,7 @@ def test_what_cannot_be_asked_is_told_with_the_next_step(text):
 def test_what_no_table_tells_is_not_promised_of_several_tables():
     known = Measurements(DOMAIN, [exact_measurement((0, 2)), exact_measurement((1,))], N)
     for text, said in {
-        "corr(age, sex)": "age and sex were not measured together, so nothing of this release answers it",
+        "corr(age, sex)": "age and sex were not measured together, so this release does not answer it",
         "corr(age, death)": "several tables give an interval",
         "slope(`age`, death) where sex=f": "several tables give an interval",
     }.items():
@@ -385,7 +385,7 @@ def test_a_synthetic_table_outside_of_an_interval_is_told():
     others = Rows.from_codes(DOMAIN, codes()[codes()[:, 2] == 0])
     assert ask(whole, "death | age>=80", rows=rows).note == ""
     assert ask(whole, "death | age>=80", rows=others).note == (
-        "the synthetic table has 0, outside of this interval"
+        "the synthetic table has 0, outside this interval"
     )
 
 
@@ -398,7 +398,7 @@ def test_a_difference_that_stands_out_across_a_quiet_pair_says_so():
     answer = ask(known, "death | sex=m - death | sex=f", level="0.8")
     assert answer.high < 0
     told = "sex and death, over all cells: too noisy to tell: a dependence up to 0.1"
-    assert told in answer.note and "could hide; where there is none" in answer.note
+    assert told in answer.note and "could be hidden; where there is none" in answer.note
     assert "one such interval in 5 leaves" in answer.note
     for text in ("death | sex=m", "death | age>=80 - death | age<30", "death - sex=f", "sex=f"):
         assert "dependence" not in ask(known, text, level="0.8").note
@@ -534,7 +534,8 @@ def test_means_of_bins_say_where_numbers_may_lie():
     lows, middles, highs = (np.where(ages == 1, *pair).mean() for pair in ((30, 50), (40, 65), (50, 80)))
     answer = ask(whole, "mean(age) | age>=30 & age<80")
     assert answer.low < lows < answer.guess < highs < answer.high and answer.guess == pytest.approx(middles)
-    assert answer.estimate is None and answer.note == "the guess takes numbers as the middle of their bins"
+    assert answer.estimate is None and answer.note == "the guess assumes that numbers are in the middle of "
+    "their bins"
     assert (answer.low, answer.high) == pytest.approx((lows, highs), rel=0.05)
     wide = ask(whole, "mean(age) | age>=30 & age<80", population=True)
     assert wide.low < answer.low and answer.high < wide.high

@@ -197,7 +197,7 @@ def test_what_an_id_has_not_is_refused():
         parse_schema('columns.a = { kind = "bool" }\ncolumns.b = { kind = "id", dtype = "int8" }')
     with pytest.raises(ValueError, match="at least one column"):
         parse_schema('columns.b = { kind = "id" }')
-    with pytest.raises(ValueError, match=r"stands more than once|no column 'b'|valid"):
+    with pytest.raises(ValueError, match=r"occurs more than once|no column 'b'|valid"):
         parse_schema('valid = ["b >= a"]\ncolumns.a = { kind = "bool" }\ncolumns.b = { kind = "id" }')
 
 

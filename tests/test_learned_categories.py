@@ -281,7 +281,7 @@ def test_a_text_that_would_name_an_attribute_of_another_column_is_left_out():
 
 
 def test_no_rule_speaks_of_what_is_learned():
-    with pytest.raises(ValueError, match="valid: no rule can speak of column 'town'"):
+    with pytest.raises(ValueError, match="valid: no rule can use column 'town'"):
         OpenSchema('valid = "~flag | `town=other`"\n' + TOWN + FLAG)
 
 

@@ -113,11 +113,11 @@ def test_what_is_wrong_is_told_of_the_whole_and_not_of_a_file_whose_name_is_data
     last = files_of(folder)[-1]
     content = Path(last).read_bytes()
     pd.DataFrame({"years": [1]}).to_parquet(last, index=False)
-    with pytest.raises(ValueError, match="its files have not all the same columns") as caught:
+    with pytest.raises(ValueError, match="its files do not all have the same columns") as caught:
         read_columns(folder)
     assert "town=" not in str(caught.value)
     pd.DataFrame({"age": [1], "year": [2020]}).to_parquet(last, index=False)
-    with pytest.raises(ValueError, match="column 'year' stands in the files and in the names of folders"):
+    with pytest.raises(ValueError, match="column 'year' is in the files and in the names of folders"):
         read_table(folder, schema)
     with open(last, "wb") as file:
         file.write(content[:4] + b"\0" * (len(content) - 300) + content[-296:])

@@ -283,7 +283,7 @@ def test_bad_workbooks_are_refused_in_a_line(tmp_path):
         made.save(path)
 
     book(["a", "a"], [1, 1])
-    with pytest.raises(ValueError, match="column name 'a' stands more than once"):
+    with pytest.raises(ValueError, match="column name 'a' occurs more than once"):
         read_table(path, schema)
     book()
     with pytest.raises(ValueError, match="is empty: expected a first line with column names"):

@@ -373,7 +373,7 @@ def test_gaps_without_a_category_are_refused(gap):
 
 
 def test_what_is_no_single_value_is_refused():
-    with pytest.raises(DataError, match=r"^column 'x' holds what is no single value") as caught:
+    with pytest.raises(DataError, match=r"^column 'x' has a value that is a list or an object") as caught:
         Column("x", Flag()).codes(pd.Series([[31337]]))
     assert "31337" not in str(caught.value)
 
@@ -419,7 +419,7 @@ columns.born = { kind = "dates", cuts = [1990], range = [1950, 2010], missing = 
 
 
 def test_a_column_stands_once():
-    with pytest.raises(ValueError, match="column 'x' stands more than once"):
+    with pytest.raises(ValueError, match="column 'x' occurs more than once"):
         Schema((Column("x", Flag()), Column("x", Flag())))
 
 

@@ -119,7 +119,7 @@ def test_what_a_mended_row_breaks_in_turn_is_mended_too():
     ("breaks", "said"),
     [
         ('breaks = "x"', 'breaks must be "missing" or "drop"'),
-        ('breaks = { "no" = "drop" }', "'no' is no rule of the schema"),
+        ('breaks = { "no" = "drop" }', "'no' is not a rule of the schema"),
         ("breaks = 3", 'breaks must be "missing" or "drop", or a table'),
     ],
 )

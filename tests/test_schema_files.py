@@ -117,7 +117,7 @@ values = ["a", "a"]
         *("column 'x': coding must be a text", "column 'x': fill in the draft: cuts is empty"),
         *("column 'x': range is missing", "column 'y': kind must be one of", "did you mean 'cuts'?"),
         *("column 'z': unknown key 'cuts'", "column 'z': unknown must be 'missing'"),
-        *("column 'w': values: 'a' stands more than once", "ignore must be a list of texts"),
+        *("column 'w': values: 'a' occurs more than once", "ignore must be a list of texts"),
         *("unknown query class 'margins'", "did you mean 'marginals'?"),
     ]
     lines = [5, 9, 8, 6, 11, 14, 15, 18, 4, 3, 2]

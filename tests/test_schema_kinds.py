@@ -235,7 +235,7 @@ def test_bins_of_equal_width():
         (lambda: Dates([1990], 1880, 2000, "%d.%m.%y"), "does not tell the dates of the bins"),
         (lambda: Dates(["1900-07"], 1900, 1900, "%d.%m. %%Y"), "does not tell the dates of the bins"),
         (lambda: Times(["25:00"]), "range must begin"),
-        (lambda: Categories(["a"], groups={"b": ["a"]}), "'a' stands more than once"),
+        (lambda: Categories(["a"], groups={"b": ["a"]}), "'a' occurs more than once"),
     ],
 )
 def test_what_makes_no_kind_is_refused(make, message):

@@ -178,7 +178,7 @@ def test_what_is_no_single_value_is_refused():
         fields.iat[1] = value
         made = [fields] if not isinstance(value, tuple) else [fields, pd.Series([value], dtype="category")]
         for column in made:
-            with pytest.raises(DataError, match="column 'a' holds what is no single value") as caught:
+            with pytest.raises(DataError, match="column 'a' has a value that is a list") as caught:
                 schema.encode(pd.DataFrame({"a": column}))
             assert caught.value.__context__ is None
 
@@ -330,7 +330,7 @@ def test_aggregated_counts(tmp_path):
             "age,job,smoker,born,name\n",
             "the schema has no column 'name': describe it, or list it under ignore",
         ),
-        ("age,job,smoker,born,born\n", "column name 'born' stands more than once"),
+        ("age,job,smoker,born,born\n", "column name 'born' occurs more than once"),
         ("", "is empty"),
     ],
 )

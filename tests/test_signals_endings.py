@@ -162,7 +162,7 @@ def test_a_library_that_cannot_be_loaded_is_named(workdir, name):
     assert done.returncode == 3, done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"smalldb: {name} cannot be loaded (")
-    assert done.stderr.endswith("): install it anew\n")
+    assert done.stderr.endswith("): reinstall it\n")
 
 
 @pytest.mark.parametrize(

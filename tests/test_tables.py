@@ -78,7 +78,7 @@ def test_valid_reaches_the_domain(tmp_path):
     [
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("a,a\n0,1\n", "'a' stands more than once"),
+        ("a,a\n0,1\n", "'a' occurs more than once"),
         ("a,\n0,1\n", "column name in the first line is empty"),
         ('a,b\n0,"1\n', "not a CSV file"),
         ('a,b\n0,"1"x\n', "not a CSV file"),

@@ -161,7 +161,7 @@ def test_a_named_release_tells_what_became_of_it(workdir, capsys, monkeypatch):
     assert main(["ledger", "l"]) == 0 and "unfinished: release a.1, of epsilon 1" in capsys.readouterr().out
     assert main(["ledger", "l", "--abandon", "b"]) == 2 and "none of this name" in capsys.readouterr().err
     assert main(["ledger", "l", "--abandon", "a.1"]) == 0 and begun_beside("l") == []
-    assert named(1) == 2 and "was abandoned: take another name" in capsys.readouterr().err
+    assert named(1) == 2 and "was abandoned: use another name" in capsys.readouterr().err
     finished = command("rounds", 2, "--ledger", "l", "--release-id", "a.2")
     assert main(finished) == main(finished) == 0
     assert main(["ledger", "l", "--records", "2.json"]) == 0
@@ -432,7 +432,8 @@ def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, monkeyp
     Path("data.csv").write_text(data.replace("1,1,1", "1,1,0"))
     assert main(given) == 2
     error = capsys.readouterr().err
-    assert "other data" in error and "go on with what it was begun with, or remove it: what it paid" in error
+    assert "other data" in error
+    assert "go on with what it was started with, or remove it: what it paid" in error
     assert str(folder) in error and len(error.splitlines()) == 1
     Path("data.csv").write_text(data)
     assert main(given) == 0 and Ledger("l").read().spent == 1

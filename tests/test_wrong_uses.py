@@ -129,7 +129,7 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate texts.csv --epsilon 1", "column 'b' is not spelled 0/1", "smalldb schema init"),
     ("generate gaps.csv --epsilon 1", "column 'b' has missing values", "smalldb schema init"),
     ("generate ragged.csv --epsilon 1", "ragged.csv is not a CSV file", "as many fields in every line"),
-    ("generate twice.csv --epsilon 1", "column name 'a'", "stands more than once"),
+    ("generate twice.csv --epsilon 1", "column name 'a'", "occurs more than once"),
     ("generate data.jsonl --epsilon 1", "data.jsonl", "need a schema (--schema)"),
     ("generate people.csv --epsilon 1 --schema none.toml", "none.toml", "no such file"),
     (

@@ -89,7 +89,7 @@ def run_ask(arguments: argparse.Namespace) -> None:
     asked = partial(_asked(arguments, record), level=level, population=arguments.population)
     if arguments.table1 or arguments.by is not None or not arguments.questions:
         if "tables" in record:
-            raise ValueError("related tables are asked one question after another: no --by, no --table1")
+            raise ValueError("for related tables ask single questions, without --by and --table1")
         measurements = Measurements.from_record(record)
         if not (arguments.table1 or arguments.by is not None):
             return _print_known(arguments, known_of(measurements))
@@ -264,7 +264,9 @@ def answer_told(answer: Answer) -> str:
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:
-        lines.append(f"  {number_told(answer.assumed)} in the synthetic table: an assumption, no finding")
+        lines.append(
+            f"  {number_told(answer.assumed)} in the synthetic table: an assumption, not a measurement"
+        )
     if answer.bound is not None:
         bound = promised(answer.bound)
         lines.append(f"  a query of the release: the synthetic table is off by at most {bound}")

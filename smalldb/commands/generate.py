@@ -186,7 +186,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         return _tell_that_it_stands(arguments, files)
     source = find()
     if source.learns is None and arguments.schema_out is not None:
-        raise ValueError('--schema-out is for a schema that learns categories (values = "learn"): none does')
+        raise ValueError('--schema-out is for a schema that learns categories (values = "learn")')
     try:
         made = carry_out(
             source,
@@ -247,7 +247,7 @@ def _check(arguments: argparse.Namespace, related: bool) -> None:
     if arguments.target is not None and arguments.confidential:
         check_classifying("; or leave out --confidential")
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
-        raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
+        raise ValueError(f"the report is an HTML page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
     if arguments.schema_unseen and arguments.schema is None:

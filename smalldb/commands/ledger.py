@@ -71,9 +71,7 @@ def _check_line(record: Mapping[str, Any], path: str, account: Account) -> None:
     if not isinstance(line, dict):
         raise ValueError(f"{path}: the record names no line of a ledger")
     if line.get("checksum") not in account.checksums:
-        raise ValueError(
-            f"{path}: this ledger did not pay for it, or an older copy stands in the place of that one"
-        )
+        raise ValueError(f"{path}: this ledger did not pay for it, or it was replaced by an older copy")
 
 
 def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> dict[str, object]:

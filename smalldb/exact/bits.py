@@ -100,7 +100,7 @@ def bit_source(rng: object, seed: int | None = None) -> BitSource:
     """Turn the public arguments `rng` and `seed` into a source of bits."""
     if seed is not None:
         if rng is not None:
-            raise ValueError("give seed or rng, not both")
+            raise ValueError("pass seed or rng, not both")
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be a whole number, not {type(seed).__name__}")
         return SeededBits(seed)

@@ -26,9 +26,9 @@ from smalldb.noise.simulating import Uniforms, binomials
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 WHOLE = 1e-6  # more than what rounding takes from a number of rows
-FEW_ROWS = "so few rows meet the condition that noise hides them: ask a wider condition"
-MIDDLE = "the guess takes numbers as the middle of their bins"
-SAME = "the guess takes the mean of a bin as the same in every group"
+FEW_ROWS = "so few rows meet the condition that noise hides them: use a wider condition"
+MIDDLE = "the guess assumes that numbers are in the middle of their bins"
+SAME = "the guess assumes the same mean of a bin in every group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Answer:
         return asdict(self)
 
 
-FROM_START = "what it is in the synthetic table is from the start (public), not from these data: {}"
+FROM_START = "its value in the synthetic table is from the start (public), not from these data: {}"
 
 
 def ask(
@@ -324,7 +324,7 @@ class _Asking:
             notes += self._quiet()
         synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
         if synthetic is not None and not least <= synthetic <= most:
-            notes.append(f"the synthetic table has {synthetic:.4g}, outside of this interval")
+            notes.append(f"the synthetic table has {synthetic:.4g}, outside this interval")
         if self.question.terms[0].counted and self.question.terms[0].of is None:  # rows are whole
             estimate = float(round(estimate))
             least, most = min(ceil(least - WHOLE), estimate), max(floor(most + WHOLE), estimate)
@@ -378,7 +378,7 @@ class _Asking:
             self.measurements, Question(term.text, (term.gaps,)), self.level, False, every=self.every
         )
         share = found.answer(None, None)
-        said = "it is of the rows with a number"
+        said = "this is for the rows with a number"
         if share.estimate is None:
             return said
         return f"{said}; {share.estimate:.1%} ({share.low:.1%} to {share.high:.1%}) have none"
@@ -546,7 +546,7 @@ def _quantile(asking: _Asking, share: Fraction) -> Answer:
     start, end = bins[at]
     part = min(max((float(share) - below[at]) / max(below[at + 1] - below[at], 1e-9), 0.0), 1.0)
     guess = None if start is None or end is None else start + part * (end - start)
-    notes.append("the guess takes rows as evenly spread over a bin")
+    notes.append("the guess assumes that rows are spread evenly over a bin")
     return replace(known, low=least, high=most, guess=guess, note="; ".join(notes))
 
 

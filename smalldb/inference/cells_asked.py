@@ -46,7 +46,7 @@ class AskedCells:
             classes.append(own)
         if allowed.size > MAX_ASKED:
             raise ValueError(
-                f"the question tells {allowed.size} cells apart, more than 1024: ask a coarser one"
+                f"the question tells {allowed.size} cells apart, more than 1024: ask with coarser categories"
             )
         possible = allowed.ravel()
         return cls(columns, tuple(classes), possible), every.reshape(len(arrays), -1)[:, possible].T

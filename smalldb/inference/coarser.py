@@ -32,7 +32,7 @@ def tables_named(
 def coarser(measurements: Measurements, term: Term) -> str:
     """Say which tables of the columns of a term were measured, and at which groups."""
     if not measurements:
-        return "this release measured nothing: its mechanism draws a table at once"
+        return "this release measured nothing: its mechanism draws a whole table"
     names = [measurements.domain.names[c] for c in term.columns]
     tables = [
         part
@@ -66,10 +66,10 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
     ]
     if apart:
         told = " and ".join(apart[0])
-        return f"{told} were not measured together, so nothing of this release answers it"
+        return f"{told} were not measured together, so this release does not answer it"
     return (
-        "of all else several tables give an interval: generate --tables and release.tables draw them from "
-        "what was released, at no cost of privacy"
+        "several tables give an interval for any other quantity: generate --tables and release.tables draw "
+        "them from what was released, at no cost of privacy"
     )
 
 

@@ -158,7 +158,7 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     if given is not None:
         rows = rows & truth_of(given, truths, columns)
     if not (rows & allowed).any():
-        raise ValueError(f"question {shorten(text)!r}: no row can meet {condition!r}: ask another condition")
+        raise ValueError(f"question {shorten(text)!r}: no row can meet {condition!r}: use another condition")
     if event is not None:
         numerator = (truth_of(event, truths, columns) & rows).astype(np.float64)
         return Term(text, columns, numerator, rows, (0.0, 1.0), condition, note=note)
@@ -194,7 +194,7 @@ def _mean(
     there = np.array([each is not None for each in own]).reshape(along)
     given, rows = rows, rows & there
     if not (rows & domain.allowed(columns)).any():
-        raise ValueError(f"question {shorten(text)!r}: no row can have a number there: ask another condition")
+        raise ValueError(f"question {shorten(text)!r}: no row can have a number there: use another condition")
     used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
     name = domain.names[column]
     ends = np.zeros((2, len(own)))

@@ -56,12 +56,12 @@ class KnownPair:
 
     @property
     def told(self) -> str:
-        """What is known, with how large a dependence could hide; rounded up."""
+        """What is known, with how large a dependence could be hidden; rounded up."""
         if self.at_most is None:
             return self.known
         most = f"{ceil(100 * self.at_most) / 100:.2f}"
         return (
-            f"{NOISY}: a dependence up to {most} could hide"
+            f"{NOISY}: a dependence up to {most} could be hidden"
             if self.known == NOISY
             else f"{LITTLE}: at most {most}"
         )

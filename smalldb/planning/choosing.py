@@ -229,7 +229,7 @@ def plan(
     mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
     earlier = None if refine is None else earlier_of(refine, workload_of(queries, domain).domain, n)
     if None not in (earlier, begun["start"]):
-        raise ValueError("give start or refine, not both")
+        raise ValueError("pass start or refine, not both")
     if earlier is not None or begun["start"] is not None:
         mechanisms = _starting(mechanisms, strategy)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
@@ -237,7 +237,7 @@ def plan(
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
     n, n_max = _sizes(relation, n, n_max)
     if rows is not None and alpha is not None:
-        raise ValueError("give rows or alpha, not both")
+        raise ValueError("pass rows or alpha, not both")
     if rows is not None:
         rows = whole(rows, "rows")
     size = None if alpha is None else between_0_and_1(alpha, "alpha")

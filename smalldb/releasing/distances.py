@@ -309,7 +309,7 @@ MEASURES = (
     Measure("query_largest", "queries: largest error"),
     Measure("correlation_mean", "rank correlations: mean error"),
     Measure("correlation_largest", "rank correlations: largest error"),
-    Measure("accuracy", "target told right on unseen real rows"),
+    Measure("accuracy", "target predicted correctly on unseen real rows"),
     Measure("balanced_accuracy", "the same, mean over its categories"),
 )
 

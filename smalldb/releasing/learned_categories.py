@@ -233,7 +233,7 @@ def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[
             column = schema.outline.columns[c]
             found = spelled(fields[c], column.numbers.decimal)
             if found is None:
-                raise DataError(f"column {asked.column!r} holds what is no single value")
+                raise DataError(f"column {asked.column!r} has a value that is a list or an object")
             codes, spellings = found
             gaps = {"", *column.gaps}
             each = np.zeros(len(spellings), dtype=np.int64)

@@ -139,9 +139,9 @@ class Account:
             case None:
                 return f"is paid and not finished, elsewhere: go on there, or give it up: --abandon {name}"
             case "":
-                return "was abandoned: take another name"
+                return "was abandoned: use another name"
             case _:
-                return "is finished: take another name for another release"
+                return "is finished: use another name for another release"
 
     def composed(self, delta: Number) -> Composition:
         """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.

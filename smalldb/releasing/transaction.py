@@ -31,7 +31,7 @@ PrivateArray: TypeAlias = npt.NDArray[Any]
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's
 FORGET = (
-    "it has paid and is not finished; go on with what it was begun with, or {}: what it paid stays "
+    "it has paid and is not finished; go on with what it was started with, or {}: what it paid stays "
     "paid, and this release then pays for itself"
 )
 
@@ -173,7 +173,7 @@ class Transaction:
         ledger, record = self._ledger, self._record
         ticket = journal.step(lambda _: "" if ledger is None else f"{SystemBits().bits(128):032x}")
         if (ticket == "") != (ledger is None):
-            raise ValueError("checkpoint: the release was begun with another ledger, or without one")
+            raise ValueError("checkpoint: the release was started with another ledger, or without one")
         if ledger is None:
             return None
         before = ledger.paid(ticket, record)

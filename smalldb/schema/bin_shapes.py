@@ -173,7 +173,7 @@ class FinerBins:
         spans = map(kind.steps, range(kind.size))
         own = tuple(min(parts, last + 1 - first) for first, last in spans)
         if sum(own) == kind.size:
-            raise Fault("finer: no bin has two values: leave it out", "finer")
+            raise Fault("finer: every bin has one value: leave it out", "finer")
         try:
             return cls(kind.parted(own), own, spent)
         except ValueError as error:

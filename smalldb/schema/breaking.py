@@ -31,7 +31,7 @@ def read_breaks(given: str | Mapping[str, str], texts: Sequence[str]) -> tuple[d
         if how not in SAID:
             wrong.append(Fault('breaks must be "missing" or "drop", or a table of them by rule', "breaks"))
         elif text not in texts:
-            wrong.append(Fault(f"breaks: {shorten(text)!r} is no rule of the schema", "breaks"))
+            wrong.append(Fault(f"breaks: {shorten(text)!r} is not a rule of the schema", "breaks"))
         else:
             found[texts.index(text) + 1] = how
     if not texts:

@@ -58,8 +58,8 @@ def read_table_schema(path: str) -> dict[str, Described]:
         if "fields" in given or "resources" in given:
             return _from_json(given)
     except _UNREADABLE as error:
-        raise ValueError(f"{path} is no Table Schema: expected its JSON in UTF-8") from error
-    raise ValueError(f"{path} is no Table Schema: it has no fields")
+        raise ValueError(f"{path} is not a Table Schema: expected its JSON in UTF-8") from error
+    raise ValueError(f"{path} is not a Table Schema: it has no fields")
 
 
 class _NoCodeBook(ValueError):

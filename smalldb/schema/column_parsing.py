@@ -140,12 +140,12 @@ def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToL
     if given[what] != LEARN:
         raise _of_column(name, Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
     if "share" not in given:
-        example = 'say which, for example share = "1/20"'
+        example = 'for example share = "1/20"'
         raise _of_column(name, Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
     if what == "values" and given.get("unknown") not in ("other", "missing"):
         raise _of_column(
             name,
-            Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what),
+            Fault('values = "learn" needs unknown = "other" (or "missing"), for other values', what),
         )
     if what == "values" and "groups" in given:
         raise _of_column(
@@ -171,7 +171,7 @@ def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToL
 def column_of(name: str, given: object, folder: str = "") -> Column:
     """Read a column whose categories are known."""
     if not isinstance(given, dict):
-        raise _of_column(name, Fault("expected a table of what it can hold"))
+        raise _of_column(name, Fault("expected a table that describes it"))
     every = SHARED | {key: form for spec in SPECS.values() for key, form in spec.keys.items()}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in SPECS:
@@ -187,10 +187,10 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
     wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
     wrong += lacking(given, spec.needed)
     if "cuts" in given and "bins" in given and "bins" in keys:
-        wrong.append(Fault("give cuts or bins, not both", "bins"))
+        wrong.append(Fault("state cuts or bins, not both", "bins"))
     choices, unknown = spec.unknown, given.get("unknown")
     if isinstance(unknown, str) and unknown not in choices:
-        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
+        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out to refuse such values"
         wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
     gaps = () if isinstance(given.get("missing"), bool) else texts_of(given, "missing")
     if gaps is None:

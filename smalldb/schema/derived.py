@@ -134,7 +134,7 @@ def read_derived(
         ready = [name for name, steps in waiting.items() if not {*_names(steps)} & {*waiting}]
         if not ready:
             first, names = next(iter(waiting)), ", ".join(map(repr, waiting))
-            said = f"derive: it goes in a circle, by columns {names}"
+            said = f"derive: it depends on itself, by columns {names}"
             return made, [*wrong, Fault(said, "columns", first, "derive")]
         name = ready[0]
         steps = waiting.pop(name)
@@ -162,13 +162,13 @@ def _column(
         return _Range(word, word, next(d for d in range(MAX_LENGTH) if (word * 10**d).denominator == 1))
 
     if not _names(steps):
-        raise ValueError("derive: it names no column")
+        raise ValueError("derive: it uses no column")
     found = evaluate(steps, operand, _ranged)
     if found.days:
-        raise ValueError("derive: it is a date, and no number: take the difference of two dates")
+        raise ValueError("derive: it is a date, not a number: take the difference of two dates")
     decimals = given.get("decimals", found.digits)
     if decimals is None or not 0 <= decimals <= MAX_DECIMALS:
-        raise ValueError(f"derive: say how many digits it has: decimals, from 0 to {MAX_DECIMALS}")
+        raise ValueError(f"derive: its number of digits is needed: decimals, from 0 to {MAX_DECIMALS}")
     gaps = given.get("missing", False)
     if found.gaps and gaps is False:
         raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a category")
@@ -216,7 +216,9 @@ def _ranged(sign: str, one: _Range | None, other: _Range) -> _Range:
         ends += [one.high + turn * (other.high if turn > 0 else other.low)]
         return _Range(ends[0], ends[1], digits, one.days + turn * other.days, gaps)
     if one.days or other.days:
-        raise ValueError("derive: a date can be subtracted from another and no more: put that in parentheses")
+        raise ValueError(
+            "derive: a date can only be subtracted from another: put the difference in parentheses"
+        )
     if sign == "*":
         digits = None if digits is None else (one.digits or 0) + (other.digits or 0)
     elif other.low <= 0 <= other.high:

@@ -130,7 +130,7 @@ def _check_url(given: str) -> None:
     """Refuse a URL that a schema, which is public, cannot state: ValueError, without the URL."""
     if not is_url(given):
         raise ValueError(
-            'url must be that of a database, such as "postgresql://host/name": name files as DATA'
+            'url must be the URL of a database, such as "postgresql://host/name": name files as DATA'
         )
     if _SECRET.search(given):
         raise ValueError(
@@ -152,7 +152,7 @@ def as_separator(given: str) -> str:
         found = chr(int(code[1], 16))
     if not is_separator(found):
         raise ValueError(
-            "separator must be one sign such as , ; | that is no letter, digit or quote; or tab or space"
+            "separator must be one sign such as , ; | and not a letter, digit or quote; or tab or space"
         )
     return found
 

@@ -258,7 +258,7 @@ def _texts(fields: Fields, key: str) -> Texts:
         )
     found = spelled(fields)
     if found is None:
-        raise DataError(f"column {key!r} holds what is no single value")
+        raise DataError(f"column {key!r} has a value that is a list or an object")
     codes, distinct = found
     texts = np.array([without_zeros(text) for text in distinct], dtype=object)
     return texts[codes] if len(texts) else np.zeros(len(codes), dtype=object)

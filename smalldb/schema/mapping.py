@@ -195,7 +195,7 @@ class Schema:
             whole(self.rows_per_person, "rows_per_person")
         for name, times in Counter(column.name for column in self.released).items():
             if times > 1:
-                wrong.append(Fault(f"column {name!r} stands more than once"))
+                wrong.append(Fault(f"column {name!r} occurs more than once"))
             if name in self.ignored:
                 wrong.append(Fault(f"column {name!r} is described and ignored", "ignore"))
         stated = (self.valid,) if isinstance(self.valid, str) else self.valid or ()

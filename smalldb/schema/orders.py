@@ -270,7 +270,7 @@ def read_orders(columns: Sequence[Column], rules: Mapping[str, int]) -> tuple[Or
         made.groups  # noqa: B018
     except CycleError as error:
         circle = " <= ".join(repr(columns[c].name) for c in reversed(error.args[1]))
-        return Orders(tuple(columns)), [*wrong, Fault(f"valid: orders go in a circle: {circle}", "valid")]
+        return Orders(tuple(columns)), [*wrong, Fault(f"valid: orders form a circle: {circle}", "valid")]
     return made, wrong
 
 

@@ -69,7 +69,7 @@ class OpenSchema:
         for each in asked:  # a row that keeps the rule now must keep it with the categories learned
             if each.column in ruled:
                 raise ValueError(
-                    f"valid: no rule can speak of column {each.column!r}, whose categories are learned"
+                    f"valid: no rule can use column {each.column!r}, whose categories are learned"
                 )
         object.__setattr__(self, "outline", outline)
         object.__setattr__(self, "asked", asked)
@@ -178,7 +178,7 @@ def check_alone(given: object, domain: object) -> None:
     if isinstance(domain, Schema):
         raise TypeError("domain is a queries.Domain: give a schema as schema=...")
     if given is not None and domain is not None:
-        raise TypeError("give domain or schema, not both")
+        raise TypeError("pass domain or schema, not both")
 
 
 def text_of(given: str | os.PathLike[str]) -> tuple[str, str | None]:

@@ -74,7 +74,7 @@ class RelatedSchema:
         for column in (*self.parents.columns, *self.children.columns):
             if column.finer:
                 raise ValueError(
-                    f"column {column.name!r}: related tables take no finer bins yet: leave it out"
+                    f"column {column.name!r}: related tables cannot have finer bins: leave it out"
                 )
 
     @property
@@ -168,7 +168,7 @@ def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
         if not NAME.fullmatch(name):
             wrong.append(f"table {name!r}: a name of letters, digits, _, - and spaces is needed")
         if not isinstance(described, dict):
-            wrong.append(f"table {name!r}: expected a table of what it can hold")
+            wrong.append(f"table {name!r}: expected a table that describes it")
             continue
         link = described.get("link", _key_of(tables, given["unit"])) if "parent" in described else None
         described = described if link is None else {**described, "link": link}
@@ -234,7 +234,7 @@ def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
     if unit not in tables:
         wrong.append(f"unit: no table {unit!r}{suggestion(unit, tables)}")
     elif unit in parents:
-        wrong.append(f"unit: table {unit!r} has a parent, and what is protected is the root: name that one")
+        wrong.append(f"unit: table {unit!r} has a parent, and the root is protected: name that table")
     loose = [name for name in tables if name not in parents and name != unit]
     wrong += [f"table {name!r} has no parent: write parent = {unit!r}" for name in loose]
     if not wrong and (len(tables) != 2 or unit not in parents.values()):
@@ -250,7 +250,7 @@ def _schema(
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     for key in described:
         if key in LATER:
-            wrong.append(f"{key} is not there yet: leave it out")
+            wrong.append(f"{key} is not supported yet: leave it out")
         elif key in NOT_HERE:
             wrong.append(f"{key} is of one table alone: leave it out")
     rest = {key: value for key, value in described.items() if key not in (*LATER, *NOT_HERE, "parent")}
@@ -261,7 +261,7 @@ def _schema(
             wrong.append("parent must be a text: the name of a table")
         wrong += numbers_of(described)
         if described.get("orphans", "drop") != "drop":
-            wrong.append('orphans must be "drop", or left out: children without a parent are refused then')
+            wrong.append('orphans must be "drop", or left out to refuse children without a parent')
     else:
         wrong += [f"{key} is of a table with a parent" for key in OF_CHILDREN if key in described]
         if "key" not in described:
@@ -333,7 +333,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     lacking = [name for name in fixed if name not in whole.names]
     wrong += [f"fixed: no column {name!r}{suggestion(name, whole.names)}" for name in lacking]
     if not wrong and len(fixed) == len(whole.columns):
-        wrong.append("fixed names all columns: one at least must differ between rows of a person")
+        wrong.append("fixed names all columns: at least one must differ between rows of a person")
     if wrong:
         raise Faults(wrong)
     parents, children = _parts(whole, fixed, person)
@@ -353,7 +353,7 @@ def _parts(whole: Schema, fixed: tuple[str, ...], person: str) -> tuple[Schema, 
     kept = [tuple(rule for rule in stated if _is_of(columns, rule)) for columns in (own, others)]
     # the domain may split a rule into several, each of one side: the text is of neither
     if any(len(side) > 1 for side in sides) or not {*stated} <= {*kept[0], *kept[1]}:
-        raise Faults(["a rule ties a fixed column and another one, which is not there yet: leave it out"])
+        raise Faults(["a rule ties a fixed column and another one, which is not supported yet: leave it out"])
     parts = [
         Schema(columns, rules, None, ("*",), whole.file, ids=ids)
         for columns, rules in zip((own, others), kept, strict=True)

@@ -100,7 +100,7 @@ class Column:
             raise self._fault("expected a name without backticks, and without spaces at its ends")
         codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
         if not is_text("".join([self.name, *texts, *self.gaps, self.description, self.unit])):
-            raise self._fault("a text of it cannot be written in UTF-8")
+            raise self._fault("it has a text that UTF-8 cannot write")
         if self.coding is not None and self.coding not in codings:
             near = suggestion(self.coding, codings)
             raise self._fault(f"coding must be one of {', '.join(codings)}{near}", "coding")
@@ -110,7 +110,7 @@ class Column:
             key = "missing_with" if self.missing_with else "only_if"
             raise self._fault(f"{key} needs missing = true", key)
         if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
-            raise self._fault("what means missing cannot be a value of the column", "missing")
+            raise self._fault("a text for gaps cannot be a value of the column", "missing")
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_dtype", self._chosen_dtype())
         object.__setattr__(self, "_values", self._series())
@@ -182,7 +182,7 @@ class Column:
         known = self.memo() if known is None else known
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
-            raise DataError(f"column {self.name!r} holds what is no single value")
+            raise DataError(f"column {self.name!r} has a value that is a list or an object")
         if len(known) > MOST_KNOWN:
             known.clear()
         inverse, distinct = texts
@@ -295,7 +295,7 @@ class Column:
         """
         texts = spelled(values, self.numbers.decimal)
         if texts is None:
-            raise ValueError(f"column {self.name!r} holds what is no single value")
+            raise ValueError(f"column {self.name!r} has a value that is a list or an object")
         inverse, distinct = texts
         codes = self.found(np.array(distinct, dtype=object))
         problem = self.problem(codes)

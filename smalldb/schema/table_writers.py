@@ -367,7 +367,7 @@ def _plainly(values: pd.Series[Any], name: str) -> Spelled:
     """Spell the values of a column that no schema describes."""
     found, kind = spelled(values), values.dtype.kind
     if found is None:
-        raise ValueError(f"column {name!r} holds what is no single value")
+        raise ValueError(f"column {name!r} has a value that is a list or an object")
     codes, texts = found
     if kind == "b":
         texts = [text.lower() for text in texts]

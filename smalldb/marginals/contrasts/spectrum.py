@@ -76,7 +76,9 @@ def spectrum(workload: Workload) -> Spectrum:
     """
     queries = workload.queries
     if not queries:
-        raise ValueError("the workload holds no query that differs between tables: nothing is to be released")
+        raise ValueError(
+            "the workload holds no query that differs between tables: there is nothing to release"
+        )
     widest = max((len(q.attributes) for q in queries if q.weights is not None), default=0)
     if widest > MAX_WIDTH:
         raise ValueError(

@@ -141,7 +141,7 @@ class Adaptive(RoundsBudget):
                 steps.append(tables)
         if self.rounds:
             steps.append(f"tables selected in up to {self.rounds} rounds")
-        drowned = "; tables of the target would drown in it" if self._drowned else ""
+        drowned = "; tables of the target would be hidden by noise" if self._drowned else ""
         return f"{', then '.join(steps)}, with {self._noise}{drowned}"
 
     @property

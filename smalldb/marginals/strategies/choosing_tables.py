@@ -20,7 +20,7 @@ ASK_ABOVE = 0.01
 ASK_BELOW = 1.5
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
-    "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
+    "the strategy {} measures everything alike, and cannot prefer a target or named tables: "
     "take the strategy adaptive, or leave them out"
 )
 

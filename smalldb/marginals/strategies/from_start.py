@@ -132,7 +132,7 @@ class FromStart(TableStrategy):
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        question = "one number that says whether the public start is believed"
+        question = "one number that decides whether the public start is used"
         return f"{self.adaptive.described}; and {question}"
 
     @property

@@ -33,7 +33,7 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
     """Refuse cuts that are too many, do not ascend or leave the range."""
     if not 1 <= len(cuts) < MAX_CATEGORIES:
-        said = f"cuts must be 1 to {MAX_CATEGORIES - 1}, and here are {len(cuts)}: take wider bins"
+        said = f"cuts must be 1 to {MAX_CATEGORIES - 1}, not {len(cuts)}: take wider bins"
         raise Fault(said, "cuts")
     if any(a >= b for a, b in pairwise(cuts)):
         raise Fault("cuts must ascend, each above the one before", "cuts")

@@ -26,8 +26,8 @@ from smalldb.schema.kinds.kind import (
 )
 
 MAX_DECIMALS = 12
-WHOLE = "decimals = 0  # whole numbers; or as many digits behind the point as the data have"
-DIGITS = "decimals = []  # as many digits behind the point as the data have; 0 if all are whole"
+WHOLE = "decimals = 0  # whole numbers; or as many digits after the point as the data have"
+DIGITS = "decimals = []  # as many digits after the point as the data have; 0 if all are whole"
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole
 MANY = 16  # fields of which it is quicker to compare floats first
 _DIGITS = frozenset("0123456789.+-")
@@ -111,7 +111,7 @@ class Cuts(Binned):
         else:
             width = (Fraction(last) - Fraction(first)) / wanted
             if width <= 0 or "/" in as_text(width):
-                raise Fault("bins: the range does not part into so many bins with decimal cuts", "bins")
+                raise Fault("bins: the range cannot be divided into so many bins with decimal cuts", "bins")
             cuts = [Fraction(first) + i * width for i in range(1, wanted)]
         return cls(cuts, low, high, decimals, numbers)
 
@@ -228,7 +228,7 @@ SPEC = Spec(
     questions=(
         ("range", "lowest and highest"),
         CUTS,
-        ("decimals", "digits behind the point (0 or empty: all numbers are whole)"),
+        ("decimals", "digits after the point (0 or empty: all numbers are whole)"),
     ),
     draft=f"cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest\n{WHOLE}",
     learns="cuts",

@@ -64,7 +64,7 @@ class Categories(Kind):
             if not text or text != text.strip():
                 raise Fault(f"values: {text!r} is empty, or has spaces at its ends", "values")
             if text in codes:
-                raise Fault(f"values: {text!r} stands more than once", "values")
+                raise Fault(f"values: {text!r} occurs more than once", "values")
             codes[text] = code
         object.__setattr__(self, "listed", tuple(values))
         object.__setattr__(self, "other", other)

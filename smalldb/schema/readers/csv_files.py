@@ -48,7 +48,7 @@ _STATED = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)  # how Excel is
 
 
 NO_CSV = (
-    "is not a CSV file: a quote is not closed, text stands behind one that closes a field, or a field has "
+    "is not a CSV file: a quote is not closed, text follows a quote that closes a field, or a field has "
     "more than 2^26 characters"
 )
 _LIMIT = Lock()  # how long a field may be is a setting of the whole process
@@ -177,7 +177,7 @@ def check_header(header: list[str] | None, path: str, known: Collection[str], fo
         name for name, times in Counter(name.strip() for name in header).items() if times > 1 and name
     ]
     if repeated:
-        raise ValueError(f"{path}: column name {repeated[0]!r} stands more than once")
+        raise ValueError(f"{path}: column name {repeated[0]!r} occurs more than once")
     return header
 
 
@@ -193,7 +193,7 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
     sign = COMMA if stated is None else stated
     if stated is None and count < 2 and first.lstrip().startswith("#"):
         raise ValueError(
-            f"{path}: its first line is a comment (#): delete what stands above the column names; "
+            f"{path}: its first line is a comment (#): delete the lines above the column names; "
             f"or take separator {named(COMMA)} (--separator) if it is the one name"
         )
     found = {other: field_count(first, other, form.quote) for other in SEPARATORS}
@@ -203,7 +203,7 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
         best = " "
     if found[best] > count:
         how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {spoken(sign)}"
-        title = "; a title above the names must be deleted" if best == " " else ""
+        title = "; delete a title above the names" if best == " " else ""
         raise ValueError(
             f"{path}: its first line has {how}, and {found[best]} by {SEPARATORS[best]}: take separator "
             f"{named(best)} (--separator, or file.separator of a schema), or {named(COMMA)} if it is "

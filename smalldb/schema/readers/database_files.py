@@ -66,8 +66,7 @@ def check_columns(names: Sequence[str], path: str) -> list[str]:
     repeated = [name for name, times in Counter(found).items() if times > 1]
     if repeated:
         raise ValueError(
-            f"{path}: the query returns two columns {repeated[0]!r}: "
-            "give one another name (AS), or leave one out"
+            f"{path}: the query returns two columns {repeated[0]!r}: rename one (AS), or leave one out"
         )
     return found
 

@@ -76,7 +76,7 @@ def _check_stored(
             if _is_empty(row, i) and stated[i].data_type == "f":
                 raise DataError(
                     f"{path}: column {names[i]!r} has a formula whose value is not stored: open the workbook "
-                    "in a spreadsheet program and save it, which stores what formulas come to"
+                    "in a spreadsheet program and save it, which stores the values of formulas"
                 )
 
 
@@ -87,7 +87,9 @@ def _rows(path: str, file: FileFormat, stored: bool = True) -> Iterator[Rows]:
         import openpyxl
     with open(path, "rb") as raw:
         if raw.read(4) == _OLD:
-            raise ValueError(f"{path} is a workbook of old, or has a password: save it as .xlsx without one")
+            raise ValueError(
+                f"{path} is an old workbook (.xls), or has a password: save it as .xlsx without one"
+            )
         raw.seek(0)
         try:
             with warnings.catch_warnings():

@@ -99,7 +99,7 @@ def _records(file: Iterable[str], number: type[str] = str) -> Iterator[dict[str,
                     raise TypeError("no object")
                 record = {name.strip(): _field(value) for name, value in pairs}
                 if len(record) < len(pairs):
-                    raise ValueError("a name stands more than once")
+                    raise ValueError("a name occurs more than once")
                 yield record
     except (ValueError, TypeError, RecursionError):
         broken = True

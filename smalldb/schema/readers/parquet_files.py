@@ -39,7 +39,7 @@ class ParquetFiles(WithoutCodeBook):
         first, *others = _parts(path)
         for part in others:
             if {*part.names} != {*first.names}:
-                raise ValueError(f"{path}: its files have not all the same columns")
+                raise ValueError(f"{path}: its files do not all have the same columns")
         return first.declared()
 
     def pieces(
@@ -96,9 +96,7 @@ def _parts(path: str) -> list[_Part]:
         with _readable(path) as parquet:
             names = parquet.read_schema(file).names
         if repeated := [key for key in keys if key in names]:
-            raise ValueError(
-                f"{path}: column {repeated[0]!r} stands in the files and in the names of folders"
-            )
+            raise ValueError(f"{path}: column {repeated[0]!r} is in the files and in the names of folders")
         parts.append(_Part(path, file, (*names, *keys), keys))
     return parts
 

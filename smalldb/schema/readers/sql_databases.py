@@ -63,7 +63,7 @@ class SqlDatabases(WithoutCodeBook):
             except Exception:  # which ones drivers raise is not documented
                 broken = True
             if broken:  # not chained: nothing of the data may travel in an error
-                raise QueryEnded(f"{shown(path)}: the database ended the query before its end")
+                raise QueryEnded(f"{shown(path)}: the database stopped the query")
 
 
 class NoConnection(ValueError):
@@ -102,7 +102,7 @@ def _connected(path: str, stack: ExitStack) -> Any:
             f"{base_name}+DRIVER://"
         )
     except (exc.ArgumentError, ValueError, TypeError):
-        reason = "this is no URL of a database: in a password write % signs for : / ? # @ (%40 for @)"
+        reason = "this is not the URL of a database: in a password write % signs for : / ? # @ (%40 for @)"
     if reason:  # not chained: an error may hold the URL, and so a password
         raise kind(f"{said}: {reason}")
     stack.callback(engine.dispose)
@@ -179,6 +179,6 @@ def _result(base: Any, path: str, file: FileFormat, table: str | None, stack: Ex
     if result is None:  # not chained: some rows may have been looked at
         raise DataError(f"{shown(path)}: the database cannot run the query")
     if not result.returns_rows:
-        raise ValueError(f"{shown(path)}: the query returns no rows: it must be a SELECT")
+        raise ValueError(f"{shown(path)}: the query returns no rows: use a SELECT")
     stack.callback(result.close)
     return result
