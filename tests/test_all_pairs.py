@@ -3,6 +3,7 @@
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +19,12 @@ from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.strategies.all_pairs import (
     MOST_CATEGORIES,
     dependence,
+    halves_of,
     measurable,
     noise_at_once,
     pairs_of,
     read_columns,
+    read_halves,
     read_pairs,
     tables_at_once,
     tables_measured,
@@ -228,3 +231,60 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
     assert domain.contains(found.codes).all()
     assert distance(codes, found.codes, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_halves_are_counted_and_read_as_they_are(replaced):
+    """Without noise the tables of halves are those of the rows, and margins those of the columns."""
+    codes, all_pairs = dependent(SIZES), universe(SIZES)
+    columns = tuple(np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES))
+    groupings = tuple(halved(mass, False) for mass in columns)
+    of, noise = halves_of(all_pairs, Fraction(2, 3), replaced, groupings)
+    rate = Fraction(1, 3) if replaced else Fraction(2, 3)
+    assert noise == cone.ConeDifference((2,) * len(SIZES), rate, tuple(pairs_of(all_pairs)))
+    assert noise.count == sum(table.size for table in of)
+    halves = np.stack([groupings[c].of_categories(1)[codes[:, c]] for c in range(len(SIZES))], axis=1)
+    values = np.concatenate([table.ravel() for table in count(of, rows_of(codes))])
+    estimator = SimpleNamespace(groupings=groupings, read=columns, total=N)
+    read = read_halves(values, noise, estimator)
+    for (a, b), table in zip(pairs_of(all_pairs), read, strict=True):
+        there = [[((halves[:, a] == i) & (halves[:, b] == j)).sum() for j in (0, 1)] for i in (0, 1)]
+        assert table.scope == ((a, 1), (b, 1)) and (table.counts == there).all()
+
+
+def test_loud_rounds_are_given_up_for_halves():
+    """By public numbers alone; the budget is the same, and all pairs are measured."""
+    quiet, loud = (
+        plan_tables(universe(SIZES), Fraction(epsilon), None, True, N, strategy="adaptive")
+        for epsilon in ("2", "1/10")
+    )
+    assert not quiet.halved and loud.halved and loud.rounds
+    assert loud.cost == loud.budget and loud.most_pairs == loud.expected_pairs == 28
+    assert loud.loss.epsilon == loud.budget
+    assert "all pairs of columns" in loud.described and "cone noise" in loud.described
+    assert loud.undrawable(N) and not quiet.undrawable(N)
+    with_delta = plan_tables(
+        universe(SIZES), Fraction(1, 10), Fraction(1, 10**6), True, N, strategy="adaptive"
+    )
+    assert with_delta.halved == (with_delta.delta is None)
+    assert not loud.refining(()).halved
+    codes = dependent(SIZES)
+    made = release_tables(loud, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1), count=N)
+    assert made.spent == loud.cost - loud.certifying
+    measured = [part for each in made.measurements for part in each.of]
+    assert sum(len(part.columns) == 2 for part in measured) == 28
+    assert {part.shape for part in measured if len(part.columns) == 2} == {(2, 2)}
+
+
+def test_a_panel_tells_of_its_strongest_pairs_by_default():
+    """Seven rows a person at epsilon 4: rounds alone showed one or none of these."""
+    rng = np.random.default_rng(3)
+    persons = rng.normal(size=(600, 1)) + 0.3 * rng.normal(size=(600, 4))
+    wages = np.repeat(persons, 7, axis=0) + 0.2 * rng.normal(size=(4200, 4))
+    codes = np.column_stack([np.digitize(wages, [-0.8, 0.0, 0.8]), rng.integers(0, 4, (4200, 6))])
+    domain = Domain([Column(f"c{i}", cuts=[1, 2, 3]) for i in range(10)])
+    made = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", epsilon=4, rows_per_person=7, rng=1)
+    known = {pair.columns: pair.known for pair in made.measurements.pairs()}
+    strong = [known[f"c{a}", f"c{b}"] for a, b in combinations(range(4), 2)]
+    assert len(known) == 45 and strong.count("learned") == 6
+    assert smalldb.inference.ask(made.measurements, "c0>=2 | c1>=2").known == "measured"

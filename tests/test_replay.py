@@ -87,7 +87,9 @@ HASTY = {  # estimates that are worse and quick: what they are made from is the 
     "marginals.estimate.estimation.LAST_SWEEPS": 8,
     "marginals.estimate.estimation.SWEEPS": 3,
     "marginals.estimate.cell_estimates.ITERATIONS": 5,
+    "marginals.strategies.budgets.MOST_WIDE": 0,  # rounds go on in noise that would end them
 }
+HALVES = {"marginals.strategies.budgets.MOST_WIDE": 256}
 CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
     ROUNDS | {"strategy": name} for name in ("cells", "pairs", "adaptive", "contrasts")
 )
@@ -107,6 +109,10 @@ PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
 
 def in_rounds(chosen):
     return isinstance(chosen.strategy, Adaptive) and chosen.strategy.rounds > 0
+
+
+def halved(chosen):
+    return in_rounds(chosen) and chosen.strategy.halved
 
 
 def concentrated(chosen):
@@ -193,6 +199,8 @@ CASES = {
     ),
     "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "k"),
     "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+k?cn"),
+    "halves": Case(COLUMNS, "marginals:2", ADAPTIVE, halved, "kpcn", HALVES),
+    "halves, rules": Case(RULED, "marginals:2", ADAPTIVE, halved, "kpcn", HALVES),
     "adaptive, delta": Case(
         COLUMNS,
         "marginals:2",

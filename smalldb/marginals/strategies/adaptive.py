@@ -12,7 +12,7 @@ import numpy as np
 
 from queries import Workload
 from queries.arrays import Booleans, Floats
-from smalldb.marginals.asks import Worst, columns_at_once
+from smalldb.marginals.asks import Noisy, Worst, columns_at_once
 from smalldb.marginals.counts import Linear
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
@@ -23,11 +23,13 @@ from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.noise_bounds import Whole, cells_of_tables
+from smalldb.marginals.strategies.all_pairs import PAIRS_UNDRAWABLE, halves_of, modelled, read_halves
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget, column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first, wanted_first
 from smalldb.marginals.strategies.strategy import Estimate, measured, table_of, whole_table
 from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Measurement
+from smalldb.noise.cone import ConeDifference
 from smalldb.noise.k_norm import KNorm
 from smalldb.noise.privacy_loss import Loss, rounded_up
 
@@ -127,6 +129,8 @@ class Adaptive(RoundsBudget):
     @property
     def method(self) -> str:
         """What it is called."""
+        if self.halved:
+            return "marginals of columns, and of all pairs of columns in halves"
         return f"adaptive marginals (at most {self.rounds} rounds)" if self.rounds else "marginals of columns"
 
     @property
@@ -139,7 +143,9 @@ class Adaptive(RoundsBudget):
                 steps = [tables, *(f"other {step}" for step in steps)]
             else:
                 steps.append(tables)
-        if self.rounds:
+        if self.halved:
+            steps.append("all pairs of columns, each in two groups of categories, at once")
+        elif self.rounds:
             steps.append(f"tables selected in up to {self.rounds} rounds")
         drowned = "; tables of the target would be hidden by noise" if self._drowned else ""
         return f"{', then '.join(steps)}, with {self._noise}{drowned}"
@@ -149,8 +155,10 @@ class Adaptive(RoundsBudget):
         """What its noise is called: that of columns at once, and that of all other tables."""
         at_once = [group for group in self.together if len(group) > 1]
         others = self.rounds or self.first or len(at_once) < len(self.together)
+        if self.halved:
+            others = len(at_once) < len(self.together)
         words = [KNorm.word] * bool(at_once) + [self.law.noise(Fraction(1)).word] * bool(others)
-        return f"{' and '.join(words)} noise"
+        return f"{' and '.join([*words, *[ConeDifference.word] * self.halved])} noise"
 
     @property
     def _drowned(self) -> bool:
@@ -174,18 +182,22 @@ class Adaptive(RoundsBudget):
         columns = sum(map(bool, self.columns))
         if not self.rounds:
             return len(self.first) + columns
+        if self.halved:
+            return 2 * len(self.columns) + self.most_pairs
         return len(self.first) + columns + self.most_rounds + len(self.columns)  # they may come again
 
     @property
     def most_pairs(self) -> int:
         """How many pairs of columns are measured together at most: those of first tables, and of rounds."""
+        if self.halved:
+            return len(pairs_of(self.universe))
         widest = max(map(len, self.universe.tables))
         return self._pairs_after(self.most_rounds * comb(widest, 2))
 
     @property
     def expected_pairs(self) -> int:
         """How many are expected: one a round; in 19 releases of real tables, .65 to 1.3 times that."""
-        return self._pairs_after(self.rounds)
+        return self.most_pairs if self.halved else self._pairs_after(self.rounds)
 
     def _pairs_after(self, of_rounds: int) -> int:
         """Return how many pairs first tables and rounds measure, if rounds have so many new ones."""
@@ -196,6 +208,10 @@ class Adaptive(RoundsBudget):
     def most_rounds(self) -> int:
         """How many tables of four cells the budget pays for."""
         return int(self.for_rounds // (self.selecting + self.cost_of(4))) if self.rounds else 0
+
+    def undrawable(self, n: int | None) -> str | None:
+        """Say why several tables cannot be drawn, where pairs are measured at once: no refit is known."""
+        return PAIRS_UNDRAWABLE if self.halved else None
 
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
@@ -222,6 +238,8 @@ class Adaptive(RoundsBudget):
         budget = self.for_rounds
         if not budget:
             return Loss.none()
+        if self.halved:
+            return Loss.pure(budget)
         sizes = self.universe.sizes
         groups = column_groups(sizes, range(len(sizes)), False)
         shares = shares_of_columns(sizes, groups, False)
@@ -245,7 +263,7 @@ class Adaptive(RoundsBudget):
     # Proof: docs/proofs/start.md, "Theorem".
     def refining(self, earlier: Sequence[Measurement]) -> Self:
         """Return rounds alone, beside what was measured before; columns come again with what they leave."""
-        own = replace(self, earlier=tuple(earlier))
+        own = replace(self, earlier=tuple(earlier), halved=False)
         known = {c for c, _ in columns_of(earlier, self.universe.sizes)}
         if not self.rounds or known != {*range(len(self.columns))} or self.first:
             return own
@@ -274,8 +292,13 @@ class Adaptive(RoundsBudget):
         known_before = [table for _, table in columns_of(self.earlier, sizes)]
         columns = yield from self.of_columns(self.together, self.columns, [*before, *known_before, *first])
         estimator = Estimator.of(self, columns, known)
+        alone: Whole = {(c,): (one.counts, one.noise) for c, one in enumerate(columns)}
         if beginning is not None and (found := (yield from beginning(estimator, first))) is not None:
             return found
+        if self.halved:
+            tables, noise = halves_of(universe, self.for_rounds, law.replaced, estimator.groupings)
+            values = yield Noisy(tables, ((noise, noise.count),))
+            return modelled(self, estimator, read_halves(values, noise, estimator), alone)
         earlier = list[NoisyTable]()
         if self.earlier:
             estimator, earlier = with_earlier(estimator, columns, self.earlier)
@@ -327,7 +350,6 @@ class Adaptive(RoundsBudget):
         model = learned.last(estimator)
         making = partial(estimator.rows, model, beside)
         tables = tuple(learned.tables), tuple(beside), again
-        alone: Whole = {(c,): (one.counts, one.noise) for c, one in enumerate(columns)}
         return Estimate(self, estimator.total, model, making, columns, *tables, whole=alone)
 
     def of_columns(

@@ -18,8 +18,17 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.noise_bounds import cells_of_tables
-from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, whole_table
+from smalldb.marginals.noise_bounds import Whole, cells_of_tables
+from smalldb.marginals.strategies.budgets import MOST_WIDE
+from smalldb.marginals.strategies.strategy import (
+    OTHERWISE,
+    AtOnce,
+    Estimate,
+    Setting,
+    TableStrategy,
+    table_of,
+    whole_table,
+)
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal
 from smalldb.noise import cone
@@ -27,7 +36,9 @@ from smalldb.noise.cone import ConeDifference
 from smalldb.noise.privacy_loss import Loss
 
 MOST_CATEGORIES = 64  # of a column
-MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
+PAIRS_UNDRAWABLE = (
+    f"all pairs of columns may be measured at once, and several tables cannot be drawn from that: {OTHERWISE}"
+)
 REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
 
 
@@ -55,8 +66,7 @@ class AllPairs(AtOnce):
 
     def undrawable(self, n: int | None) -> str:
         """Say why several tables cannot be drawn: no refit of all pairs is known."""
-        what = "all pairs of columns may be measured at once, and several tables cannot be drawn from that"
-        return f"{what}: {OTHERWISE}"
+        return PAIRS_UNDRAWABLE
 
     def after(self, asking: Fraction) -> Self:
         """Return the strategy of what an epsilon for asking first leaves; the certificate stays as it is."""
@@ -102,23 +112,7 @@ class AllPairs(AtOnce):
         at_once = tables_at_once(self.universe, values)
         estimator = Estimator.of(self, read_columns(at_once, noise))
         read = read_pairs(at_once, noise, estimator.read, estimator.groupings, estimator.total)
-        tables, beside, refused = list[NoisyTable](), list[NoisyTable](), 0
-        for table in sorted(read, key=dependence, reverse=True):
-            fits = refused < REFUSALS and estimator.fits(tables, table.scope)
-            refused = 0 if fits else refused + 1
-            (tables if fits else beside).append(table)
-        estimator = replace(estimator, read_from=frozenset(tables))
-        model = estimator.fit(tables, (), last=True)
-        return Estimate(
-            self,
-            estimator.total,
-            model,
-            partial(estimator.rows, model, beside),
-            estimator.columns,
-            tuple(tables),
-            tuple(beside),
-            whole={columns: (table, noise) for columns, table in at_once.items()},
-        )
+        return modelled(self, estimator, read, {of: (table, noise) for of, table in at_once.items()})
 
 
 def measurable(universe: Universe) -> bool:
@@ -179,6 +173,47 @@ def read_pairs(
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
         found.append(NoisyTable(scope, ranked, Fraction(0), noise, variance))
     return found
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def halves_of(
+    universe: Universe, cost: Fraction, replaced: bool, groupings: Sequence[Grouping]
+) -> tuple[tuple[Marginal, ...], ConeDifference]:
+    """Return each column and each pair of columns in two groups of categories each, and their noise."""
+    pairs = pairs_of(universe)
+    scopes = [*(((c, 1),) for c in range(len(groupings))), *(((a, 1), (b, 1)) for a, b in pairs)]
+    rate = PrivacyMeasure(concentrated=False, replaced=replaced).rate(cost)
+    noise = ConeDifference((2,) * len(groupings), rate, tuple(pairs))
+    return tuple(table_of(scope, groupings) for scope in scopes), noise
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def read_halves(values: Integers, noise: ConeDifference, estimator: Estimator) -> list[NoisyTable]:
+    """Return the released tables of pairs in halves, with the margins of independent columns."""
+    found, cells = list[NoisyTable](), values[2 * len(noise.sizes) :].reshape(-1, 2, 2)
+    masses = [
+        np.bincount(grouping.of_categories(1), own)
+        for grouping, own in zip(estimator.groupings, estimator.read, strict=True)
+    ]
+    for ((a, b), variance), table in zip(noise.variances[1].items(), cells, strict=True):
+        independent = np.outer(masses[a], masses[b]) / estimator.total
+        counts = np.rint(independent + without_margins(table - independent)).astype(np.int64)
+        found.append(NoisyTable(((a, 1), (b, 1)), counts, Fraction(0), noise, variance))
+    return found
+
+
+def modelled(plan: TableStrategy, estimator: Estimator, read: Sequence[NoisyTable], whole: Whole) -> Estimate:
+    """Return the estimate of tables of pairs: the most dependent ones make the model."""
+    tables, beside, refused = list[NoisyTable](), list[NoisyTable](), 0
+    for table in sorted(read, key=dependence, reverse=True):
+        fits = refused < REFUSALS and estimator.fits(tables, table.scope)
+        refused = 0 if fits else refused + 1
+        (tables if fits else beside).append(table)
+    estimator = replace(estimator, read_from=frozenset(tables))
+    model = estimator.fit(tables, (), last=True)
+    making = partial(estimator.rows, model, beside)
+    told = estimator.columns, tuple(tables), tuple(beside)
+    return Estimate(plan, estimator.total, model, making, *told, whole=whole)
 
 
 def dependence(table: NoisyTable) -> float:

@@ -20,9 +20,11 @@ from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_
 from smalldb.marginals.strategies.strategy import Setting, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Measurement
+from smalldb.noise.cone import width
 
 MOST_CATEGORIES = 128  # categories of a column that is measured together with others
 MOST_FREE = 1 << 10  # categories of all such columns, less one of each
+MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
 _FINE = 1 << 10  # to which shares are rounded
 SELECTING = Fraction(3, 20)  # of a round
 LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
@@ -118,6 +120,8 @@ class RoundsBudget(TableStrategy):
     # what each round costs in its two parts, for a table of 64 cells
     selecting: Fraction
     measuring: Fraction
+    # whether, in place of rounds that noise would drown, all pairs of columns in halves are measured at once
+    halved: bool = False
     earlier: tuple[Measurement, ...] = ()  # what a release of the same data measured before; public
 
     def cost_of(self, cells: int) -> Fraction:
@@ -144,7 +148,8 @@ class RoundsBudget(TableStrategy):
     def costs(self) -> tuple[object, ...]:
         """Of the first tables, the columns, and rounds."""
         first = [part for table in self.first for part in (table.columns, table.cost, table.whole)]
-        return (*first, self.columns, *self.together, self.rounds, self.selecting, self.measuring)
+        rounds = self.rounds, self.selecting, self.measuring, self.halved
+        return (*first, self.columns, *self.together, *rounds)
 
     @property
     def column_variances(self) -> dict[int, float]:
@@ -204,7 +209,7 @@ class RoundsBudget(TableStrategy):
         would have if they got everything; rounds get fewer as that grows. First tables come before both, and
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
         dropped one by one as noise gets louder than `MOST_NOISE`, and the columns get what they would have
-        cost.
+        cost. Pure rounds of louder noise are given up for all pairs of columns in halves, at once.
         """
         universe, law, rows = setting.universe, setting.law, setting.rows
         left = setting.budget - setting.certifying
@@ -249,6 +254,8 @@ class RoundsBudget(TableStrategy):
             selecting=each * SELECTING,
             measuring=each * (1 - SELECTING),
         )
+        if rounds and not (law.concentrated or first or known) and width((2,) * len(parts)) <= MOST_WIDE:
+            plan = replace(plan, halved=_share_above_noise(law, each, rows) < 1)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)
             return replace(plan, expected=columns_only(universe, measured) if pairs else measured)
