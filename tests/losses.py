@@ -164,8 +164,11 @@ class Cone(Proved):
 
     sizes: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
+    groups: tuple[tuple[int, ...], ...] = ()  # by column, of each category; none: categories by themselves
 
     def row(self, codes, sizes):
+        if self.groups:
+            codes = [own[code] for own, code in zip(self.groups, codes, strict=True)]
         marks = [
             [int(at == code) for at in range(size)] for size, code in zip(self.sizes, codes, strict=True)
         ]

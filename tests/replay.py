@@ -56,7 +56,7 @@ class Leak(AssertionError):
     """Something public depends on the data otherwise than through answers."""
 
 
-def law_of(distribution: Any) -> Law:
+def law_of(distribution: Any, of: Sequence[Any] = ()) -> Law:
     """The law of counts with noise."""
     match distribution:
         case noise.Geometric():
@@ -68,7 +68,9 @@ def law_of(distribution: Any) -> Law:
         case noise.WishartDifference():
             return Wishart(distribution.x + distribution.y, distribution.pairs)
         case noise.ConeDifference():
-            return Cone(distribution.rate, distribution.sizes, distribution.pairs)
+            columns = of[: len(distribution.sizes)]
+            groups = tuple(column.groups[0] for column in columns)
+            return Cone(distribution.rate, distribution.sizes, distribution.pairs, groups)
     return Stated(distribution, distribution.concentrated)
 
 
@@ -134,7 +136,8 @@ def could_come_out(ask: asks.Worst, many: int) -> list[int]:
 def of_noisy(ask: asks.Noisy, exact: Any, answer: Any) -> list[Draw]:
     ends = np.cumsum([many for _, many in ask.noises])[:-1]
     parts = zip(ask.noises, *(np.split(each, ends) for each in (exact, answer)), strict=True)
-    return [Draw(law_of(noise), one.tolist(), drawn.tolist()) for (noise, _), one, drawn in parts]
+    laws = [law_of(noise, of) for (noise, _), of in zip(ask.noises, ask.parts, strict=True)]
+    return [Draw(law, one.tolist(), drawn.tolist()) for law, (_, one, drawn) in zip(laws, parts, strict=True)]
 
 
 def noisy(ask: asks.Noisy, exact: Any, coins: Any) -> Any:

@@ -53,7 +53,7 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
     how = "all" if few == 15 else f"about {few} of"
     told = plan_account(made.plan, "none")
     assert f"{how} 15 pairs of columns are expected to be measured together" in told
-    assert ("an assumption" in told) is (few < every)
+    assert ("are assumed to be independent" in told) is (few < every)
     assert (
         told.index("\nexpected: ")
         < told.index("\nnoise: ")
