@@ -296,8 +296,8 @@ class Adaptive(RoundsBudget):
         if beginning is not None and (found := (yield from beginning(estimator, first))) is not None:
             return found
         if self.halved:
-            tables, noise = halves_of(universe, self.for_rounds, law.replaced, estimator.groupings)
-            values = yield Noisy(tables, ((noise, noise.count),))
+            halves, noise = halves_of(universe, self.for_rounds, law.replaced, estimator.groupings)
+            values = yield Noisy(halves, ((noise, noise.count),))
             return modelled(self, estimator, read_halves(values, noise, estimator), alone)
         earlier = list[NoisyTable]()
         if self.earlier:
