@@ -22,8 +22,9 @@ from smalldb.marginals.estimate.cell_estimates import (
     read_cells,
 )
 from smalldb.marginals.estimate.column_estimates import pooled
-from smalldb.marginals.measuring import PrivacyMeasure, released
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.universe import Universe
+from smalldb.noise.geometric import Geometric
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])
@@ -251,8 +252,9 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
         "heavy": (np.random.default_rng(1).pareto(0.3, size) * 1000).clip(0, 1 << 60),
         "alternating": (1 << 60) * (-1) ** np.arange(size),
     }[kind]
-    law, scope = PrivacyMeasure(concentrated=False, replaced=False), tuple((c, 0) for c in range(6))
-    counts = released(values.astype(np.int64).reshape((2,) * 6), scope, law, Fraction(1))
+    noise, scope = Geometric(Fraction(1)), tuple((c, 0) for c in range(6))
+    numbers = values.astype(np.int64).reshape((2,) * 6)
+    counts = NoisyTable(scope, numbers, Fraction(1), noise, noise.variance())
     model = read_cells(universe, counts, 1.0, 1000, False)
     assert all(np.isfinite(table).all() for table in model.tables)
     assert 0 < len(seen) <= ITERATIONS + 60

@@ -16,10 +16,10 @@ from smalldb.noise.distributions import (
     DiscreteGaussian,
     Geometric,
     KNorm,
-    Moved,
     WishartDifference,
     read,
 )
+from smalldb.noise.noise_protocol import Moved
 from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.tails import level_quantile, log_concave_quantile
 
