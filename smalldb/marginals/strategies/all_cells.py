@@ -13,14 +13,7 @@ from smalldb.marginals.estimate.column_estimates import bounded_total
 from smalldb.marginals.expected_error import all_cells
 from smalldb.marginals.noise_bounds import margins, sums_of_cells
 from smalldb.marginals.refits import EMPTY, fills_cells
-from smalldb.marginals.strategies.strategy import (
-    OTHERWISE,
-    AtOnce,
-    Estimate,
-    Setting,
-    measured,
-    whole_table,
-)
+from smalldb.marginals.strategies.strategy import OTHERWISE, AtOnce, Estimate, Setting, measured, whole_table
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
