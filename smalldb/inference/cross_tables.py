@@ -56,10 +56,7 @@ def questions_of(column: Column, numbers: bool) -> list[tuple[str, str, bool]]:
 
 
 def cross_table(
-    measurements: Measurements,
-    questions: Sequence[str],
-    by: str | None,
-    asked: Callable[[str], Answer],
+    measurements: Measurements, questions: Sequence[str], by: str | None, asked: Callable[[str], Answer]
 ) -> tuple[list[str], list[Line]]:
     """
     Return the groups and the lines of a table; without questions, of all columns but the one of the groups.
