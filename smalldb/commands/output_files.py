@@ -7,7 +7,6 @@ import warnings
 from contextlib import ExitStack, suppress
 from functools import partial
 from hashlib import sha256
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,7 +172,9 @@ class Files(Spoken):
         if self._arguments.report is not None:  # not behind the payment
             from smalldb.reporting import page  # noqa: F401
         if report:
-            import_module("pandas.core.reshape.reshape")  # of the comparison
+            # of the comparison
+            from pandas.core.reshape import reshape  # type: ignore[import-not-found]  # noqa: F401
+
             from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
             if self._arguments.tables is not None:
