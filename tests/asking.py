@@ -81,7 +81,7 @@ class Given:
         return self.counts
 
 
-def ask(universe, counts, noise, law, cost, source):
+def ask(universe, counts, law, cost, source):
     """Release how far pairs of columns depend, by their tables."""
-    asks = dependence.ask(universe, noise, law, cost)
+    asks = dependence.ask(universe, law, cost)
     return asks.draw(asks.exact(Given(counts)), source)

@@ -102,3 +102,28 @@ def replaced_rows(rows, pool, picks, tables, beyond, weights):
         if (weights * after**2).sum() < (weights * beyond**2).sum() - 2e-9:
             rows[:, i], beyond, made = pool[:, pick], after, made + 1
     return rows, beyond, made
+
+
+def distance(counts):
+    """How far a table is from independent columns with its margins: sum of abs(cell - row x column / n)."""
+    n = sum(map(sum, counts))
+    if n == 0:
+        return Fraction(0)
+    sums = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    return sum(
+        abs(Fraction(cell) - Fraction(a * b, n))
+        for row, a in zip(counts, sums[0], strict=True)
+        for cell, b in zip(row, sums[1], strict=True)
+    )
+
+
+def dependence(rows, sizes, pairs, groups):
+    """The sum of these, each rounded down, of pairs of columns in up to so many runs of categories."""
+    found = 0
+    for a, b in pairs:
+        own = [min(sizes[c], groups) for c in (a, b)]
+        counts = [[0] * own[1] for _ in range(own[0])]
+        for row in rows:
+            counts[row[a] * own[0] // sizes[a]][row[b] * own[1] // sizes[b]] += 1
+        found += floor(distance(counts))
+    return found

@@ -316,7 +316,7 @@ def test_counts_cost_no_work(monkeypatch):
     universe = wide(sizes)
     work, plans = [], []
     for times in (10, 100_000):
-        plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times)
+        plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times, strategy="adaptive")
         counts = np.full(1_000, times, dtype=np.int64)
         made = release_tables(plan, checked(codes, counts, universe.sizes), SeededBits(1), count=500)
         plans.append((plan.name, plan.rounds))

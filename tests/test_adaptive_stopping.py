@@ -17,13 +17,10 @@ from smalldb.marginals.strategies.adaptive import (
     LEAST_UNINFORMATIVE,
     MOST_RAISED,
     RAISED,
-    Adaptive,
     StoppingRule,
     beyond_noise,
 )
 from smalldb.marginals.strategies.choosing_tables import plan_tables
-from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.marginals.strategies.strategy import Setting
 from smalldb.marginals.universe import Universe
 
 N = 4_000
@@ -95,7 +92,7 @@ def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
     codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, Fraction(1, 2), Fraction(1, 10**6), True, N)
+    plan = plan_tables(universe, Fraction(1, 2), Fraction(1, 10**6), True, N, strategy="adaptive")
     assert plan.law.concentrated
     made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
     left, raised = plan.for_rounds, []
@@ -123,14 +120,10 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     codes = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, epsilon, None, True, N)
-    assert isinstance(plan, DependenceTested)
-    if delta:
-        law = PrivacyMeasure(concentrated=True, replaced=True)
-        plan = Adaptive.shared(Setting(universe=universe, law=law, epsilon=epsilon, delta=delta, rows=N))
+    plan = plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
+    assert plan.delta == delta and plan.rounds
     rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
-    made = release_tables(plan, rows, SeededBits(3 if delta else 1))
-    assert made.strategy == (plan if delta else plan.adaptive)
+    made = release_tables(plan, rows, SeededBits(3 if delta else 4))
     history = made
     assert LEAST_UNINFORMATIVE <= len(history.tables) <= 2 * LEAST_UNINFORMATIVE
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]

@@ -276,14 +276,21 @@ def test_loud_rounds_are_given_up_for_halves():
     assert {part.shape for part in measured if len(part.columns) == 2} == {(2, 2)}
 
 
-def test_a_panel_tells_of_its_strongest_pairs_by_default():
+def test_a_panel_tells_of_its_strongest_pairs_where_adaptive_is_named():
     """Seven rows a person at epsilon 4: rounds alone showed one or none of these."""
     rng = np.random.default_rng(3)
     persons = rng.normal(size=(600, 1)) + 0.3 * rng.normal(size=(600, 4))
     wages = np.repeat(persons, 7, axis=0) + 0.2 * rng.normal(size=(4200, 4))
     codes = np.column_stack([np.digitize(wages, [-0.8, 0.0, 0.8]), rng.integers(0, 4, (4200, 6))])
     domain = Domain([Column(f"c{i}", cuts=[1, 2, 3]) for i in range(10)])
-    made = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", epsilon=4, rows_per_person=7, rng=1)
+    made = smalldb.release(
+        Rows.from_codes(domain, codes),
+        "marginals:2",
+        epsilon=4,
+        rows_per_person=7,
+        rng=1,
+        strategy="adaptive",
+    )
     known = {pair.columns: pair.known for pair in made.measurements.pairs()}
     strong = [known[f"c{a}", f"c{b}"] for a, b in combinations(range(4), 2)]
     assert len(known) == 45 and strong.count("learned") == 6

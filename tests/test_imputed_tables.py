@@ -185,6 +185,7 @@ def test_what_several_tables_are_not_drawn_of_is_refused_by_the_plan(domain, str
 
 def test_a_strategy_that_may_go_another_way_is_refused_for_that():
     ways = [smalldb.plan(MIXED, n=9000, epsilon=1, strategy=name).chosen for name in ("adaptive", "pairs")]
-    tested = DependenceTested.before(*(way.strategy for way in ways))
+    choices = [way.strategy for way in ways] * 4
+    tested = DependenceTested.before(choices[0], choices, Fraction(1, 30))
     assert "all pairs of columns" in tested.undrawable(9000)
     assert ways[0].strategy.undrawable(9000) is None

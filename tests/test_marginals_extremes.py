@@ -17,7 +17,6 @@ from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.marginals.estimate.estimation import fitted_margins
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Journal
 from smalldb.noise.privacy_loss import Amount
 
@@ -108,7 +107,9 @@ def test_a_certificate_that_tells_nothing_is_refused(delta, share):
             Domain([Column(c, 40) for c in "abcdef"]), certificate=share, strategy="adaptive", **options
         )
     # where all cells are measured their noise alone leaves a bound
-    assert smalldb.plan(DOMAIN, certificate=share, **options).chosen.strategy.certifying == 0
+    assert (
+        smalldb.plan(DOMAIN, certificate=share, strategy="cells", **options).chosen.strategy.certifying == 0
+    )
 
 
 def test_totals_are_bounded_as_rows_are():
@@ -188,16 +189,3 @@ def test_selections_whose_epsilon_would_be_rounded_to_0_are_refused():
     given = {"n": 1 << 52, "epsilon": Fraction(1, 1 << 37), "delta": "1e-12", "rows": 10}
     with pytest.raises(ValueError, match="epsilon is too small"):
         smalldb.plan(many, strategy="adaptive", **given)
-
-
-def test_a_question_can_be_answered_in_every_plan_that_asks_it():
-    """A certificate that is not bought makes the noise of pairs smaller, and the tops of the question too."""
-    asked = 0
-    for n in (1_000, 10_000, 100_000):
-        for epsilon in ("0.3", 1, 3):
-            columns = Domain([Column(f"c{i}", 4) for i in range(10)])
-            chosen = smalldb.plan(columns, n=n, epsilon=epsilon, mechanism="marginals").chosen.strategy
-            if isinstance(chosen, DependenceTested):
-                asked += 1
-                assert chosen.answerable
-    assert asked

@@ -4,6 +4,7 @@ import json
 import pickle
 from fractions import Fraction
 
+import naive
 import numpy as np
 import pytest
 from asking import release_tables
@@ -13,7 +14,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.strategies.dependence import DependenceTested, distance
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Dependence, Marginal
 from smalldb.noise.distributions import read
 from smalldb.noise.noise_protocol import Moved
@@ -54,11 +55,7 @@ def true_values(part, codes, relation):
             found[tuple(own[row[c]] for c, own in zip(part.columns, part.groups, strict=True))] += 1
         return found
     if isinstance(part, Dependence):
-        sizes = codes.max(axis=0) + 1
-        tables = [np.zeros((sizes[a], sizes[b]), dtype=np.int64) for a, b in part.pairs]
-        for (a, b), table in zip(part.pairs, tables, strict=True):
-            np.add.at(table, (codes[:, a], codes[:, b]), 1)
-        return np.array([sum(map(min, part.tops, map(distance, tables)))])
+        return np.array([naive.dependence(codes.tolist(), codes.max(axis=0) + 1, part.pairs, part.groups)])
     assert part.signed == (relation == "add-remove")
     odd = sum(sum(row[c] for c in part.columns) % 2 for row in codes.tolist())
     return np.array([odd if relation == "replace-one" else len(codes) - 2 * odd])

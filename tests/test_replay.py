@@ -95,9 +95,9 @@ CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
 )
 ASKED = {
     "marginals.strategies.all_cells.MOST_CELLS": 0,
-    "marginals.strategies.dependence.ASKING": Fraction(1, 2),
-    "marginals.strategies.choosing_tables.PAIRS_BELOW": 0.0,
-    "marginals.strategies.dependence.DependenceTested.answerable": True,
+    "marginals.strategies.choosing_tables.SHARES": (Fraction(1, 2),),
+    "marginals.strategies.choosing_tables.LOUD": 1.0,
+    "marginals.strategies.choosing_tables._error": lambda way: way.expected / (100 if way.most_pairs else 1),
 }
 CERTIFIED = {
     f"marginals.strategies.{where}.saved": lambda strategy, *_: strategy
@@ -207,7 +207,7 @@ CASES = {
         ADAPTIVE | {"delta": "1e-6"},
         concentrated,
         "m{4}(sm)+(m{4})?cn",
-        {"marginals.strategies.choosing_tables._beats": lambda *_: True},
+        {"marginals.strategies.choosing_tables.CLEARLY": 0},
     ),
     "no certificate": Case(
         COLUMNS,
@@ -295,8 +295,22 @@ CASES = {
         "pcn",
         CERTIFIED,
     ),
-    "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
-    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=3000, tied=0),
+    "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=1000, tied=10),
+    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=1000, tied=0),
+    "asked, delta": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"delta": "1e-6"},
+        asked,
+        "am{4}((sm)+(m{4})?)?cn",
+        ASKED
+        | {
+            "marginals.mechanism.unlike_coded": lambda _: "no",
+            "marginals.strategies.choosing_tables.CLEARLY": 0,
+            "marginals.strategies.choosing_tables._error": lambda way: way.expected,
+        },
+        n=1000,
+    ),
     "refined": Case(
         COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900
     ),

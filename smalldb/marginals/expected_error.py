@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import pi, sqrt
+from math import hypot, pi, sqrt
 
 import numpy as np
 
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
+USUAL = 0.09  # how far tables of two columns are from independent columns, in the mean: of the most data sets
 WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much more than expected, or less
 
 
@@ -17,26 +18,16 @@ WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much
 class Tuning:
     """What was fitted to 29 tables of 6 to 69 columns; distances are mean total variation distances."""
 
-    # of tables of two columns after pure rounds, where columns alone, with pure noise, are off by the second;
-    # else by a power
-    pairs_distance: float = 0.043
-    columns_distance: float = 0.0041
-    power: float = 0.42
+    # of tables of two columns after rounds, over how far they are from independent columns: times the root of
+    # the error of columns alone over that; pure, and under rho
+    rounds_factors: tuple[float, float] = (2.15, 1.65)
     # of tables of so many columns, the distance over that of tables of two
     width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
-    # under rho, what tables are off by, over what they are after pure rounds, with one round; with more, by a
-    # power: it pays from six rounds on
-    rho_factor: float = 1.24
-    rho_power: float = -0.12
     # times the noise of all tables of two columns, where rounds reach them all: pure, and under rho
     noise_factors: tuple[float, float] = (1.5, 1.2)
-    unseen_distance: float = 0.03  # of tables of two columns of which rounds say nothing, beyond that
-    # of tables of two columns without rounds: times the distance of columns, and beyond it
-    unpaired_factor: float = 1.8
-    unpaired_distance: float = 0.05
-    # of so many tables of two columns a round says something; where there are more columns, of fewer
-    tables_per_round: float = 15
-    columns_in_reach: int = 20
+    unlearned_factor: float = 2.0  # of these after rounds in noise: times the distance of columns
+    unpaired_factor: float = 1.8  # of tables of two columns without rounds: times the distance of columns
+    at_once_factor: float = 0.8  # of all pairs at once: times what noise and shrinking put them off
     dependent_distance: float = 0.15  # of tables from independent columns: shrinking errs by no more
 
 
@@ -81,24 +72,18 @@ def columns_at_once(
 
 
 def in_rounds(
-    universe: Universe,
-    columns_error: float,
-    rounds: int,
-    concentrated: bool,
-    told: float,
-    each: Sequence[float],
+    universe: Universe, columns_error: float, concentrated: bool, each: Sequence[float], dependence: float
 ) -> float:
     """Return the mean distance of the workload's tables after rounds."""
-    pairs = TUNING.pairs_distance * (columns_error / TUNING.columns_distance) ** TUNING.power
-    pairs *= TUNING.rho_factor * rounds**TUNING.rho_power if concentrated else 1
-    reached = min(1.0, TUNING.columns_in_reach / len(universe.sizes))
-    pairs += TUNING.unseen_distance * max(0.0, 1 - TUNING.tables_per_round * told * reached)
+    pairs = TUNING.rounds_factors[concentrated] * sqrt(dependence * columns_error)
+    if pairs > dependence / 2:  # little is learned
+        pairs = max(pairs, hypot(TUNING.unlearned_factor * columns_error, dependence / 2))
     return by_width(universe, min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each)))
 
 
-def columns_only(universe: Universe, columns_error: float) -> float:
+def columns_only(universe: Universe, columns_error: float, dependence: float) -> float:
     """Return the mean distance of the workload's tables where nothing but columns is measured."""
-    return by_width(universe, TUNING.unpaired_factor * columns_error + TUNING.unpaired_distance)
+    return by_width(universe, hypot(TUNING.unpaired_factor * columns_error, dependence))
 
 
 def by_width(universe: Universe, pairs: float) -> float:
@@ -110,18 +95,28 @@ def by_width(universe: Universe, pairs: float) -> float:
     return float(min(1.0, pairs * mean))
 
 
+def of_columns(universe: Universe, variances: Mapping[int, float], rows: int) -> float:
+    """Return the mean distance of the columns' tables, by the variance of the noise on a count of each."""
+    noise = (sqrt(v * 2 / pi) * universe.sizes[c] for c, v in variances.items())
+    return sum(noise) / (2 * rows * len(universe.sizes))
+
+
 def all_pairs(
-    universe: Universe, columns: Sequence[float], pairs: Mapping[tuple[int, int], float], rows: int
+    universe: Universe,
+    columns: Sequence[float],
+    pairs: Mapping[tuple[int, int], float],
+    rows: int,
+    dependence: float,
 ) -> float:
     """Return the mean distance of the workload's tables where all pairs are measured at once."""
-    blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
-    columns_error, total = sum(blurs) / len(blurs), 0.0
+    columns_error, total = of_columns(universe, dict(enumerate(columns)), rows), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:
-            own = _shrunk(sqrt(pairs[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows))
-        total += weight * max(own, columns_error)
-    return min(1.0, total / sum(universe.weights))
+            noise = sqrt(pairs[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows)
+            own = _shrunk(noise, dependence)
+        total += weight * hypot(own, (TUNING.unpaired_factor if own else 1) * columns_error)
+    return min(1.0, TUNING.at_once_factor * total / sum(universe.weights))
 
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
@@ -143,6 +138,6 @@ def of_groups(columns_error: float, groups: Sequence[int]) -> float:
     return hidden + (columns_error * seen / (columns_error + seen) if seen else 0.0)
 
 
-def _shrunk(columns_error: float) -> float:
+def _shrunk(noise: float, dependence: float = TUNING.dependent_distance) -> float:
     """Return what is left of noise where the model shrinks a table towards independent columns."""
-    return columns_error * TUNING.dependent_distance / (columns_error + TUNING.dependent_distance)
+    return noise * dependence / (noise + dependence)

@@ -195,7 +195,10 @@ class ByMarginals(Mechanism, Promise):
     def expected_range(self) -> tuple[float, float] | None:
         """Where the error of about nine data sets of ten lies; None: that was not looked at."""
         within, expected = self.strategy.within, self.expected_error
-        return None if within is None else (expected / within, min(1.0, expected * within))
+        if within is None:
+            return None
+        least, most = self.strategy.spread
+        return min(least, expected / within), min(1.0, max(most, expected * within))
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
         """Return what a record states of the error: the bound, once it is released."""

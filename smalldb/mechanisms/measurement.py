@@ -85,13 +85,15 @@ class Dependence:
     """One number that tells how far pairs of columns depend, in all.
 
     The sum over the pairs of how far their table is, in rows, from that of independent columns with its
-    margins (the sum of absolute differences, rounded down), each up to its top.
+    margins (the sum of absolute differences, rounded down).
     """
 
     pairs: tuple[tuple[int, int], ...]  # numbers of columns
-    tops: tuple[int, ...]  # of each pair
+    tops: tuple[int, ...] = ()  # up to which each pair counts: of earlier versions
     # whether it is how far they are from a public start, with weights that agree with columns; without tops
     of_start: bool = False
+    # at how many groups a column is counted at most: category i of k is in group i * groups // k; None: all
+    groups: int | None = None
 
     @property
     def columns(self) -> tuple[int, ...]:

@@ -220,6 +220,7 @@ class Measurements(Sequence[Measurement]):
         if isinstance(part, Dependence):
             pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
             told = {"dependence": pairs, "tops": list(part.tops)}
+            told |= {} if part.groups is None else {"groups": part.groups}
             return {**told, "of_start": True} if part.of_start else told
         if isinstance(part, Offsets):
             return {"offsets": names[0], "bins": part.bins, "units": part.units}
@@ -295,7 +296,8 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
         return Parity(positions, bool(told["signed"]), yes)
     if "dependence" in told:
         pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
-        return Dependence(pairs, tuple(int(top) for top in told["tops"]), bool(told.get("of_start")))
+        tops, groups = tuple(int(top) for top in told["tops"]), told.get("groups")
+        return Dependence(pairs, tops, bool(told.get("of_start")), None if groups is None else int(groups))
     if "offsets" in told:
         return Offsets((at[told["offsets"]],), whole(told["bins"], "bins"), whole(told["units"], "units"))
     columns = tuple(at[name] for name in told["columns"])

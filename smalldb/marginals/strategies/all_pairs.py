@@ -16,7 +16,7 @@ from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.expected_error import all_pairs
+from smalldb.marginals.expected_error import USUAL, all_pairs
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.noise_bounds import Whole, cells_of_tables
 from smalldb.marginals.strategies.budgets import MOST_WIDE
@@ -55,23 +55,18 @@ class AllPairs(AtOnce):
     )
 
     @classmethod
-    def planned(cls, setting: Setting) -> Self | None:
+    def planned(cls, setting: Setting, dependence: float = USUAL) -> Self | None:
         """Return the strategy of a pure setting; None where not all pairs can be measured at once."""
         universe, left = setting.universe, setting.budget - setting.certifying
         if not measurable(universe):
             return None
         noise = noise_at_once(universe, left, setting.law.replaced)
-        expected = all_pairs(universe, *noise.variances, setting.rows)
+        expected = all_pairs(universe, *noise.variances, setting.rows, dependence)
         return cls.of(setting, expected=expected, measuring=left)
 
     def undrawable(self, n: int | None) -> str:
         """Say why several tables cannot be drawn: no refit of all pairs is known."""
         return PAIRS_UNDRAWABLE
-
-    def after(self, asking: Fraction) -> Self:
-        """Return the strategy of what an epsilon for asking first leaves; the certificate stays as it is."""
-        epsilon, share = self.epsilon - asking, self.certifying / (self.epsilon - asking)
-        return replace(self, measuring=self.measuring - asking, epsilon=epsilon, certificate=share)
 
     @property
     def noise(self) -> ConeDifference:

@@ -8,6 +8,7 @@ from math import inf, isqrt, sqrt
 from typing import Self
 
 from smalldb.marginals.expected_error import (
+    USUAL,
     column_variances,
     columns_alone,
     columns_at_once,
@@ -136,14 +137,6 @@ class RoundsBudget(TableStrategy):
         """Return the plan of rounds that cost so many times as much."""
         return replace(self, selecting=self.selecting * times, measuring=self.measuring * times)
 
-    def after(self, asking: Fraction) -> Self:
-        """Return the pure plan of what an epsilon for asking first leaves; the certificate stays as it is."""
-        kept = 1 - asking / (self.budget - self.certifying)
-        first = tuple(replace(table, cost=kept * table.cost) for table in self.first)
-        columns = tuple(kept * cost for cost in self.columns)
-        epsilon, share = self.epsilon - asking, self.certifying / (self.epsilon - asking)
-        return replace(self.raised(kept), first=first, columns=columns, epsilon=epsilon, certificate=share)
-
     @property
     def costs(self) -> tuple[object, ...]:
         """Of the first tables, the columns, and rounds."""
@@ -200,16 +193,20 @@ class RoundsBudget(TableStrategy):
         return sum(self.columns, self.certifying) + self.for_first + self.for_rounds
 
     @classmethod
-    def shared(cls, setting: Setting, known: int = 0) -> Self:
+    def shared(
+        cls, setting: Setting, known: int = 0, *, dependence: float = USUAL, alone: bool = False
+    ) -> Self:
         """
         Share the budget among columns and rounds; the first `known` columns cost nothing: they were released.
 
+        `dependence` is how far pairs are taken to be from independent columns; `alone`: there are no rounds.
         Columns are shared so that the sum of their errors (as total variation distance) is least: costs
         proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they
         would have if they got everything; rounds get fewer as that grows. First tables come before both, and
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
-        dropped one by one as noise gets louder than `MOST_NOISE`, and the columns get what they would have
-        cost. Pure rounds of louder noise are given up for all pairs of columns in halves, at once.
+        dropped one by one as noise gets louder than `MOST_NOISE`, or than half of `dependence`, and the
+        columns get what they would have cost. Pure rounds of louder noise are given up for all pairs of
+        columns in halves, at once.
         """
         universe, law, rows = setting.universe, setting.law, setting.rows
         left = setting.budget - setting.certifying
@@ -221,20 +218,20 @@ class RoundsBudget(TableStrategy):
         rest = left - sum((table.cost for table in first), Fraction(0))
         read = {c for table in first if table.whole for c in table.columns}
         own = [0 if c in read else part for c, part in enumerate(parts)]
-        alone = share = _column_share(columns_error, law.concentrated) if pairs else Fraction(1)
+        usual = rounds = 0 if alone else _rounds(columns_error, pairs, len(universe.sizes), law.concentrated)
+        share = own_share = _column_share(columns_error, law.concentrated) if rounds else Fraction(1)
         if law.concentrated and not read and covers(universe, [table.columns for table in first]):
             share = BESIDE
         for_columns = rest * share * sum(own) / sum(parts)
         for_rounds = rest - for_columns
-        usual = rounds = _rounds(columns_error, pairs, len(universe.sizes), law.concentrated)
         if law.concentrated:
             rounds = max(usual, min(round(CHEAPER * usual), MOST_CHEAPER, pairs + pairs // 2))
         elif first and rounds:
-            kept = min(Fraction(1), for_rounds / (left * (1 - alone)))
+            kept = min(Fraction(1), for_rounds / (left * (1 - own_share)))
             rounds = max(LEAST_ROUNDS, round(rounds * kept))
         if rounds and (law.concentrated or len(universe.sizes) > MANY_COLUMNS):
             least = usual if len(universe.sizes) <= MANY_COLUMNS else 0
-            heard = max(least, round(rounds * _share_above_noise(law, for_rounds / rounds, rows)))
+            heard = max(least, round(rounds * _share_above_noise(law, for_rounds / rounds, rows, dependence)))
             if any(own):
                 for_rounds *= Fraction(heard, rounds)
                 for_columns = rest - for_rounds
@@ -255,20 +252,15 @@ class RoundsBudget(TableStrategy):
             measuring=each * (1 - SELECTING),
         )
         if rounds and not (law.concentrated or first or known) and width((2,) * len(parts)) <= MOST_WIDE:
-            plan = replace(plan, halved=_share_above_noise(law, each, rows) < 1)
+            plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) < 1)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)
-            return replace(plan, expected=columns_only(universe, measured) if pairs else measured)
-        told = min(usual, rounds)
+            found = columns_only(universe, measured, dependence) if pairs else measured
+            return replace(plan, expected=found)
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-        if law.concentrated:  # tables are expected by what pure noise does to columns
-            pure = replace(law, concentrated=False)
-            parts = _in_parts(universe, pure, setting.epsilon * (1 - setting.certificate), known)
-            columns_error = columns_alone(universe, pure, parts, rows)
-        expected = in_rounds(universe, columns_error, max(rounds, 1), law.concentrated, told / pairs, noise)
-        return replace(plan, expected=expected)
+        return replace(plan, expected=in_rounds(universe, columns_error, law.concentrated, noise, dependence))
 
 
 def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:
@@ -292,10 +284,10 @@ def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[f
     return [off[size] for size in sizes]
 
 
-def _share_above_noise(law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
+def _share_above_noise(law: PrivacyMeasure, cost: Fraction, rows: int, dependence: float) -> float:
     """Return the share of rounds of that cost that noise leaves: from 1 down to 0 as it gets louder."""
     noise = law.noise(cost * (1 - SELECTING) * times_of(SMALL)).mean_size
-    return min(1.0, max(0.0, 2 - noise * SMALL / (2 * rows) / MOST_NOISE))
+    return min(1.0, max(0.0, 2 - noise * SMALL / (2 * rows) / max(MOST_NOISE, dependence / 2)))
 
 
 def _column_share(columns_error: float, concentrated: bool) -> Fraction:

@@ -1,23 +1,29 @@
 """Which tables to measure, and how: the strategy of least expected error, from public numbers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from math import inf
 
+from smalldb.marginals.expected_error import USUAL, of_columns
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.marginals.strategies.dependence import (
+    HEARD,
+    LEVELS,
+    LOUD,
+    SHARES,
+    DependenceTested,
+    loudness,
+)
 from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MEMORY, Setting, TableStrategy
-from smalldb.marginals.universe import Universe
+from smalldb.marginals.universe import Universe, pairs_of
 
-# of the error of rounds, below which all pairs at once are taken
-PAIRS_BELOW = 0.6
-# an error above which it is asked first, if it can be: columns that hardly depend may be near to independent
-ASK_ABOVE = 0.01
-# of the error of rounds, below which it is asked: they are farther off than expected where most pairs depend
-ASK_BELOW = 1.5
+CLEARLY = 0.85  # of the error with a delta: below it, a pure plan is taken though a delta is allowed
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and cannot prefer a target or named tables: "
@@ -65,59 +71,72 @@ def plan_tables(
             if (made := kind.planned(setting)) is None:
                 raise ValueError(kind.refusal)
             return made
-    cells, at_once = AllCells.planned(setting), AllPairs.planned(setting)
-    pure, adaptive = _rounds(setting, delta)
-    if strategy == Adaptive.name or universe.named:
-        return _audible(adaptive)
-    if aimed:
+    cells = AllCells.planned(setting)
+    gaussian = replace(setting, law=replace(setting.law, concentrated=True), delta=delta)
+    settings = [setting] if delta is None else [gaussian, setting]
+    if aimed or strategy == Adaptive.name:
+        shared = [Adaptive.shared(each) for each in settings]
+        adaptive = _audible(shared[_law(shared)])
         # all cells may tell about as much of the tables of targets, and more of others
-        return cells if cells is not None and cells.expected < adaptive.to_beat else _audible(adaptive)
-    if adaptive.delta is not None and _drowned(pure):
-        return _audible(adaptive)
-    best = _least(cells, at_once, _audible(pure))
-    return adaptive if adaptive.delta and _beats(adaptive, best) else best
+        found = strategy is None and not universe.named and cells is not None
+        return cells if found and cells is not None and cells.expected < adaptive.to_beat else adaptive
+    best = [_least(_ways(each)) for each in settings]
+    if cells is not None and _error(cells) <= _error(best[-1]):
+        best[-1] = cells
+    law = _law(best)
+    return cells if cells is best[law] is not None else _asking(settings[law], _audible(best[law]))
 
 
-def _least(cells: AllCells | None, at_once: AllPairs | None, adaptive: Adaptive) -> TableStrategy:
-    """Return the pure strategy of least expected error."""
-    # both are 0 where epsilon is huge: cells are then exact, a model is not
-    if cells is not None and cells.expected <= adaptive.expected:
-        return at_once if at_once is not None and at_once.expected < cells.expected else cells
-    if at_once is None or at_once.expected >= ASK_BELOW * adaptive.expected:
-        return adaptive
-    taken = at_once.expected < PAIRS_BELOW * adaptive.expected
-    if taken and at_once.expected < ASK_ABOVE:
-        return at_once
-    tested = DependenceTested.before(adaptive, at_once)
-    if tested.answerable:
-        return tested
-    return at_once if taken else adaptive
+def _law(plans: Sequence[TableStrategy]) -> int:
+    """Return which is taken: the plan with a delta, which is first, unless the pure one is clearly better."""
+    return len(plans) - 1 if _error(plans[-1]) < CLEARLY * _error(plans[0]) else 0
 
 
-def _rounds(setting: Setting, delta: Fraction | None) -> tuple[Adaptive, Adaptive]:
-    """Return pure rounds; and those with the allowed delta where they pay, else the pure ones again."""
-    pure = Adaptive.shared(setting)
-    if delta is None:
-        return pure, pure
-    rounds = Adaptive.shared(replace(setting, law=replace(setting.law, concentrated=True), delta=delta))
-    pays = not _drowned(rounds) and (_drowned(pure) or _beats(rounds, pure))
-    return pure, rounds if pays else pure
+def _ways(setting: Setting, dependence: float = USUAL) -> list[TableStrategy]:
+    """Return what can be measured by one law where pairs are so far from independent columns."""
+    shared = partial(Adaptive.shared, setting, dependence=dependence)
+    at_once = None if setting.law.concentrated else AllPairs.planned(setting, dependence)
+    rounds = replace(shared(), halved=False)  # halves show the strongest pairs, at a larger error of all
+    return [shared(alone=True), rounds, *([] if at_once is None else [at_once])]
 
 
-def _beats(rounds: Adaptive, pure: TableStrategy) -> bool:
-    """Whether rounds with a delta expect a smaller error, or tell of pairs where a pure plan does not."""
-    columns_alone = isinstance(pure, Adaptive) and not pure.rounds
-    return rounds.expected < pure.expected or (columns_alone and rounds.rounds > 0)
+def _least(ways: Sequence[TableStrategy]) -> TableStrategy:
+    """Return the strategy of least expected error, the first of equals."""
+    return min(ways, key=_error)
 
 
-def _drowned(plan: Adaptive) -> bool:
-    """Whether something would get noise above 2^40, or be selected at an epsilon that rounds down to 0."""
-    selects_nothing = plan.rounds and not plan.law.selecting(plan.selecting)
-    return selects_nothing or plan.law.drowns(min(plan.costs_of_tables))
+def _error(way: TableStrategy) -> float:
+    """Return what ways are compared by: the geometric mean of tables of one column, once, and of two, twice.
+
+    Pairs are bought with single columns; shares of two columns and conditional shares gain by them.
+    """
+    if _drowned(way):
+        return inf
+    return float((of_columns(way.universe, way.column_variances, way.rows) * way.expected**2) ** (1 / 3))
 
 
-def _audible(plan: Adaptive) -> Adaptive:
+# Proof: docs/proofs/rounds.md, lemma 13.
+def _asking(setting: Setting, best: TableStrategy) -> TableStrategy:
+    """Return the question before what is best at each answer; the best itself where it decides nothing."""
+    costs = [share * (setting.budget - setting.certifying) for share in SHARES]
+    cost = next((cost for cost in costs if loudness(setting, cost) <= HEARD), costs[-1])
+    if not pairs_of(setting.universe) or loudness(setting, cost) > LOUD:
+        return best
+    after = replace(setting, asked=cost)
+    tested = DependenceTested.before(setting, [_least(_ways(after, level)) for level in LEVELS], cost)
+    return tested if len(tested.ways) > 1 else best
+
+
+def _audible(plan: TableStrategy) -> TableStrategy:
     """Return the plan, unless noise would drown it."""
     if _drowned(plan):
         raise ValueError(DROWNED)
     return plan
+
+
+def _drowned(plan: TableStrategy) -> bool:
+    """Whether something would get noise above 2^40, or be selected at an epsilon that rounds down to 0."""
+    if not isinstance(plan, Adaptive):
+        return False
+    selects_nothing = plan.rounds and not plan.law.selecting(plan.selecting)
+    return selects_nothing or plan.law.drowns(min(plan.costs_of_tables))

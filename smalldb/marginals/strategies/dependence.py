@@ -1,9 +1,9 @@
-"""Rounds, or all pairs of columns at once, as one released number decides."""
+"""One number first: how far pairs of columns are from independent; what is measured then follows from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import reduce
 from math import pi, sqrt
 from typing import ClassVar, Self
 
@@ -13,37 +13,33 @@ from queries import Workload
 from queries.domain import Integers
 from smalldb.marginals.asks import Number
 from smalldb.marginals.curator import Steps
+from smalldb.marginals.expected_error import USUAL
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.strategies.all_pairs import AllPairs, tables_measured
-from smalldb.marginals.strategies.strategy import Strategy, TableStrategy
-from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Dependence
+from smalldb.marginals.strategies.strategy import Setting, TableStrategy
+from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.mechanisms import Dependence, Marginal
 from smalldb.noise.privacy_loss import Loss
 
-ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
-
+LEVELS = (0.02, 0.04, 0.065, USUAL, 0.13, 0.2, 0.35)  # mean distances of pairs from independent columns
+SPREAD = 0.07  # of distances of data sets around the usual one, as a standard deviation
+SKEWED = 0.75  # of what sampling adds to distances of columns whose categories are all alike
+SHARES = (
+    Fraction(1, 100),
+    Fraction(1, 30),
+)  # of all but the certificate, for the number: the first that is heard
+HEARD = 0.03  # noise of the number, as a distance, that is little
+LOUD = 0.07  # noise that leaves nothing to hear
+GROUPS = 8  # runs of categories that a column is counted by, at most
+MOST_PAIRS = 1 << 9  # of all, evenly
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
-DEPENDENT_SHARE = 2 / 5  # of the largest number that can be released: from there on, most pairs depend
-_NOISES_AT_TOP = 3  # times the noise of a table, beyond which its distance counts no further
-_MOST_NOISE_SHARE = 1 / 4  # of the largest number: its mean noise, at most
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
 
-Pairs = Mapping[tuple[int, int], float]
 
-
-def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
-    """Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
-
-    Columns that are nearer to independent than noise are better left alone than measured with it.
-    """
-    return {pair: round(_NOISES_AT_TOP * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
-
-
-def answerable(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> bool:
-    """Whether the number at that cost is not lost in its own noise."""
-    most = tops(universe, noise)
-    return law.noise(cost / (MOVED * len(most))).mean_size <= _MOST_NOISE_SHARE * sum(most.values())
+def tables_asked(universe: Universe) -> list[Marginal]:
+    """Return the tables that the number is about: of all pairs of columns, or evenly some."""
+    groups = [tuple(code * min(size, GROUPS) // size for code in range(size)) for size in universe.sizes]
+    pairs = pairs_of(universe)
+    return [Marginal((a, b), (groups[a], groups[b])) for a, b in pairs[:: 1 + (len(pairs) - 1) // MOST_PAIRS]]
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
@@ -64,109 +60,120 @@ def distance(counts: Integers) -> int:
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
-def summed(most: Sequence[int], counts: Sequence[Integers]) -> int:
-    """Return the sum of the distances of tables, each up to its top; a row moves it by `MOVED` for each."""
-    return sum(min(top, distance(table)) for top, table in zip(most, counts, strict=True))
+def summed(counts: Sequence[Integers]) -> int:
+    """Return the sum of the distances of tables; a row moves it by `MOVED` for each."""
+    return sum(map(distance, counts))
 
 
-def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
-    """Tell whether that number says that most pairs depend."""
-    return released >= DEPENDENT_SHARE * sum(tops(universe, noise).values())
+# Proof: docs/proofs/rounds.md, lemma 13.
+def ask(universe: Universe, law: PrivacyMeasure, cost: Fraction) -> Number:
+    """Ask how far pairs of columns depend: the sum of the distances of their tables."""
+    of = tables_asked(universe)
+    return Number(
+        of=of,
+        function=summed,
+        moved=MOVED * len(of),
+        noise=law.noise_of_number(cost, law.moved * law.unit * MOVED * len(of)),
+        part=Dependence(tuple(table.columns for table in of), groups=GROUPS),
+    )
+
+
+def loudness(setting: Setting, cost: Fraction) -> float:
+    """Return the mean size of the noise of a number of that cost, as a mean distance."""
+    law = setting.law
+    return law.noise_of_number(cost, law.moved * law.unit * MOVED).mean_size / (2 * setting.rows)
+
+
+def level_of(answer: int, setting: Setting, cost: Fraction) -> int:
+    """Return the level that is nearest to what the number tells, less what sampling adds to distances."""
+    tables, rows = tables_asked(setting.universe), setting.rows
+    free = [(a - 1) * (b - 1) for a, b in (table.shape for table in tables)]
+    sampled = sum(map(sqrt, free)) / len(free) / sqrt(2 * pi * rows)
+    found = answer / (2 * rows * len(tables))
+    found = sqrt(max(0.0, found * abs(found) - (SKEWED * sampled) ** 2))
+    loud = sqrt(pi / 2) * loudness(setting, cost)
+    found = USUAL + (found - USUAL) / (1 + (loud / SPREAD) ** 2)
+    return min(range(len(LEVELS)), key=lambda level: abs(np.log(LEVELS[level] / max(found, 1e-9))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependenceTested(TableStrategy):
-    """Ask first whether most pairs of columns depend; where they do, all are measured at once. It is pure."""
+    """Ask first how far pairs of columns depend, and go on by the answer."""
 
     name: ClassVar[str] = "adaptive"
 
-    asking: Fraction  # the epsilon of the number that tells
-    # what is done then; each has what asking leaves
-    adaptive: Adaptive
-    at_once: AllPairs
+    asking: Fraction  # what the number costs
+    choices: tuple[TableStrategy, ...]  # what is done at each of `LEVELS`, of what asking leaves
 
     @classmethod
-    def before(cls, adaptive: Adaptive, at_once: AllPairs) -> Self:
-        """Return the question before two ways; the better one is expected, if the answer is right."""
-        asking, expected = at_once.measuring * ASKING, min(at_once.expected, adaptive.expected)
-        after = adaptive.after(asking), at_once.after(asking)
-        return cls.of(adaptive, expected=expected, asking=asking, adaptive=after[0], at_once=after[1])
+    def before(cls, setting: Setting, choices: Sequence[TableStrategy], asking: Fraction) -> Self:
+        """Return the question before what is done at each level; the error at the usual one is expected."""
+        return cls.of(
+            setting, expected=choices[LEVELS.index(USUAL)].expected, asking=asking, choices=tuple(choices)
+        )
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """Of the number, and of what is done then."""
+        return (self.asking, *(part for way in self.ways for part in way.public))
 
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, at most."""
-        return self.asking + max(self.adaptive.cost, self.at_once.cost)
+        return self.asking + max(way.cost for way in self.ways)
 
     @property
-    def ways(self) -> tuple[Strategy, ...]:
-        """Both."""
-        return self.adaptive, self.at_once
+    def ways(self) -> tuple[TableStrategy, ...]:
+        """All that may be done, from what is done where least depends."""
+        return tuple({(way.name, way.costs): way for way in self.choices}.values())
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """What is expected of the ways."""
+        found = [way.expected for way in self.choices]
+        return min(found), max(found)
 
     def saved(self, workload: Workload, beta: Fraction) -> Self:
-        """Return it with all pairs without a certificate, if there is an answer then."""
-        tested = replace(self, at_once=self.at_once.saved(workload, beta))
-        return tested if tested.answerable else self
+        """Return it with all pairs without a certificate."""
+        return replace(self, choices=tuple(way.saved(workload, beta) for way in self.choices))
 
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
     def loss(self) -> Loss:
-        """That of the question, and of the way that loses more."""
-        return self.law.loss_of_number(self.asking).together(self.adaptive.loss.either(self.at_once.loss))
+        """That of the number, and of the way that loses most."""
+        ways = reduce(Loss.either, (way.loss for way in self.ways))
+        return self.law.loss_of_number(self.asking).together(ways)
 
     @property
     def most_tables(self) -> int:
         """How many tables of counts are measured at most, whatever is answered."""
-        return max(self.adaptive.most_tables, self.at_once.most_tables)
+        return max(way.most_tables for way in self.ways)
 
     @property
     def most_pairs(self) -> int:
-        """All of them, if most depend."""
-        return self.at_once.most_pairs
+        """How many pairs of columns are measured together at most."""
+        return max(way.most_pairs for way in self.ways)
 
     @property
     def expected_pairs(self) -> int:
-        """Those of rounds: whether most depend is not public."""
-        return self.adaptive.expected_pairs
+        """Those of what is usual."""
+        return self.choices[LEVELS.index(USUAL)].expected_pairs
 
     @property
     def method(self) -> str:
         """What it is called."""
-        return self.adaptive.method
+        return self.choices[LEVELS.index(USUAL)].method
 
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        return f"{self.adaptive.described}; or all pairs of columns at once, if most depend"
-
-    @property
-    def public(self) -> tuple[object, ...]:
-        """What decides what is done."""
-        return (self.asking, *self.adaptive.public, *self.at_once.public)
-
-    # Proof: docs/proofs/rounds.md, lemma 13.
-    @property
-    def answerable(self) -> bool:
-        """Whether there is an answer to hear."""
-        return answerable(self.universe, self.at_once.noise.variances[1], self.at_once.law, self.asking)
+        usual = self.choices[LEVELS.index(USUAL)].described
+        others = [said for said in dict.fromkeys(way.described for way in self.ways) if said != usual]
+        return "; or, as that tells, ".join([f"how far columns depend, then {usual}", *others])
 
     # Proof: docs/proofs/rounds.md, lemma 13.
     def steps(self) -> Steps:
-        """Ask whether most pairs of columns depend, and follow the answer."""
-        universe, law = self.universe, self.law
-        _, noise = self.at_once.noise.variances
-        answer = yield ask(universe, noise, law, self.asking)
-        found = yield from (self.at_once if mostly(answer, universe, noise) else self.adaptive).steps()
+        """Ask how far pairs of columns depend, and follow the answer."""
+        answer = yield ask(self.universe, self.law, self.asking)
+        found = yield from self.choices[level_of(answer, self, self.asking)].steps()
         return replace(found, dependence=answer)
-
-
-# Proof: docs/proofs/rounds.md, lemma 13.
-def ask(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> Number:
-    """Ask how far pairs of columns depend: the sum of the distances of their tables, each up to its top."""
-    most = tops(universe, noise)
-    return Number(
-        of=[table for table in tables_measured(universe) if len(table.columns) == 2],
-        function=partial(summed, [*most.values()]),
-        moved=MOVED * len(most),
-        noise=law.noise_of_number(cost, law.moved * law.unit * MOVED * len(most)),
-        part=Dependence(tuple(most), tuple(most.values())),
-    )

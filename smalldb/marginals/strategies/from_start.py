@@ -168,7 +168,7 @@ class FromStart(TableStrategy):
             function=partial(apart, expected),
             moved=len(pairs),
             noise=law.noise_of_number(self.asking, law.moved * len(pairs)),
-            part=Dependence(pairs, (), of_start=True),
+            part=Dependence(pairs, of_start=True),
         )
 
     # Proof: docs/proofs/start.md, lemma 1.

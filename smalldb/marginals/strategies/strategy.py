@@ -109,6 +109,11 @@ class Strategy(Protocol):
         """About what the mean total variation distance of the workload's tables will be."""
 
     @property
+    def spread(self) -> tuple[float, float]:
+        """What is expected at the least and at the most, as a released number may tell."""
+        return self.expected, self.expected
+
+    @property
     def to_beat(self) -> float:
         """The error below which another strategy is better."""
         return self.expected
@@ -162,12 +167,13 @@ class Setting:
     rows: int  # the public n under replace-one; under add-remove a public guess, which steers choices only
     memory: int = MEMORY  # how many cells the tables of the model may have beyond those of columns and rules
     certificate: Fraction = CERTIFICATE  # the share of the budget for it; 0 for none
+    asked: Fraction = Fraction(0)  # what was paid before, for a number that decides
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def budget(self) -> Fraction:
-        """What all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
-        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
+        """What costs must not exceed: epsilon, or the rho of (epsilon, delta), less what was paid."""
+        return (self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)) - self.asked
 
     @property
     def certifying(self) -> Fraction:
