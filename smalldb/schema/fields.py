@@ -173,6 +173,7 @@ Coded: TypeAlias = "tuple[Codes, Sequence[int] | Integers | None]"
 P = TypeVar("P")
 R = TypeVar("R")
 CHUNK = 1 << 16  # rows of a piece
+MOST_THREADS = 4  # more would wait for the one that makes the parts, and hold more of them
 SORTED = 1 << 21  # words of rows that are sorted together
 TOO_MANY = "counts add up to 2^62 or more"
 FEW = 1 << 12  # texts of a column that are kept, whether they occur again or not
@@ -252,11 +253,11 @@ def _packed(domain: Domain, piece: Coded) -> tuple[int, Rows | Words | RuledOut]
 
 
 def in_threads(function: Callable[[P], R], parts: Iterable[P]) -> Iterator[R]:
-    """Yield results in the order of the parts, computed by as many threads as the machine has cores.
+    """Yield results in the order of the parts, computed by at most four threads.
 
-    The caller's thread makes the parts, a few ahead.
+    The thread of the caller makes the parts, a few ahead.
     """
-    cores = os.cpu_count() or 1
+    cores = min(MOST_THREADS, os.cpu_count() or 1)
     waiting = deque[Future[R]]()
     with ThreadPoolExecutor(cores) as pool:
         try:
