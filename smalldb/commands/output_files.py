@@ -173,7 +173,7 @@ class Files(Spoken):
             from smalldb.reporting import page  # noqa: F401
         if report:
             # of the comparison
-            from pandas.core.reshape import reshape  # type: ignore[import-not-found]  # noqa: F401
+            import pandas.core.reshape.reshape  # type: ignore[import-not-found]  # noqa: F401
 
             from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
