@@ -81,12 +81,12 @@ def test_an_offset_is_exact_and_at_most_half_a_bin(kind):
     assert inside.code("x") is None
 
 
-def test_bins_of_one_value_and_columns_with_finer_bins_need_nothing():
+def test_bins_of_one_value_need_nothing_and_columns_with_finer_bins_do():
     assert not measurable(Cuts([1, 2], 0, 2, decimals=0)) and measurable(Cuts([1, 2], 0, 2))
     plain = 'columns.kids = { kind = "integers", range = [0, 9] }\ncolumns.ill = { kind = "bool" }'
     assert smalldb.plan(schema=plain, n=10**6, epsilon=1).means is None
     finer = SCHEMA.replace("range = [0, 1000]", "range = [0, 1000], finer = 4")
-    assert smalldb.plan(schema=finer, n=10**6, epsilon=1).means.columns == (1,)
+    assert smalldb.plan(schema=finer, n=10**6, epsilon=1).means.columns == (0, 1)
 
 
 def test_sums_are_those_of_all_rows_as_often_as_they_occur():

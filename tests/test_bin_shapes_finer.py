@@ -181,6 +181,7 @@ def test_values_follow_the_finer_counts_and_stay_in_their_bins():
 @pytest.mark.parametrize("more", [{}, {"delta": "1e-6"}, {"rows_per_person": 2}])
 def test_all_parts_of_epsilon_add_up_and_are_stated(relation, more):
     public = {"neighbours": relation, "n_max": 2000} if relation == "add-remove" else {}
+    more = more | {"means": 0}
     plan = smalldb.plan(schema=SCHEMA, epsilon=1, n=None if public else 2000, **public, **more)
     each = Fraction(1, more.get("rows_per_person", 1))
     assert [cost.epsilon for cost in plan.finer] == [each / 10, each / 50]
@@ -199,6 +200,18 @@ def test_all_parts_of_epsilon_add_up_and_are_stated(relation, more):
     if "rows_per_person" not in more:
         assert plan.loss.rho == stated.rho + sum(law.rho * times for law, times in laws.items())
         assert stated.laws is None or dict(plan.loss.laws) == dict(stated.laws) | laws
+
+
+def test_means_of_columns_with_finer_bins_are_measured_for_their_own_part():
+    """Finer bins are not read by `ask`."""
+    frame = people()
+    made = smalldb.release(frame, schema=SCHEMA, epsilon=1, rng=5)
+    assert made.plan.means.columns == (0,) and made.plan.means.epsilon == Fraction(88, 100) / 25
+    assert made.plan.request.epsilon == Fraction(88, 100) * Fraction(24, 25)
+    assert (made.plan.epsilon, made.plan.privacy, made.record["privacy"]["epsilon"]) == (1, 1, "1")
+    answer = made.ask("mean(pay)")
+    truth = pd.to_numeric(frame["pay"], errors="coerce").mean()
+    assert answer.low <= truth <= answer.high and answer.estimate is not None
 
 
 def test_a_plan_is_of_its_schema(tmp_path):

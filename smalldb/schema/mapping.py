@@ -80,7 +80,7 @@ def finer_costs(columns: Sequence[Column], epsilon: Fraction) -> tuple[FinerCost
 
 def measurable_columns(columns: Sequence[Column]) -> tuple[int, ...]:
     """Return the numbers of columns of which it is measured where numbers lie in their bins."""
-    return tuple(c for c, column in enumerate(columns) if column.finer is None and measurable(column.kind))
+    return tuple(c for c, column in enumerate(columns) if measurable(column.kind))
 
 
 def with_finer(

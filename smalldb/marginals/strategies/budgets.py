@@ -205,7 +205,7 @@ class RoundsBudget(TableStrategy):
         would have if they got everything; rounds get fewer as that grows. First tables come before both, and
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
         dropped one by one as noise gets louder than `MOST_NOISE`, or than half of `dependence`, and the
-        columns get what they would have cost. Pure rounds of louder noise are given up for all pairs of
+        columns get what they would have cost. Pure rounds of twice that noise are given up for all pairs of
         columns in halves, at once.
         """
         universe, law, rows = setting.universe, setting.law, setting.rows
@@ -252,7 +252,7 @@ class RoundsBudget(TableStrategy):
             measuring=each * (1 - SELECTING),
         )
         if rounds and not (law.concentrated or first or known) and width((2,) * len(parts)) <= MOST_WIDE:
-            plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) < 1)
+            plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) <= 0)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)
             found = columns_only(universe, measured, dependence) if pairs else measured
