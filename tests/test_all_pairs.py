@@ -256,7 +256,7 @@ def test_loud_rounds_are_given_up_for_halves():
     """By public numbers alone; the budget is the same, and all pairs are measured."""
     quiet, loud = (
         plan_tables(universe(SIZES), Fraction(epsilon), None, True, N, strategy="adaptive")
-        for epsilon in ("2", "1/10")
+        for epsilon in ("2", "1/25")
     )
     assert not quiet.halved and loud.halved and loud.rounds
     assert loud.cost == loud.budget and loud.most_pairs == loud.expected_pairs == 28

@@ -1,8 +1,9 @@
 """Choosing the mechanism and the rows, before any data is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import inf
 from typing import Any, Required, TypedDict
@@ -21,6 +22,7 @@ from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, positive
 from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.mechanism import MOST_CELLS, STRATEGIES, ByMarginals
+from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
 from smalldb.mechanisms import (
@@ -264,7 +266,8 @@ def plan(
         earlier=earlier,
     )
     _check_finer(finer, request)
-    choose = _least_error if rows is None else _first
+    usual = _least_error if rows is None else _first
+    choose = usual if each_person == 1 else partial(_for_persons, usual)
     aside = None if known is None or not spent else _means(known, request, spent)
     if ByMarginals not in mechanisms or aside is None:
         made = choose(request, mechanisms)
@@ -276,6 +279,26 @@ def plan(
             made = choose(request, mechanisms)
     stated = rows_per_person is not None
     return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
+
+
+def _for_persons(
+    choose: Callable[[Request, tuple[type[Mechanism], ...]], Plan],
+    request: Request,
+    mechanisms: tuple[type[Mechanism], ...],
+) -> Plan:
+    """
+    Choose for persons of several rows: rounds that would drown give way to all pairs of columns in halves.
+
+    Halves err more in the mean of all tables than columns alone, but show which columns depend: what panels
+    are for.
+    """
+    made = choose(request, mechanisms)
+    rounds = isinstance(made.chosen, ByMarginals) and made.strategy == Adaptive.name
+    if not rounds or request.strategy or request.delta or request.start or request.earlier:
+        return made
+    other = choose(replace(request, strategy=Adaptive.name), (ByMarginals,))
+    assert isinstance(other.chosen, ByMarginals)
+    return other if getattr(other.chosen.strategy, "halved", False) else made
 
 
 def _exact(epsilon: Number) -> Fraction:
