@@ -134,7 +134,7 @@ def test_too_little_memory_is_one_line_that_tells_no_size(workdir, monkeypatch, 
         patched.setattr("smalldb.releasing.pipeline.carried_out", short)
         assert main([*GENERATE, *OUTPUTS, *ledger, "--quiet"]) == 3
     error = capsys.readouterr().err
-    assert error.startswith("smalldb: the memory of this machine does not suffice")
+    assert error.startswith("smalldb: this machine has too little memory")
     assert error.count("\n") == 1 and "987654" not in error
     assert ("the ledger is paid: the same command goes on from" in error) == bool(ledger)
     assert main([*GENERATE, *OUTPUTS, *ledger]) == 0
