@@ -271,6 +271,18 @@ def test_no_path_of_rounds_loses_more_than_is_stated():
     assert tried > 100
 
 
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_rounds_that_end_at_once_lose_what_columns_measured_again_do(neighbours):
+    """All of the budget for columns at once: by epsilon alone, of which nothing loses more."""
+    n = {"n": 5000} if neighbours == "replace-one" else {"n_max": 5000, "neighbours": neighbours}
+    given = {"epsilon": 1, "strategy": "adaptive", "mechanism": "marginals"}
+    strategy = smalldb.plan(
+        Domain([Column(c, 3) for c in "abcd"]), "marginals:2", **n, **given
+    ).chosen.strategy
+    stated, again = strategy._loss_of_rounds, Loss.pure(strategy.for_rounds)
+    assert stated.epsilon == again.epsilon > 0 and again.rho <= stated.rho <= again.rho * Fraction(1001, 1000)
+
+
 def test_a_group_of_rows_loses_more():
     one = Loss.ranged(Fraction(1, 10)).of_group(3)
     assert one == Loss.ranged(Fraction(3, 10)) and one.bounded_range == Fraction(3, 10)
