@@ -41,7 +41,7 @@ def test_plan(capfd):
     plan = smalldb.plan(universe, Marginals(2), n=5000, epsilon=1, mechanism="census")
     assert (code, err) == (0, "")
     assert f"{plan.candidate_count:,} multisets of {plan.rows} rows" in out
-    assert "plain noise is expected to do better" in out
+    assert "plain noise is expected to be more accurate" in out
     said = json.loads(called(capfd, *given, "--json")[1])
     assert (said["rows"], said["n"], said["candidate_count"]) == (plan.rows, 5000, str(plan.candidate_count))
     assert said["expected_error"] == plan.expected_error

@@ -184,7 +184,7 @@ def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, r
     plain, without = released(sizes, (), **given)
     assert plan.first == () and plan.costs == plain.costs
     assert (made.codes == without.codes).all()
-    assert "drown" in plan.described and "drown" not in plain.described
+    assert "hidden by noise" in plan.described and "hidden by noise" not in plain.described
     # it is decided by how loud it would be at two groups of each other column
     louder, _ = released(sizes, (0,), **given | {"epsilon": Fraction(3)})
     assert len(louder.first) == 13

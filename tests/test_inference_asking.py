@@ -161,8 +161,9 @@ REFUSED = {
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': use another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
-    "corr(age, sex)": "shares, means, sums, quantiles, counts and differences are answered; of all else "
-    "several tables give an interval: generate --tables and release.tables draw them from what was released",
+    "corr(age, sex)": "shares, means, sums, quantiles, counts and differences are answered; several tables "
+    "give an interval for any other quantity: generate --tables and release.tables draw them from "
+    "what was released",
     "median(sex)": "'sex' holds categories, not numbers",
     "quantile(kids, 2)": "the share below a quantile must lie strictly between 0 and 1",
     "quantile(kids)": "several tables give an interval",
@@ -447,7 +448,7 @@ def test_few_rows_have_no_interval():
     known = Measurements(DOMAIN, [exact_measurement((0, 2), noise=Geometric(Fraction(1, 3000)))], N)
     answer = ask(known, "death | age>=80")
     assert (answer.known, answer.estimate, answer.low) == ("measured", None, None)
-    assert "ask a wider condition" in answer.note
+    assert "use a wider condition" in answer.note
 
 
 def test_sums_of_least_variance_are_those_of_the_textbook():
@@ -534,8 +535,8 @@ def test_means_of_bins_say_where_numbers_may_lie():
     lows, middles, highs = (np.where(ages == 1, *pair).mean() for pair in ((30, 50), (40, 65), (50, 80)))
     answer = ask(whole, "mean(age) | age>=30 & age<80")
     assert answer.low < lows < answer.guess < highs < answer.high and answer.guess == pytest.approx(middles)
-    assert answer.estimate is None and answer.note == "the guess assumes that numbers are in the middle of "
-    "their bins"
+    assert answer.estimate is None
+    assert answer.note == "the guess assumes that numbers are in the middle of their bins"
     assert (answer.low, answer.high) == pytest.approx((lows, highs), rel=0.05)
     wide = ask(whole, "mean(age) | age>=30 & age<80", population=True)
     assert wide.low < answer.low and answer.high < wide.high
@@ -748,7 +749,9 @@ def test_the_command_answers_from_files_alone(folder, capsys):
     assert told.count("measured: age x job x sample.yr x ill\n") == 3
     assert "level 0.95, for the table" in told
     assert re.search(r"\n  from \S+ to \S+, wherever numbers lie in their bins \(level 0.95, for", told)
-    assert re.search(r"a guess: \S+ \(it has no level\)\n  the guess takes numbers as the middle of", told)
+    assert re.search(
+        r"a guess: \S+ \(it has no level\)\n  the guess assumes that numbers are in the middle of", told
+    )
     assert main(["ask", "measured.json", *questions, "--json", "--beta", "0.1", "--population"]) == 0
     answers = json.loads(capsys.readouterr().out)
     assert [answer["question"] for answer in answers] == questions
