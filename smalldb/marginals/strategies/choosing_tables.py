@@ -81,7 +81,7 @@ def plan_tables(
         found = strategy is None and not universe.named and cells is not None
         return cells if found and cells is not None and cells.expected < adaptive.to_beat else adaptive
     best = [_least(_ways(each)) for each in settings]
-    if cells is not None and _error(cells) <= _error(best[-1]):
+    if cells is not None and cells.expected <= best[-1].expected:
         best[-1] = cells
     law = _law(best)
     return cells if cells is best[law] is not None else _asking(settings[law], _audible(best[law]))
@@ -112,7 +112,8 @@ def _error(way: TableStrategy) -> float:
     """
     if _drowned(way):
         return inf
-    return float((of_columns(way.universe, way.column_variances, way.rows) * way.expected**2) ** (1 / 3))
+    singles = of_columns(way.universe, way.column_variances, way.rows) + 0.5 / way.rows  # rows are whole
+    return float((singles * way.expected**2) ** (1 / 3))
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.

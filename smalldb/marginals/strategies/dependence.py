@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import pi, sqrt
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from smalldb.marginals.asks import Number
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.expected_error import USUAL
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.strategy import Setting, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Dependence, Marginal
@@ -32,6 +34,7 @@ LOUD = 0.07  # noise that leaves nothing to hear
 GROUPS = 8  # runs of categories that a column is counted by, at most
 MOST_PAIRS = 1 << 9  # of all, evenly
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
+Way: TypeAlias = Adaptive | AllPairs
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
 
 
@@ -74,7 +77,7 @@ def ask(universe: Universe, law: PrivacyMeasure, cost: Fraction) -> Number:
         function=summed,
         moved=MOVED * len(of),
         noise=law.noise_of_number(cost, law.moved * law.unit * MOVED * len(of)),
-        part=Dependence(tuple(table.columns for table in of), groups=GROUPS),
+        part=Dependence(tuple((a, b) for a, b in (table.columns for table in of)), groups=GROUPS),
     )
 
 
@@ -103,10 +106,10 @@ class DependenceTested(TableStrategy):
     name: ClassVar[str] = "adaptive"
 
     asking: Fraction  # what the number costs
-    choices: tuple[TableStrategy, ...]  # what is done at each of `LEVELS`, of what asking leaves
+    choices: tuple[Way, ...]  # what is done at each of `LEVELS`, of what asking leaves
 
     @classmethod
-    def before(cls, setting: Setting, choices: Sequence[TableStrategy], asking: Fraction) -> Self:
+    def before(cls, setting: Setting, choices: Sequence[Way], asking: Fraction) -> Self:
         """Return the question before what is done at each level; the error at the usual one is expected."""
         return cls.of(
             setting, expected=choices[LEVELS.index(USUAL)].expected, asking=asking, choices=tuple(choices)
@@ -123,7 +126,7 @@ class DependenceTested(TableStrategy):
         return self.asking + max(way.cost for way in self.ways)
 
     @property
-    def ways(self) -> tuple[TableStrategy, ...]:
+    def ways(self) -> tuple[Way, ...]:
         """All that may be done, from what is done where least depends."""
         return tuple({(way.name, way.costs): way for way in self.choices}.values())
 
