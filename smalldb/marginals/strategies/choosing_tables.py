@@ -17,6 +17,7 @@ from smalldb.marginals.strategies.dependence import (
     LOUD,
     SHARES,
     DependenceTested,
+    Way,
     loudness,
 )
 from smalldb.marginals.strategies.first_tables import wanted_first
@@ -80,7 +81,7 @@ def plan_tables(
         # all cells may tell about as much of the tables of targets, and more of others
         found = strategy is None and not universe.named and cells is not None
         return cells if found and cells is not None and cells.expected < adaptive.to_beat else adaptive
-    best = [_least(_ways(each)) for each in settings]
+    best: list[TableStrategy] = [min(_ways(each), key=_error) for each in settings]
     if cells is not None and cells.expected <= best[-1].expected:
         best[-1] = cells
     law = _law(best)
@@ -92,17 +93,12 @@ def _law(plans: Sequence[TableStrategy]) -> int:
     return len(plans) - 1 if _error(plans[-1]) < CLEARLY * _error(plans[0]) else 0
 
 
-def _ways(setting: Setting, dependence: float = USUAL) -> list[TableStrategy]:
+def _ways(setting: Setting, dependence: float = USUAL) -> list[Way]:
     """Return what can be measured by one law where pairs are so far from independent columns."""
     shared = partial(Adaptive.shared, setting, dependence=dependence)
     at_once = None if setting.law.concentrated else AllPairs.planned(setting, dependence)
     rounds = replace(shared(), halved=False)  # halves show the strongest pairs, at a larger error of all
     return [shared(alone=True), rounds, *([] if at_once is None else [at_once])]
-
-
-def _least(ways: Sequence[TableStrategy]) -> TableStrategy:
-    """Return the strategy of least expected error, the first of equals."""
-    return min(ways, key=_error)
 
 
 def _error(way: TableStrategy) -> float:
@@ -124,7 +120,9 @@ def _asking(setting: Setting, best: TableStrategy) -> TableStrategy:
     if not pairs_of(setting.universe) or loudness(setting, cost) > LOUD:
         return best
     after = replace(setting, asked=cost)
-    tested = DependenceTested.before(setting, [_least(_ways(after, level)) for level in LEVELS], cost)
+    tested = DependenceTested.before(
+        setting, [min(_ways(after, level), key=_error) for level in LEVELS], cost
+    )
     return tested if len(tested.ways) > 1 else best
 
 
