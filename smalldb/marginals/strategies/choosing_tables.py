@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import partial
 from math import inf
 
-from smalldb.marginals.expected_error import USUAL, of_columns
+from smalldb.marginals.expected_error import USUAL
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
@@ -102,14 +102,8 @@ def _ways(setting: Setting, dependence: float = USUAL) -> list[Way]:
 
 
 def _error(way: TableStrategy) -> float:
-    """Return what ways are compared by: the geometric mean of tables of one column, once, and of two, twice.
-
-    Pairs are bought with single columns; shares of two columns and conditional shares gain by them.
-    """
-    if _drowned(way):
-        return inf
-    singles = of_columns(way.universe, way.column_variances, way.rows) + 0.5 / way.rows  # rows are whole
-    return float((singles * way.expected**2) ** (1 / 3))
+    """Return the error that ways are compared by: that of the tables that were asked for."""
+    return inf if _drowned(way) else float(way.expected)
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
