@@ -36,7 +36,6 @@ BEHIND = {
     ("autoworkers: contrasts, threes, epsilon 1, delta 1e-9", CELLS),
     ("autoworkers: adaptive, epsilon 1", CELLS),
     ("autoworkers: adaptive, epsilon 1, delta 1e-9", CELLS),
-    ("yes/no: adaptive, epsilon 1", CELLS),
 }
 
 

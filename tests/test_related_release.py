@@ -636,7 +636,7 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
     text = made.report()
     assert "3-differential privacy of each player with all its rows" in text
-    kept = "each player keeps at least one row, and none is new"
+    kept = "each player keeps at least one row, and that none is new"
     assert kept in text and kept not in page(with_record(made, neighbours="add-remove"))
     again = read_linked(table, made.schema)
     assert len(again.parents) == 200 and len(again.children) == len(table)

@@ -277,7 +277,7 @@ class Adaptive(RoundsBudget):
             measuring=each * (1 - part),
         )
 
-    # Proof: docs/proofs/rounds.md, lemmas 5 and 6.
+    # Proof: docs/proofs/rounds.md, lemmas 5, 6 and 12.
     def steps(self, known: Known | None = None, beginning: Beginning | None = None) -> Steps:
         """Ask for columns and first tables; then, round by round, for the worst table."""
         universe, law = self.universe, self.law
