@@ -213,7 +213,7 @@ def test_the_page_on_columns_can_be_followed():
     assert not (release.data["driver"] & (release.data["age"] == "below 16")).any()
     assert release.record["bounds"]["covers"] == ["every query of marginals:2"]
     assert 0.03 < release.record["bounds"]["released"] < 0.06
-    assert names["evaluation"].max_error < 0.02
+    assert names["evaluation"].max_error < 0.03
     assert f"{names['pairs'].independent.mean():.3f})" in text
     assert names["pairs"].tvd.mean() < names["pairs"].independent.mean() / 2
     for (columns, categories), expected in names["expected"].items():
