@@ -1,6 +1,6 @@
 """One number first: how far pairs of columns are from independent; what is measured then follows from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -158,19 +158,29 @@ class DependenceTested(TableStrategy):
         return max(way.most_pairs for way in self.ways)
 
     @property
+    def usual(self) -> Way:
+        """What is done at the usual level."""
+        return self.choices[LEVELS.index(USUAL)]
+
+    @property
+    def column_variances(self) -> Mapping[int, float]:
+        """Those of what is usual."""
+        return self.usual.column_variances
+
+    @property
     def expected_pairs(self) -> int:
         """Those of what is usual."""
-        return self.choices[LEVELS.index(USUAL)].expected_pairs
+        return self.usual.expected_pairs
 
     @property
     def method(self) -> str:
         """What it is called."""
-        return self.choices[LEVELS.index(USUAL)].method
+        return self.usual.method
 
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        usual = self.choices[LEVELS.index(USUAL)].described
+        usual = self.usual.described
         others = [said for said in dict.fromkeys(way.described for way in self.ways) if said != usual]
         return "; or, as that tells, ".join([f"how far columns depend, then {usual}", *others])
 
