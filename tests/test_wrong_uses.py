@@ -26,6 +26,9 @@ TABLES = {
     "gaps.csv": "a,b\n0,\n",
     "ragged.csv": "a,b\n0,1,31337\n",
     "twice.csv": "a,a\n0,1\n",
+    "unnamed.csv": "a,\n0,1\n",
+    "nameless.csv": "a,,b\n0,0,1\n",
+    "binary.csv": bytes(range(256)).decode("latin-1"),
     "data.jsonl": '{"a": 31337}\n',
     "lines.jsonl": '{"id": 1, "age": [31337], "job": "secret"}\n',
     "people.csv": "id,age,job\n1,17,secret\n2,,none\n3,31337,full\n",
@@ -59,19 +62,35 @@ COMMANDS = [  # the command, the cause, what to do
         "leave it out",
     ),
     ("generate data.csv --epsilon 1 --rows 0", "argument --rows", "at least 1"),
+    ("generate data.csv --epsilon 1 --rows 1_0", "argument --rows", "at least 1"),
+    ("generate data.csv --epsilon 1 --rows 1000000 --mechanism census", "beyond the budget", "the largest that"),
+    ("generate data.csv --epsilon 1 --alpha 1", "alpha must lie", "strictly between 0 and 1"),
+    ("generate data.csv --epsilon 1 --beta 2", "beta must lie", "strictly between 0 and 1"),
+    ("generate data.csv --epsilon 1 --candidates tuple", "invalid choice", "did you mean 'tuples'?"),
+    ("generate data.csv --epsilon 1 --spelling yes/no", "invalid choice", "true/false"),
     ("generate data.csv --epsilon 1 --rows 3 --alpha 0.5", "--alpha: not allowed", "with argument --rows"),
     ("generate data.csv --epsilon 1 --neighbours add-remove", "n is private", "give rows or alpha"),
-    ("generate data.csv --epsilon 1 --neighbours swap", "neighbours must be", "add-remove"),
+    (
+        "generate data.csv --epsilon 1 --neighbours add_remove",
+        "neighbours must be",
+        "did you mean 'add-remove'",
+    ),
     ("generate data.csv --epsilon 1 --n-max 100", "n_max is for add-remove", "n itself is public"),
     ("generate data.csv --epsilon 1 --queries margins:2", "unknown query class", "did you mean 'marginals'?"),
     ("generate data.csv --epsilon 1 --queries marginals:9", "width 9", "more than the 2 attributes"),
     ("generate data.csv --epsilon 1 --columns a,c", "data.csv has no column 'c'", "'c'"),
+    ("generate data.csv --epsilon 1 --columns a,,b", "data.csv has no column ''", "''"),
+    ("generate data.csv --epsilon 1 --columns a,a", "'a'", "occurs more than once"),
     ("generate data.csv --epsilon 1 --valid 'a &'", "predicate 'a &'", "expected an attribute name"),
     ("generate data.csv --epsilon 1 --valid 'a and b'", "expected & ^ | or )", "are written &, |, ~"),
     ("generate data.csv --epsilon 1 --valid c", "unknown attribute 'c'", "valid"),
     ("generate data.csv --epsilon 1 --valid 'a & ~a'", "valid leaves no cell", "no row could exist"),
     ("generate data.csv --epsilon 1 -o out.ods", "not 'out.ods'", f"written as {NAMED}"),
     ("generate data.csv --epsilon 1 -o data.csv", "replace an input", "name another file"),
+    ("generate data.csv --epsilon 1 -o x --record ./x", "two outputs", "cannot go to one file"),
+    ("generate data.csv --epsilon 1 -o x --record x", "two outputs", "cannot go to one place"),
+    ("generate data.csv --epsilon 1 -o ''", "an output", "needs a file name"),
+    ("generate data.csv --epsilon 1 -o .", ".", "is a directory"),
     ("generate data.csv --epsilon 1 --record no/such/r.json", "no/such/r.json", "no such folder: no/such"),
     ("generate data.csv --epsilon 1 --report page.pdf", "'page.pdf'", "must end in .html"),
     ("generate data.csv --epsilon 1 --confidential", "--confidential", "needs --report"),
@@ -130,6 +149,10 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate gaps.csv --epsilon 1", "column 'b' has missing values", "smalldb schema init"),
     ("generate ragged.csv --epsilon 1", "ragged.csv is not a CSV file", "as many fields in every line"),
     ("generate twice.csv --epsilon 1", "column name 'a'", "occurs more than once"),
+    ("generate unnamed.csv --epsilon 1", "unnamed.csv", "a column name in the first line is empty"),
+    ("generate nameless.csv --epsilon 1", "in the first line is empty", "choose the columns"),
+    ("generate binary.csv --epsilon 1", "binary.csv", "is not a table with names"),
+    ("generate . --epsilon 1", ".", "is a directory"),
     ("generate data.jsonl --epsilon 1", "data.jsonl", "need a schema (--schema)"),
     ("generate people.csv --epsilon 1 --schema none.toml", "none.toml", "no such file"),
     (
@@ -230,14 +253,14 @@ CALLS = [
 
 
 def test_there_are_many():
-    assert len({command for command, _, _ in COMMANDS}) == len(COMMANDS) >= 63
+    assert len({command for command, _, _ in COMMANDS}) == len(COMMANDS) >= 80
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     for name, text in (TABLES | SCHEMAS).items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="latin-1")
     return folder
 
 
