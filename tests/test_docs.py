@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from calling import called
 
 import smalldb
 from queries import Column, Conjunctions, Domain
@@ -48,28 +49,48 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def followed(text):
+@pytest.fixture
+def shell(folder, capfd):
+    """Carry out a command; return its output and errors. Ours runs here, without imports."""
+
+    def done(command):
+        words = shlex.split(command, comments=True)
+        if words[0] == "smalldb" and "|" not in words:
+            code, out, err = called(capfd, *words[1:])
+            assert code == 0, err
+            return out, err
+        made = subprocess.run(["bash", "-euc", command], check=True, capture_output=True, text=True)
+        return made.stdout, made.stderr
+
+    return done
+
+
+def followed(text, shell=None):
     """Do what a page says, in its order; return the names that its Python snippets leave."""
     names = {}
     for language, snippet in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S):
         if language == "python":
             exec(snippet, names)
         else:
-            subprocess.run(["bash", "-euo", "pipefail", "-c", snippet], check=True, capture_output=True)
+            for command in snippet.replace("\\\n", "").splitlines():
+                shell(command)
     return names
 
 
-def printed_alike(session):
+def steps(session):
+    """The commands of a session, each with what it shows."""
+    return [step.partition("\n")[::2] for step in re.split(r"^\$ ", session, flags=re.M)[1:]]
+
+
+def printed_alike(session, shell):
     """
     Run the commands of a session, and compare what they print; what is drawn may differ in its digits.
 
     A command whose output goes to head may end by the closed pipe: what was printed is compared.
     """
     drawn = re.compile(r"at most 0\.\d+|0\.\d{4,}")
-    for step in re.split(r"^\$ ", session, flags=re.M)[1:]:
-        command, _, shown = step.partition("\n")
-        made = subprocess.run(["bash", "-euc", command], check=True, capture_output=True, text=True)
-        printed = made.stderr + made.stdout
+    for command, shown in steps(session):
+        printed = "".join(reversed(shell(command)))
         if command == "head -n 3 synthetic.csv":
             assert (printed.splitlines()[0], printed.count("\n")) == (shown.splitlines()[0], 3)
         else:
@@ -104,21 +125,16 @@ def test_the_commands_of_the_readme_are_ones():
         assert parser().parse_args(shlex.split(command, comments=True)).run
 
 
-def test_the_commands_for_real_tables_run_as_printed(folder):
+def test_the_commands_for_real_tables_run_as_printed(folder, shell):
     (session,) = re.findall(r"^```sh-session\n(\$ python .*?)^```", README, re.M | re.S)
-    steps = [step.partition("\n") for step in re.split(r"^\$ ", session, flags=re.M)[1:]]
-    runs = [
-        subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True)
-        for command, _, _ in steps
-    ]
-    printed = [shown for _, _, shown in steps]
+    runs, printed = zip(*((shell(command), shown) for command, shown in steps(session)), strict=True)
     assert [bool(shown) for shown in printed] == [False, False, True, True, True, False]
-    accounts = [re.sub(r"at most \S+", "", " ".join(text.split())) for text in (runs[2].stderr, printed[2])]
+    accounts = [re.sub(r"at most \S+", "", " ".join(text.split())) for text in (runs[2][1], printed[2])]
     assert accounts[0] == accounts[1]
-    drawn, shown = (list(csv.reader(text.splitlines())) for text in (runs[3].stdout, printed[3]))
+    drawn, shown = (list(csv.reader(text.splitlines())) for text in (runs[3][0], printed[3]))
     assert (shown[0], len(shown)) == (drawn[0], len(drawn))
     assert {len(row) for row in shown} == {13}
-    answers = [re.sub(r"0\.\d+|smoker;.*", "", text) for text in (runs[4].stdout.strip(), printed[4].strip())]
+    answers = [re.sub(r"0\.\d+|smoker;.*", "", text) for text in (runs[4][0].strip(), printed[4].strip())]
     assert answers[0].splitlines()[:2] == answers[1].splitlines()[:2]
     assert (folder / "new.html").read_text().startswith("<!doctype html>")
     with pytest.raises(ValueError, match="fill in the draft"):
@@ -158,17 +174,17 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     assert (ROOT / "docs" / "pictures" / "overview.svg").exists()
 
 
-def test_the_tutorial_can_be_followed(folder):
+def test_the_tutorial_can_be_followed(folder, shell):
     text = page("tutorial.md")
     for block in re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S):
-        printed_alike(block)
+        printed_alike(block, shell)
     header = (folder / "people.csv").read_text().split("\n")[0].split(",")
     released = (folder / "synthetic.csv").read_text().split("\n")[0].split(",")
     assert released == [name for name in header if name in released]
     assert (folder / "compared.png").read_bytes().startswith(b"\x89PNG")
     for picture in ("report", "compared"):
         assert f"](pictures/{picture}.png)" in text
-    names = followed(text)
+    names = followed(text, shell)
     assert names["workers"].shape == (1841, 6)
     assert (names["record"]["mechanism"], names["record"]["privacy"]["epsilon"]) == ("marginals", "1")
     six = smalldb.plan(Domain(names["workers"].columns), Conjunctions(2), n=1841, epsilon=1, rows=6)
@@ -196,8 +212,8 @@ def test_the_page_on_epsilon_and_rows_is_computed():
     assert f"epsilon {names['epsilon']:.2f} for 2000 people, or {names['people']} people at epsilon 1" in text
 
 
-def test_the_page_on_schemas_can_be_followed(folder):
-    names = followed(page("schema.md"))
+def test_the_page_on_schemas_can_be_followed(folder, shell):
+    names = followed(page("schema.md"), shell)
     assert list(names["synthetic"].columns) == ["age", "job"]
     with pytest.raises(ValueError, match="fill in the draft"):
         read_schema("draft.toml")
@@ -223,15 +239,14 @@ def test_the_page_on_columns_can_be_followed():
         smalldb.plan(wide, n=20000, epsilon=1)
 
 
-@pytest.mark.slow
-def test_the_page_on_several_tables_can_be_followed(folder):
-    names = followed(page("several-tables.md"))
+def test_the_page_on_several_tables_can_be_followed(folder, shell):
+    names = followed(page("several-tables.md"), shell)
     assert names["low"] < names["people"].ill[names["people"].old].mean() < names["high"]
     assert names["pooled"].within > 0
 
 
-def test_the_page_on_related_tables_can_be_followed(folder):
-    names = followed(page("related-tables.md"))
+def test_the_page_on_related_tables_can_be_followed(folder, shell):
+    names = followed(page("related-tables.md"), shell)
     assert names["persons"].home.isin(names["homes"].home).all() and len(names["homes"]) == 4000
     assert names["answer"].low < names["answer"].estimate < names["answer"].high
     # of 60 releases, children were off by at most .069 and joined columns by .064
@@ -244,30 +259,30 @@ def test_the_page_on_related_tables_can_be_followed(folder):
         read_any(str(folder / "draft.toml"))
 
 
-def test_the_page_on_big_data_can_be_followed(folder):
-    names = followed(page("big-data.md"))
+def test_the_page_on_big_data_can_be_followed(folder, shell):
+    names = followed(page("big-data.md"), shell)
     assert names["rows"].n == 9000
     assert list(names["synthetic"].columns) == ["age", "region", "smoker"]
     assert (folder / "synthetic.csv").read_text().count("\n") == 1001
 
 
-def test_the_page_on_asking_can_be_followed(folder, capsys):
+def test_the_page_on_asking_can_be_followed(shell, capfd):
     text = page("asking.md")
-    for made in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
-        subprocess.run(["bash", "-euo", "pipefail", "-c", made], check=True, capture_output=True)
+    for made in re.findall(r"^```sh\n.*?^```", text, re.M | re.S):
+        followed(made, shell)
     for session in re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S):
-        printed_alike(session)
+        printed_alike(session, shell)
     names = followed(re.sub(r"^```sh\n.*?^```", "", text, flags=re.M | re.S))
     assert names["answer"].known == "not measured"
-    printed = capsys.readouterr().out.splitlines()
+    printed = capfd.readouterr().out.splitlines()
     assert printed == [f"not measured {names['answer'].note}", "learned little dependence"]
     for question in re.findall(r"^\| `([^`]+)`", text, re.M):
         assert names["ask"](names["measured"], question.replace("\\|", "|")).question
 
 
-def test_the_page_on_many_releases_can_be_followed(folder):
+def test_the_page_on_many_releases_can_be_followed(shell):
     text = page("many-releases.md")
-    names, rows = followed(text), table_rows(text)
+    names, rows = followed(text, shell), table_rows(text)
     assert Ledger("workers.ledger").read().spent == Fraction(1, 2)
     assert float(rows["with delta = 0"][0]) == names["added"].epsilon == 5
     shown = rows["with delta = 1e-6, if all are SmallDB (census or rejection)"]

@@ -63,7 +63,11 @@ COMMANDS = [  # the command, the cause, what to do
     ),
     ("generate data.csv --epsilon 1 --rows 0", "argument --rows", "at least 1"),
     ("generate data.csv --epsilon 1 --rows 1_0", "argument --rows", "at least 1"),
-    ("generate data.csv --epsilon 1 --rows 1000000 --mechanism census", "beyond the budget", "the largest that"),
+    (
+        "generate data.csv --epsilon 1 --rows 99999 --mechanism census",
+        "beyond the budget",
+        "the largest that",
+    ),
     ("generate data.csv --epsilon 1 --alpha 1", "alpha must lie", "strictly between 0 and 1"),
     ("generate data.csv --epsilon 1 --beta 2", "beta must lie", "strictly between 0 and 1"),
     ("generate data.csv --epsilon 1 --candidates tuple", "invalid choice", "did you mean 'tuples'?"),
