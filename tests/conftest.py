@@ -28,6 +28,12 @@ def pytest_configure(config):
     gc.set_threshold(50_000)  # modules, tests and Numba hold much, in which there is nothing to collect
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no doctests here: a module that cannot be imported would be skipped with them, and unseen."""
+    return [each for each in (yield) if type(each).__name__ != "DoctestModule"]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark `optional` what needs packages that a test environment may lack: `.ci/run` runs it with all."""
