@@ -11,7 +11,7 @@ class Fault(ValueError):
     """What is wrong, and where: of a column the path begins with ``"columns"`` and its name.
 
     >>> str(Fault("cuts must ascend, each above the one before", "columns", "age", "cuts"))
-    "column 'age': cuts must ascend"
+    "column 'age': cuts must ascend, each above the one before"
     """
 
     def __init__(self, said: str, *path: str) -> None:

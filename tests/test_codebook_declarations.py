@@ -101,7 +101,7 @@ def test_the_file_of_a_table_schema(tmp_path):
         assert schema.domain.sizes == (10, 2, 10)
     for content in ("[]", '{"job": ["none", "full"]}', "{", '{"fields": 3}', '{"resources": []}'):
         path.write_text(content)
-        with pytest.raises(ValueError, match="is no Table Schema"):
+        with pytest.raises(ValueError, match="is not a Table Schema"):
             draft(path)
     with pytest.raises(OSError):
         draft(tmp_path / "none.json")

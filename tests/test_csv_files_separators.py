@@ -63,12 +63,12 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
         ),
         (
             "age b c\n0 0 1\n",
-            "and 3 by spaces: take separator space .*, or ',' if it is right; a title above",
+            "and 3 by spaces: take separator space .*, or ',' if it is right; delete a title above",
         ),
         ("Export of 2024\nage,b\n1,0\n", "delete a title above the names"),
         (
             "# export of 2024\nage,b\n1,0\n",
-            "its first line is a comment .*: delete what stands above the column",
+            "its first line is a comment .*: delete the lines above the column names",
         ),
         ('"a;b";c\n0;1\n', "no fields separated by commas, and 2 by semicolons"),
         ("sep=x\nagexb\n", "states a separator that is a letter"),

@@ -141,7 +141,7 @@ def test_a_url_of_no_file_makes_none(tmp_path, capfd):
 
 
 FAULTS = [
-    ("SELECT age, pay AS age FROM people", "the query returns two columns 'age': give one another name"),
+    ("SELECT age, pay AS age FROM people", "the query returns two columns 'age': rename one"),
     ("peple", "has no table 'peple'; did you mean 'people'?"),
     ("SELECT ag FROM people", "cannot run the query"),
     ("DELETE FROM people WHERE 1", ""),

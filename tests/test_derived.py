@@ -118,12 +118,12 @@ def test_rows_of_data_in_which_one_is_another_are_counted_and_not_refused(tmp_pa
     [
         ('{ derive = "age - educaton" }', "no column 'educaton'; did you mean 'education'?"),
         ('{ derive = "age - sex" }', "column 'sex' has no numbers or dates"),
-        ('{ derive = "entry" }', "it is a date, and no number"),
-        ('{ derive = "entry * 2 - entry" }', "a date can be subtracted from another and no more"),
-        ('{ derive = "age / 3" }', "say how many digits it has"),
+        ('{ derive = "entry" }', "it is a date, not a number"),
+        ('{ derive = "entry * 2 - entry" }', "a date can only be subtracted from another"),
+        ('{ derive = "age / 3" }', "its number of digits is needed: decimals"),
         ('{ derive = "age - education" }', "missing = true gives gaps a category"),
         ('{ derive = "age / (age - 30)", decimals = 1 }', "divide by 0"),
-        ('{ derive = "6" }', "it names no column"),
+        ('{ derive = "6" }', "it uses no column"),
         ('{ derive = "age -" }', "expected an expression"),
         ('{ derive = "age ; 2" }', "at character 5"),
         ('{ derive = "(age" }', "expected an expression"),
@@ -143,7 +143,7 @@ def test_what_cannot_be_computed_is_refused_in_one_line(described, said):
 
 
 def test_circles_over_several_columns_are_refused():
-    with pytest.raises(ValueError, match="in a circle, by columns 'a', 'b'"):
+    with pytest.raises(ValueError, match="it depends on itself, by columns 'a', 'b'"):
         parse_schema(f'{WAGES}columns.a = {{ derive = "b + 1" }}\ncolumns.b = {{ derive = "a - 1" }}')
 
 

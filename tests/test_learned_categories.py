@@ -158,7 +158,7 @@ def test_pure_cuts_stay_pure():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TOWN.replace(', share = "1/10"', ""), "spends a share of epsilon: say which"),
+        (TOWN.replace(', share = "1/10"', ""), "spends a share of epsilon: for example share = "),
         (TOWN.replace(', unknown = "other"', ""), 'needs unknown = "other"'),
         (TOWN.replace('"1/10"', '"3/2"'), "share must be above 0 and below 1"),
         (TOWN.replace('"learn"', '"lern"'), 'values must be a list, in square brackets, or "learn"'),

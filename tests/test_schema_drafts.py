@@ -239,7 +239,7 @@ def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
     told = (
         "rows break rule 1 ('~(smoker & age<18)') and "
         "rule 2 ('~smoker | age<65') of valid: smalldb schema check says how many rows, and which; "
-        "mend them, or the schema"
+        'mend them, or the schema, or give it breaks = "missing", which makes gaps of them'
     )
     ledger = tmp_path / "l.json"
     paid = ("--ledger", ledger, "--budget", "1")

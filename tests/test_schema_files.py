@@ -25,7 +25,7 @@ COLUMN = "[columns.x]\n"
         (COLUMN + "kind = 'bool'\ncuts = [1]", "column 'x': unknown key 'cuts'"),
         (COLUMN + "kind = 'bool'\nmissing = 1", "column 'x': missing must be true, false or a list of texts"),
         (COLUMN + "kind = 'bool'\nmissing = [1]", "column 'x': missing must be a list of texts"),
-        (COLUMN + "kind = 'bool'\nmissing = ['True']", "column 'x': what means missing cannot be a value"),
+        (COLUMN + "kind = 'bool'\nmissing = ['True']", "column 'x': a text for gaps cannot be a value"),
         (COLUMN + "kind = 'bool'\nunknown = 'other'", "column 'x': unknown must be 'missing', or left out"),
         (COLUMN + "kind = 'bool'\nunknown = 'missing'", "column 'x': unknown = .* needs missing = true"),
         (COLUMN + "kind = 'categories'", "column 'x': values is missing"),
@@ -34,7 +34,7 @@ COLUMN = "[columns.x]\n"
         (COLUMN + "kind = 'categories'\nvalues = ['a', 1]", "column 'x': values must be all texts or all"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', 1.5]", "column 'x': values must be texts or whole"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', true]", "column 'x': values must be texts or whole"),
-        (COLUMN + "kind = 'categories'\nvalues = ['a', 'a']", "column 'x': values: 'a' stands more than"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', 'a']", "column 'x': values: 'a' occurs more than"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', ' b']", "column 'x': values: ' b' is empty, or has"),
         (
             COLUMN + "kind = 'categories'\nvalues = ['a', '`']",

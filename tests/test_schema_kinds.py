@@ -210,7 +210,7 @@ def test_bins_of_equal_width():
     assert Dates.of_bins(4, 1990, 2029) == Dates([2000, 2010, 2020], 1990, 2029)
     assert Dates.of_bins(2, "2020-01-01", "2020-01-02T11:59").cuts == ("2020-01-01T18:00",)
     assert Times.of_bins(4).cuts == ("06:00", "12:00", "18:00")
-    with pytest.raises(ValueError, match="does not part into so many bins"):
+    with pytest.raises(ValueError, match="cannot be divided into so many bins"):
         Cuts.of_bins(3, 0, 1)
     with pytest.raises(ValueError, match="bins must be at most 2"):
         Times.of_bins(3, "00:00", "00:01")
