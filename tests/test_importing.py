@@ -131,7 +131,7 @@ PUBLIC = "--n 5000 --epsilon 1"
     [
         (f"plan --attributes 10 {PUBLIC} --rows 3", ""),
         (f"plan --attributes 40 {PUBLIC} --delta 1e-9", "scipy"),  # noise of columns at once is simulated
-        (f"plan --schema {SURVEY} {PUBLIC}", "pandas"),  # a schema names dtypes of pandas
+        (f"plan --schema {SURVEY} {PUBLIC}", "pandas scipy"),  # and a schema names dtypes of pandas
         (f"bounds --attributes 6 {PUBLIC}", ""),
         (f"schema init {TITANIC} -o draft.toml", ""),
         # numba asks for the version of scipy

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from io import StringIO
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.numbers import brief as brief
 from smalldb.exact.numbers import promised as promised
 from smalldb.exact.numbers import rounded_down as rounded_down
 from smalldb.exact.numbers import rounded_up as rounded_up
 from smalldb.exact.numbers import sized as sized
-from smalldb.inference import Answer
-from smalldb.inference.cross_tables import ERROR
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
+
+if TYPE_CHECKING:
+    from smalldb.inference import Answer  # which a release has no need of
 
 USEFUL = 1 / 2  # a provable error above which a table is of little use
 SEEDED = "NOT PRIVATE: the randomness came from a seed; for experiments only"
@@ -211,14 +212,14 @@ def number_told(value: float | None) -> str:
     return "" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def answer_cell(answer: Answer, *, percent: bool = False) -> str:
+def answer_cell(answer: "Answer", *, percent: bool = False) -> str:
     """Write an answer in a cell: its estimate and its interval, or only this."""
 
     def number(value: float | None) -> str:
         return number_told(value) if not percent or value is None else f"{100 * value:.1f}%"
 
-    if answer.known == ERROR:
-        return "error"
+    if answer.known == "error":  # the question could not be read
+        return answer.known
     if answer.low is None or answer.high is None:
         return "not measured" if answer.known != "measured" else "no interval"
     interval = f"{number(answer.low)} to {number(answer.high)}"
