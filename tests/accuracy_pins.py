@@ -161,7 +161,7 @@ def planned(case):
     )
     if strategy != "adaptive":
         return {"cells": AllCells, "pairs": AllPairs}[strategy].planned(replace(setting, delta=None))
-    return Adaptive.shared(setting)
+    return Adaptive.shared(setting, halves=True)
 
 
 def released(case, seed):

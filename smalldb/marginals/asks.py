@@ -122,8 +122,8 @@ class Noisy(Ask):
         if isinstance(self.of, Answers | FinerBins):
             return []
         values = np.split(answer, np.cumsum([many for _, many in self.noises])[:-1])
-        costs = [cost] + [Fraction(0)] * len(values)
-        told = zip(self.parts, values, self.noises, costs, strict=False)
+        costs = [cost, *[Fraction(0)] * (len(values) - 1)]
+        told = zip(self.parts, values, self.noises, costs, strict=True)
         return [Measurement(some, own.copy(), noise, paid, selecting) for some, own, (noise, _), paid in told]
 
 

@@ -19,7 +19,7 @@ class Tuning:
     """What was fitted to 29 tables of 6 to 69 columns; distances are mean total variation distances."""
 
     # of tables of two columns after rounds, over how far they are from independent columns: times the root of
-    # the error of columns alone over that; pure, and under rho
+    # the error of columns alone over that; pure, and under rho. Fitted to eleven tables, mainly at epsilon .3
     rounds_factors: tuple[float, float] = (2.15, 1.65)
     # of tables of so many columns, the distance over that of tables of two
     width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
@@ -67,7 +67,7 @@ def columns_at_once(
     """Return the mean distance of the columns' tables if groups of them are measured by one noise each."""
     alone = {group[0]: law.noise(costs[group[0]]).mean_size for group in groups if len(group) == 1}
     variances = column_variances(universe, law, groups, costs)
-    noise = sum(universe.sizes[c] * alone.get(c, sqrt(v * 2 / pi)) for c, v in variances.items())
+    noise = sum(universe.sizes[c] * alone.get(c, mean_size(v)) for c, v in variances.items())
     return noise / (2 * rows * len(universe.sizes))
 
 
@@ -95,9 +95,14 @@ def by_width(universe: Universe, pairs: float) -> float:
     return float(min(1.0, pairs * mean))
 
 
+def mean_size(variance: float) -> float:
+    """Return the mean size of normal noise of a variance."""
+    return sqrt(variance * 2 / pi)
+
+
 def of_columns(universe: Universe, variances: Mapping[int, float], rows: int) -> float:
     """Return the mean distance of the columns' tables, by the variance of the noise on a count of each."""
-    noise = (sqrt(v * 2 / pi) * universe.sizes[c] for c, v in variances.items())
+    noise = (mean_size(v) * universe.sizes[c] for c, v in variances.items())
     return sum(noise) / (2 * rows * len(universe.sizes))
 
 
@@ -113,7 +118,7 @@ def all_pairs(
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:
-            noise = sqrt(pairs[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows)
+            noise = mean_size(pairs[table[0], table[1]]) * universe.size(table) / (2 * rows)
             own = _shrunk(noise, dependence)
         total += weight * hypot(own, (TUNING.unpaired_factor if own else 1) * columns_error)
     return min(1.0, TUNING.at_once_factor * total / sum(universe.weights))
@@ -121,11 +126,11 @@ def all_pairs(
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
     """Return the mean distance of the workload's tables where all cells are measured at once."""
-    deviation = sqrt(law.noise(cost).variance() * np.count_nonzero(universe.possible()) * 2 / pi)
+    size = mean_size(law.noise(cost).variance() * np.count_nonzero(universe.possible()))
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise
-        columns_error = deviation * sqrt(universe.size(table)) / (2 * rows)
+        columns_error = size * sqrt(universe.size(table)) / (2 * rows)
         total += weight * _shrunk(columns_error)
     return total / weights
 

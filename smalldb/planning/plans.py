@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, inf, log, pi, sqrt
+from math import comb, inf, log, sqrt
 from re import fullmatch
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from smalldb.accounting.concentrated import group_factor
 from smalldb.exact.numbers import as_text, brief, rounded_up
 from smalldb.marginals.asks import offsets_at_once
 from smalldb.marginals.curator import PrivacyFilter
+from smalldb.marginals.expected_error import mean_size
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Offsets, Request
@@ -237,7 +238,7 @@ class Plan:
     def expected_share(self) -> float | None:
         """About the mean error of a category's share by noise; None: it is not known."""
         rows, variances = self.request.rows_hint, self._column_variances
-        return sum(map(_size, variances.values())) / len(variances) / rows if rows and variances else None
+        return sum(map(mean_size, variances.values())) / len(variances) / rows if rows and variances else None
 
     @property
     def expected_mean(self) -> float | None:
@@ -256,7 +257,7 @@ class Plan:
             variances[c] * sizes[c] / 12 + noise.variance() / UNITS**2 / sizes[c]
             for c, (noise, _) in zip(aside.columns, inside, strict=True)
         )
-        return sum(map(_size, each)) / len(inside) / rows
+        return sum(map(mean_size, each)) / len(inside) / rows
 
     @property
     def _column_variances(self) -> Mapping[int, float]:
@@ -343,11 +344,6 @@ class MeansCost:
     def loss(self) -> Loss:
         """What it loses."""
         return Loss.pure(self.epsilon) if self.rho is None else Loss.concentrated(self.rho)
-
-
-def _size(variance: float) -> float:
-    """Return the mean size of noise of a variance."""
-    return sqrt(2 * variance / pi)
 
 
 class Pairs(NamedTuple):

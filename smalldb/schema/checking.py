@@ -90,7 +90,8 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         none = np.zeros(0, dtype=np.int64)
         ruled_out += len(reduce(np.union1d, broken.values(), none))
         mended, left = schema.mended_codes(fields, codes)
-        still = reduce(np.union1d, schema.broken(fields, mended).values(), none).astype(np.int64)
+        left_over = schema.broken(fields, mended) if schema.breaking else broken
+        still = reduce(np.union1d, left_over.values(), none).astype(np.int64)
         refused_rows += int((~left[still]).sum())
         for number, those in broken.items():
             many[number] += len(those)

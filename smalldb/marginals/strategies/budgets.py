@@ -147,10 +147,8 @@ class RoundsBudget(TableStrategy):
     @property
     def column_variances(self) -> dict[int, float]:
         """The noise of columns that are measured for themselves, or of all the cells of a first table."""
-        universe, found = (
-            self.universe,
-            column_variances(self.universe, self.law, self.together, self.columns),
-        )
+        universe = self.universe
+        found = column_variances(universe, self.law, self.together, self.columns)
         for table in (table for table in self.first if table.whole):
             cells = universe.size(table.columns) * self.law.noise(table.cost).variance()
             found |= {c: min(found.get(c, inf), cells / universe.sizes[c]) for c in table.columns}
@@ -194,7 +192,13 @@ class RoundsBudget(TableStrategy):
 
     @classmethod
     def shared(
-        cls, setting: Setting, known: int = 0, *, dependence: float = USUAL, alone: bool = False
+        cls,
+        setting: Setting,
+        known: int = 0,
+        *,
+        dependence: float = USUAL,
+        alone: bool = False,
+        halves: bool = False,
     ) -> Self:
         """
         Share the budget among columns and rounds; the first `known` columns cost nothing: they were released.
@@ -205,8 +209,8 @@ class RoundsBudget(TableStrategy):
         would have if they got everything; rounds get fewer as that grows. First tables come before both, and
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
         dropped one by one as noise gets louder than `MOST_NOISE`, or than half of `dependence`, and the
-        columns get what they would have cost. Pure rounds of twice that noise are given up for all pairs of
-        columns in halves, at once.
+        columns get what they would have cost. With `halves`, pure rounds of twice that noise are given up for
+        all pairs of columns in halves, at once: they show the strongest pairs, at a larger error of all.
         """
         universe, law, rows = setting.universe, setting.law, setting.rows
         left = setting.budget - setting.certifying
@@ -251,7 +255,8 @@ class RoundsBudget(TableStrategy):
             selecting=each * SELECTING,
             measuring=each * (1 - SELECTING),
         )
-        if rounds and not (law.concentrated or first or known) and width((2,) * len(parts)) <= MOST_WIDE:
+        halves = halves and not (law.concentrated or first or known)
+        if halves and rounds and width((2,) * len(parts)) <= MOST_WIDE:
             plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) <= 0)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)

@@ -76,16 +76,17 @@ def plan_tables(
     gaussian = replace(setting, law=replace(setting.law, concentrated=True), delta=delta)
     settings = [setting] if delta is None else [gaussian, setting]
     if aimed or strategy == Adaptive.name:
-        shared = [Adaptive.shared(each) for each in settings]
+        shared = [Adaptive.shared(each, halves=True) for each in settings]
         adaptive = _audible(shared[_law(shared)])
+        if cells is None or strategy is not None or universe.named:
+            return adaptive
         # all cells may tell about as much of the tables of targets, and more of others
-        found = strategy is None and not universe.named and cells is not None
-        return cells if found and cells is not None and cells.expected < adaptive.to_beat else adaptive
+        return cells if cells.expected < adaptive.to_beat else adaptive
     best: list[TableStrategy] = [min(_ways(each), key=_error) for each in settings]
     if cells is not None and cells.expected <= best[-1].expected:
         best[-1] = cells
     law = _law(best)
-    return cells if cells is best[law] is not None else _asking(settings[law], _audible(best[law]))
+    return best[law] if best[law] is cells else _asking(settings[law], _audible(best[law]))
 
 
 def _law(plans: Sequence[TableStrategy]) -> int:
@@ -97,8 +98,7 @@ def _ways(setting: Setting, dependence: float = USUAL) -> list[Way]:
     """Return what can be measured by one law where pairs are so far from independent columns."""
     shared = partial(Adaptive.shared, setting, dependence=dependence)
     at_once = None if setting.law.concentrated else AllPairs.planned(setting, dependence)
-    rounds = replace(shared(), halved=False)  # halves show the strongest pairs, at a larger error of all
-    return [shared(alone=True), rounds, *([] if at_once is None else [at_once])]
+    return [shared(alone=True), shared(), *([] if at_once is None else [at_once])]
 
 
 def _error(way: TableStrategy) -> float:

@@ -25,10 +25,8 @@ from smalldb.noise.privacy_loss import Loss
 LEVELS = (0.02, 0.04, 0.065, USUAL, 0.13, 0.2, 0.35)  # mean distances of pairs from independent columns
 SPREAD = 0.07  # of distances of data sets around the usual one, as a standard deviation
 SKEWED = 0.75  # of what sampling adds to distances of columns whose categories are all alike
-SHARES = (
-    Fraction(1, 100),
-    Fraction(1, 30),
-)  # of all but the certificate, for the number: the first that is heard
+# of all but the certificate, for the number: the first that is heard
+SHARES = (Fraction(1, 100), Fraction(1, 30))
 HEARD = 0.03  # noise of the number, as a distance, that is little
 LOUD = 0.07  # noise that leaves nothing to hear
 GROUPS = 8  # runs of categories that a column is counted by, at most
