@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import smalldb
 from queries import Column, DataError, Domain, Rows
+from queries.encoding import merge, merge_runs
 from queries.rows import pack, unpack
 
 
@@ -61,6 +62,20 @@ def test_histogram_of_a_restricted_universe():
     domain = Domain(["a", "b"], valid=[1, 3])
     frame = pd.DataFrame({"a": [1, 0, 1], "b": [1, 1, 1]})
     assert Rows.from_frame(domain, frame).histogram().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 5), (7, 0), (3, 40), (40, 3), (60, 60)])
+def test_runs_come_together_as_their_concatenation_does(first, second, width):
+    rng = np.random.default_rng(first + second)
+    runs = [
+        merge(rng.integers(0, 50, (many, width), dtype=np.uint64), rng.integers(1, 9, many))
+        for many in (first, second)
+    ]
+    words, counts = merge_runs(*runs[0], *runs[1])
+    expected = merge(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
+    assert (words.tolist(), counts.tolist()) == tuple(part.tolist() for part in expected)
+    assert (words.dtype, counts.dtype) == (np.uint64, np.int64)
 
 
 @pytest.mark.parametrize("counts", [[-1, 0], [1.5, 1], [True, 1], [None, 1], ["1", 1]])
