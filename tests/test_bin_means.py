@@ -1,9 +1,11 @@
 """Where numbers lie in their bins: what is measured of it, what that costs, and what follows from it."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from io import StringIO
 
 import naive
 import numpy as np
@@ -390,6 +392,28 @@ def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, 
     assert code == 1 and "error" in out and "3 cells have an error" not in out + err and "4 cells" in err
     for wrong in (["--by", "ill"], ["ill", "--by", "nobody"], ["ill", "--markdown"]):
         assert called(capfd, "ask", "r.json", *wrong)[0] == 2
+
+
+def test_numbers_are_rounded_by_their_intervals(tmp_path, monkeypatch, capfd):
+    """Years once had the mean `1997 (1997 to 1997)`; what is not measured shows the synthetic value."""
+    monkeypatch.chdir(tmp_path)
+    schema = 'columns.year = { kind = "integers", range = [1995, 2003] }\ncolumns.ill = { kind = "bool" }\n'
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"year": rng.binomial(8, 0.2, 9000) + 1995, "ill": rng.random(9000) < 0.2})
+    given = {"schema": schema, "epsilon": 2, "mechanism": "marginals", "strategy": "adaptive", "rng": 1}
+    made = smalldb.release(frame, "marginals:1", **given)
+    (tmp_path / "s.toml").write_text(schema)
+    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    made.data.to_csv("new.csv", index=False)
+    synthetic = ("--synthetic", "new.csv", "--schema", "s.toml")
+    code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", *synthetic)
+    (line,) = (line for line in out.splitlines() if line.startswith("year, mean"))
+    estimate, low, high = map(float, re.findall(r"[\d.]+", line)[:3])
+    assert code == 0 and low < frame.year.mean() < high and low < estimate < high
+    assert f"{made.data.year[made.data.ill].mean():.6g}+" in line and "+: in the synthetic table" in out
+    code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", *synthetic, "--csv")
+    rows = pd.read_csv(StringIO(out)).set_index(["row", "group"])
+    assert rows.assumed["year, mean", "ill"] == pytest.approx(made.data.year[made.data.ill].mean())
 
 
 def test_without_a_question_it_says_what_is_known(tmp_path, monkeypatch, capfd):

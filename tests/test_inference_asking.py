@@ -162,8 +162,8 @@ REFUSED = {
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': use another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
     "corr(age, sex)": "shares, means, sums, quantiles, counts and differences are answered; several tables "
-    "give an interval for any other quantity: generate --tables and release.tables draw them from "
-    "what was released",
+    "give an interval for any other quantity: smalldb tables draws them from the public "
+    "files",
     "median(sex)": "'sex' holds categories, not numbers",
     "quantile(kids, 2)": "the share below a quantile must lie strictly between 0 and 1",
     "quantile(kids)": "several tables give an interval",
@@ -386,7 +386,7 @@ def test_a_synthetic_table_outside_of_an_interval_is_told():
     others = Rows.from_codes(DOMAIN, codes()[codes()[:, 2] == 0])
     assert ask(whole, "death | age>=80", rows=rows).note == ""
     assert ask(whole, "death | age>=80", rows=others).note == (
-        "the synthetic table has 0, outside this interval"
+        "the synthetic table has 0.000, outside this interval"
     )
 
 

@@ -576,7 +576,7 @@ def test_uses_say_where_intervals_are(learned):
         learned.record["private"] = kept
     assert "Standard errors computed as if these rows were people are too small." in text
     assert "only the bound on all queries holds" in text
-    assert "ask the curator for several tables" in text
+    assert "draw several tables from the public files" in text
     assert "(smalldb ask)" in text and "Do not study relations of columns that were not measured" in text
 
 

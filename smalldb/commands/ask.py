@@ -111,7 +111,7 @@ def run_ask(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json([answer.as_json() for answer in answers]))
     elif arguments.csv:
-        print(as_csv([_flat(answer) for answer in answers]))
+        print(as_csv([answer.flat() for answer in answers]))
     else:
         print("\n\n".join(map(answer_told, answers)))
     if faults:
@@ -158,11 +158,16 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
             print("\n".join(padded))
-        assumed = any(answer.guess_low is not None for line in lines for answer in line.answers)
-        level = f"level {lines[0].answers[0].level:.4g} of each interval"
-        print(f"\n{level}{'; *: if the mean of a bin is the same in every group' * assumed}")
+        answers = [answer for line in lines for answer in line.answers]
+        level = f"level {answers[0].level:.4g} of each interval"
+        level += f"{'; *: if the mean of a bin is the same in every group' * _any(answers, 'guess_low')}"
+        print(f"\n{level}{'; +: in the synthetic table, an assumption' * _any(answers, 'assumed')}")
     if faults:
         raise Unfit(f"{len(faults)} cells have an error: {faults[0].note}")
+
+
+def _any(answers: Sequence[Answer], what: str) -> bool:
+    return any(getattr(answer, what) is not None for answer in answers)
 
 
 def _print_known(arguments: argparse.Namespace, known: Mapping[str, Any]) -> None:
@@ -238,7 +243,8 @@ def answer_told(answer: Answer) -> str:
     elif answer.low is None:
         lines.append("  no interval")
     else:
-        estimate, low, high = (number_told(value) for value in (answer.estimate, answer.low, answer.high))
+        ends = answer.low, answer.high
+        estimate, low, high = (number_told(value, ends) for value in (answer.estimate, *ends))
         sure = f"level {answer.level:.4g}, for {whose}"
         if answer.estimate is None:
             lines.append(f"  from {low} to {high}, wherever numbers lie in their bins ({sure})")
@@ -251,16 +257,15 @@ def answer_told(answer: Answer) -> str:
             f"  measured: {visible(first)}" + (f"; combined with {visible(named)}" if others else "")
         )
     if answer.within is not None:
-        low, high = map(number_told, answer.within)
+        low, high = (number_told(end, answer.within) for end in answer.within)
         by = "by measured groups and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
     if answer.guess is not None:
-        sure = "it has no level"
+        sure, guessed = "it has no level", (answer.guess_low, answer.guess_high)
+        guess, low, high = (number_told(value, guessed) for value in (answer.guess, *guessed))
         if answer.guess_low is not None:
-            sure = (
-                f"{number_told(answer.guess_low)} to {number_told(answer.guess_high)} under this assumption"
-            )
-        lines.append(f"  a guess: {number_told(answer.guess)} ({sure})")
+            sure = f"{low} to {high} under this assumption"
+        lines.append(f"  a guess: {guess} ({sure})")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:
@@ -273,11 +278,3 @@ def answer_told(answer: Answer) -> str:
     elif answer.known != "measured":
         lines.append("  no bound holds for this question")
     return "\n".join(lines)
-
-
-def _flat(answer: Answer) -> dict[str, object]:
-    """Return an answer as a row of a table."""
-    found = answer.as_json()
-    found["of"] = "; ".join(answer.of)
-    found["within_low"], found["within_high"] = found.pop("within") or (None, None)
-    return found

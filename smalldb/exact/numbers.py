@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import inf, log10, nextafter
+from math import floor, inf, log10, nextafter
 from numbers import Integral, Rational
 from typing import Any, TypeAlias
 
@@ -172,6 +172,26 @@ def _short(number: float | Fraction, digits: int, rounding: str) -> str:
     exact = Fraction(number)
     short = Context(prec=digits, rounding=rounding).divide(exact.numerator, exact.denominator).normalize()
     return f"{short:f}" if number == 0 or 1e-9 <= number < 10**digits else f"{short:e}"
+
+
+def number_told(value: float | None, ends: tuple[float | None, float | None] = (None, None)) -> str:
+    """
+    Write a number in some digits, or by its interval: to two digits of half its width.
+
+    >>> number_told(1996.7893), number_told(1996.7893, (1996.74, 1996.84)), number_told(0.7, (0.33, 0.7))
+    ('1996.79', '1996.789', '0.70')
+    """
+    if value is None:
+        return ""
+    low, high = (inf if end is None else end for end in ends)
+    half = (high - low) / 2
+    if not 1e-9 * abs(value) < half < inf:
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.6g}" if abs(value) < 1e5 else f"{value:.0f}"
+    exact = max(Fraction(str(number)).denominator for number in (value, low, high))
+    places = 1 - floor(log10(half))
+    while places > 0 and 10 ** (places - 1) % exact == 0:  # such as ends of bins
+        places -= 1
+    return f"{value:z.{max(places, 0)}f}"
 
 
 def promised(bound: float) -> str:

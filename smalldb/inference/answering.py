@@ -14,7 +14,7 @@ import numpy as np
 from queries import Rows, Workload
 from queries.arrays import Booleans, Floats
 from queries.expressions import shorten
-from smalldb.exact.numbers import Number, as_fraction
+from smalldb.exact.numbers import Number, as_fraction, number_told
 from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import below_and_above, coarser, is_query, otherwise, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
@@ -91,6 +91,13 @@ class Answer:
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
         return asdict(self)
+
+    def flat(self) -> dict[str, Any]:
+        """Return it as a row of a table."""
+        low, high = self.within or (None, None)
+        found = {**asdict(self), "of": "; ".join(self.of), "within_low": low, "within_high": high}
+        del found["within"]
+        return found
 
 
 FROM_START = "its value in the synthetic table is from the start (public), not from these data: {}"
@@ -324,7 +331,9 @@ class _Asking:
             notes += self._quiet()
         synthetic = None if rows is None or len(found) > 1 else self._assumed(rows)
         if synthetic is not None and not least <= synthetic <= most:
-            notes.append(f"the synthetic table has {synthetic:.4g}, outside this interval")
+            notes.append(
+                f"the synthetic table has {number_told(synthetic, (least, most))}, outside this interval"
+            )
         if self.question.terms[0].counted and self.question.terms[0].of is None:  # rows are whole
             estimate = float(round(estimate))
             least, most = min(ceil(least - WHOLE), estimate), max(floor(most + WHOLE), estimate)
@@ -356,10 +365,12 @@ class _Asking:
         if found is None or found.low is None or found.high is None:
             return ""
         number = self.measurements.domain.names[how.column]
-        estimate = "" if found.estimate is None else f"{found.estimate:.4g}, "
+        ends = found.low, found.high
+        estimate, low, high = (number_told(value, ends) for value in (found.estimate, *ends))
+        estimate += ", " * bool(estimate)
         return (
             f"{number} was not measured with these columns; if all of a parent with more than {how.cap} "
-            f"count as {how.cap} together, the answer is {estimate}from {found.low:.4g} to {found.high:.4g}"
+            f"count as {how.cap} together, the answer is {estimate}from {low} to {high}"
         )
 
     def lacking(self) -> list[Term]:

@@ -68,8 +68,8 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
         told = " and ".join(apart[0])
         return f"{told} were not measured together, so this release does not answer it"
     return (
-        "several tables give an interval for any other quantity: generate --tables and release.tables draw "
-        "them from what was released, at no cost of privacy"
+        "several tables give an interval for any other quantity: smalldb tables draws them from the public "
+        "files, at no cost of privacy"
     )
 
 

@@ -15,6 +15,10 @@ from smalldb.schema.kinds.flags import Flag
 
 ERROR = "error"  # what is known of a question that could not be read
 ALL = "all"
+SHOWN = (
+    *("known", "estimate", "low", "high", "guess", "guess_low", "guess_high"),
+    *("within_low", "within_high", "assumed", "note"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,8 @@ class Line:
     def flat(self, groups: Sequence[str]) -> Iterator[dict[str, object]]:
         """Return a row of a long table for each group."""
         for group, answer in zip(groups, self.answers, strict=True):
-            ends = {"estimate": answer.estimate, "low": answer.low, "high": answer.high}
-            guess = {"guess": answer.guess, "guess_low": answer.guess_low, "guess_high": answer.guess_high}
-            yield {
-                "row": self.label,
-                "group": group,
-                "known": answer.known,
-                **ends,
-                **guess,
-                "note": answer.note,
-            }
+            own = answer.flat()
+            yield {"row": self.label, "group": group, **{name: own[name] for name in SHOWN}}
 
 
 def questions_of(column: Column, numbers: bool) -> list[tuple[str, str, bool]]:

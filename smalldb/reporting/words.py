@@ -5,10 +5,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from io import StringIO
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.numbers import brief as brief
+from smalldb.exact.numbers import number_told as number_told
 from smalldb.exact.numbers import promised as promised
 from smalldb.exact.numbers import rounded_down as rounded_down
 from smalldb.exact.numbers import rounded_up as rounded_up
@@ -207,27 +208,36 @@ def privacy(plan: Plan) -> str:
     return f"{spent}-differential privacy{whose}"
 
 
-def number_told(value: float | None) -> str:
-    """Write a number in about four digits."""
-    return "" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
 def answer_cell(answer: "Answer", *, percent: bool = False) -> str:
-    """Write an answer in a cell: its estimate and its interval, or only this."""
+    """Write an answer in a cell: its estimate and its interval, or only this; + marks what is assumed."""
 
-    def number(value: float | None) -> str:
-        return number_told(value) if not percent or value is None else f"{100 * value:.1f}%"
+    def interval(value: float | None, low: float | None, high: float | None) -> str:
+        own = [
+            number_told(each, (low, high)) if not percent or each is None else percent_told(each, (low, high))
+            for each in (value, low, high)
+        ]
+        ends = "" if low is None or high is None else f"{own[1]} to {own[2]}"
+        return f"{own[0]} ({ends})" if ends and own[0] else own[0] or ends
 
     if answer.known == "error":  # the question could not be read
         return answer.known
+    if answer.known != "measured":
+        within = "" if answer.within is None else f" ({interval(None, *answer.within)})"
+        assumed = "" if answer.assumed is None else f"; {interval(answer.assumed, None, None)}+"
+        return f"not measured{within}{assumed}"
     if answer.low is None or answer.high is None:
-        return "not measured" if answer.known != "measured" else "no interval"
-    interval = f"{number(answer.low)} to {number(answer.high)}"
-    if answer.estimate is not None:
-        return f"{number(answer.estimate)} ({interval})"
-    if answer.guess_low is None:
-        return interval
-    return f"{interval}; {number(answer.guess)} ({number(answer.guess_low)} to {number(answer.guess_high)})*"
+        return "no interval"
+    found = interval(answer.estimate, answer.low, answer.high)
+    if answer.estimate is not None or answer.guess_low is None:
+        return found
+    return f"{found}; {interval(answer.guess, answer.guess_low, answer.guess_high)}*"
+
+
+def percent_told(share: float, ends: tuple[float | None, float | None]) -> str:
+    """Write a share in percent: to a tenth, or finer where its interval is so narrow."""
+    low, high = ends
+    half = 1.0 if low is None or high is None or low == high else 50 * (high - low)
+    return f"{100 * share:z.{min(max(1, -floor(log10(half))), 9)}f}%"
 
 
 def as_csv(rows: Sequence[Mapping[Any, object]]) -> str:

@@ -21,8 +21,8 @@ ASKED = (
 )
 TOO_SMALL = "Standard errors computed as if these rows were people are too small."
 INSTEAD = (
-    "Take intervals from the measurements (smalldb ask), or ask the curator for several tables of this "
-    "release (smalldb generate --tables), and combine what you compute (smalldb.inference.combine)."
+    "Take intervals from the measurements (smalldb ask), or draw several tables from the public files "
+    "(smalldb tables), and combine what you compute (smalldb.inference.combine)."
 )
 OTHERS = "This release has no intervals that include the noise; its bound is below."
 UNKNOWN = "Do not study relations of columns that were not measured together: the rows assume none."
