@@ -13,8 +13,19 @@ pytest.importorskip("shiny")
 
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import LEFT_OUT, Place, changed, columns_of, keys_of, row, shown
-from smalldb.app.serving import HEADERS, Guard
-from smalldb.app.workplace import COMMAND, FINISHED, LOG, RECORD, UNFINISHED, Workplace, call, command_line
+from smalldb.app.serving import HEADERS, RELEASED, Guard
+from smalldb.app.workplace import (
+    COMMAND,
+    FINISHED,
+    LOG,
+    PAGE,
+    RECORD,
+    SEVERAL,
+    UNFINISHED,
+    Workplace,
+    call,
+    command_line,
+)
 from smalldb.cli import parser
 from smalldb.schema import draft_schema, read_schema
 from smalldb.schema.answers import answered
@@ -54,6 +65,20 @@ def test_the_page_is_served_to_its_own_address_with_headers_that_let_nothing_out
     assert dict(start["headers"]) == HEADERS  # the inner one of the same name is replaced
     assert asked_of(inner, "websocket", origin=f"http://{HOST}")[0]["type"] == "websocket.accept"
     assert b"default-src 'self'" in HEADERS[b"content-security-policy"]
+
+
+def test_what_was_released_is_served_in_a_sandbox_whatever_policy_it_came_with():
+    async def evil(scope, receive, send):
+        headers = [(b"Content-Security-Policy", b"default-src *")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    (start,) = asked_of(evil, path=f"/{TOKEN}/{RELEASED}/r1/report.html")
+    names = [name.lower() for name, _ in start["headers"]]
+    assert names.count(b"content-security-policy") == 1
+    policy = dict(start["headers"])[b"content-security-policy"].split(b"; ")
+    assert {b"default-src 'none'", b"sandbox"} <= {*policy}
+    (start,) = asked_of(evil, path=f"/{TOKEN}/other/{RELEASED}/r1/report.html")
+    assert dict(start["headers"]) == HEADERS
 
 
 @pytest.mark.parametrize(
@@ -218,6 +243,15 @@ def begun(work, name, **files):
     return home
 
 
+def downloaded(work, release, file):
+    request = type("Request", (), {"path_params": {"release": release, "file": file}})
+    return asyncio.run(work.download(request))
+
+
+def got(work, release, file):
+    return downloaded(work, release, file).status_code
+
+
 def test_public_files_of_finished_releases_are_served_and_nothing_else(work):
     home = begun(work, "r1")
     (home / RECORD).write_text("{}")
@@ -225,11 +259,7 @@ def test_public_files_of_finished_releases_are_served_and_nothing_else(work):
     begun(work, "r2")
     assert work.releases() == {"r1": FINISHED, "r2": UNFINISHED} and work.outputs("r2") == []
 
-    def got(release, file):
-        request = type("Request", (), {"path_params": {"release": release, "file": file}})
-        return asyncio.run(work.download(request)).status_code
-
-    assert got("r1", RECORD) == 200
+    assert got(work, "r1", RECORD) == 200
     for release, file in [
         ("r1", "../b.csv"),
         ("r1", COMMAND),
@@ -238,7 +268,17 @@ def test_public_files_of_finished_releases_are_served_and_nothing_else(work):
         ("..", "b.csv"),
         (".", "b.csv"),
     ]:
-        assert got(release, file) == 404
+        assert got(work, release, file) == 404
+
+
+def test_only_the_page_of_a_release_is_shown_and_all_else_is_saved(work):
+    home = begun(work, "r1", **{RECORD: "{}", PAGE: "<p>"})
+    (home / SEVERAL).mkdir()
+    for name in (RECORD, PAGE, "p.csv"):
+        (home / SEVERAL / name).write_text("")
+    for file in work.outputs("r1"):
+        kind = downloaded(work, "r1", file).headers["content-disposition"]
+        assert kind.startswith("inline;" if file.endswith(PAGE) else "attachment;"), file
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "x" * 65])

@@ -449,6 +449,44 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
                 assert fits()
 
 
+EVIL = """<p>released</p><script>
+for (const own of [parent, top])
+  try { own.document.title = "reached"; own.document.getElementById("release").click() } catch {}
+document.title = "ran"; fetch("../../beacon")
+</script><img src="../../beacon" onerror="document.title = 'ran'"><form action="../../beacon"></form>"""
+
+
+def test_a_script_in_a_released_page_reaches_nothing(site, browser):
+    """Neither in the page's frame nor in a tab of its own."""
+    url, folder = site
+    small(folder, "evil")
+    home = folder / "evil-1"
+    home.mkdir()
+    for name, text in {"command": "smalldb generate", "record.json": "{}", "report.html": EVIL}.items():
+        (home / name).write_text(text)
+    try:
+        with opened(browser, url) as page:
+            answered = []  # what a policy forbids is a request for Playwright, too, and has no answer
+            page.context.on("response", lambda response: answered.append(response.url))
+            choose(page, "evil.csv")
+            step(page, "3 Budget")
+            fill(page, "budget", "1")
+            step(page, "4 Release")
+            page.locator("#same_release").get_by_text("--budget").first.wait_for()
+            frame = page.frame_locator("#released iframe")
+            frame.get_by_text("released").wait_for()
+            (tab := page.context.new_page()).goto(f"{url}released/evil-1/report.html")
+            tab.get_by_text("released").wait_for()
+            page.wait_for_timeout(1000)
+            assert (page.title(), tab.title()) == ("smalldb", "")
+            assert sum(address.endswith("report.html") for address in answered) == 2
+            assert not [address for address in answered if "beacon" in address]
+            assert page.locator("#release_told").inner_text() == ""
+    finally:
+        shutil.rmtree(home)
+    assert not (folder / "evil.ledger").exists()
+
+
 def test_the_address_is_secret_and_of_this_machine(site, tmp_path):
     """What the guard refuses is in test_app.py; here the server that stands behind it."""
     with served(tmp_path) as (second, _):

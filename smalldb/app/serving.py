@@ -29,6 +29,9 @@ HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"cache-control": b"no-store",
 }
+RELEASED = "released"  # the path of what was released, whose pages run no script and belong to no origin
+POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox"
+SANDBOX = {b"content-security-policy": POLICY}
 
 
 class Guard:
@@ -50,8 +53,9 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in HEADERS]
-                message["headers"] = [*kept, *HEADERS.items()]
+                own = HEADERS | (SANDBOX if scope["path"].split("/")[2:3] == [RELEASED] else {})
+                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in own]
+                message["headers"] = [*kept, *own.items()]
             await send(message)
 
         return await self._inner(scope, receive, guarded)
@@ -90,7 +94,7 @@ def serve(folder: Path, *, browser: bool) -> None:
         listening.listen()
         host = f"{LOCAL}:{listening.getsockname()[1]}"
         routes = [
-            Route(f"/{token}/released/{{release}}/{{file:path}}", work.download),
+            Route(f"/{token}/{RELEASED}/{{release}}/{{file:path}}", work.download),
             Mount(f"/{token}", made_page(work)),
         ]
         config = uvicorn.Config(

@@ -147,7 +147,8 @@ class Workplace:
         release, file = request.path_params["release"], request.path_params["file"]
         if file not in self.outputs(release):
             return PlainTextResponse("smalldb: no such file of a release\n", 404)
-        path, kind = self.folder / release / file, "inline" if file.endswith(".html") else "attachment"
+        path = self.folder / release / file
+        kind = "inline" if path.name == PAGE else "attachment"
         return FileResponse(path, filename=path.name, content_disposition_type=kind)
 
 
