@@ -64,6 +64,7 @@ def test_a_folder_has_the_tables_and_what_they_are_drawn_from(workdir, capfd):
         "model_contrasts": 0,
         "left_out": [],
         "rare": {},
+        "unmeasured": [],
     }
     read = [pd.read_csv(f"out/{name}") for name in [*tables, "synthetic.csv"]]
     assert all(one.shape == (200, 2) and [*one.columns] == ["ill", "old"] for one in read)
@@ -349,7 +350,8 @@ def test_tables_from_public_files_know_what_was_measured(tmp_path, monkeypatch, 
     whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
     (tmp_path / "r.json").write_text(json.dumps(whole))
     asked = ("tables", "r.json", "new.csv", "--schema", "s.toml", "--tables", 3, "--seed", 1)
-    assert called(capfd, *asked, "-o", "out")[0] == 0
+    code, out, _ = called(capfd, *asked, "-o", "out")
+    assert code == 0 and ("pairs of columns that were never measured together" in out)
     assert called(capfd, *asked, "-o", "again")[0] == 0 and called(capfd, *asked, "-o", "out")[0] == 2
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {f"table-0{k}.csv" for k in (1, 2, 3)} | {
@@ -365,10 +367,13 @@ def test_tables_from_public_files_know_what_was_measured(tmp_path, monkeypatch, 
     assert tables.grouped == drawn.grouped and list(tables[0].columns) == [*made.data.columns]
     assert tables[1].age.mean() == pytest.approx(frame.age.mean(), rel=0.1)
     assert len(tables[:2]) == 2 and tables[:2][0].equals(tables[0])
-    if drawn.unmeasured:
-        a, b = drawn.unmeasured[0]
-        with pytest.warns(UserWarning, match="never measured together"):
-            interval(lambda table: (table[a].astype(float) * table[b].astype(float)).mean(), tables)
+    how = json.loads((tmp_path / "out" / "tables.json").read_text())
+    assert drawn.unmeasured and tuple(map(tuple, how["unmeasured"])) == drawn.unmeasured
+    a, b = drawn.unmeasured[0]
+    with pytest.warns(UserWarning, match="never measured together"):
+        interval(lambda table: (table[a].astype(float) * table[b].astype(float)).mean(), tables)
+    with pytest.warns(UserWarning, match=f"is about columns that were never measured .*{a} x {b}"):
+        combine([1.0, 2.0, 3.0], tables=tables, columns=[b, a])
     (tmp_path / "other.toml").write_text(schema.replace("cuts = [40]", "cuts = [30, 40]"))
     assert called(capfd, *asked[:4], "other.toml", "-o", "third")[0] == 2
 

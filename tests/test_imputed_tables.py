@@ -129,6 +129,17 @@ def test_a_statistic_across_columns_that_were_not_measured_together_warns(apart,
     interval(statistic, list(apart))  # of tables alone nothing is known
 
 
+def test_what_is_combined_warns_of_columns_that_were_not_measured_together(apart):
+    with pytest.warns(UserWarning, match=r"about columns that were never measured together \(ill x tax\)"):
+        assert combine([1.0, 3.0], tables=apart, columns=["ill", "tax"]).estimate == 2
+    with pytest.warns(UserWarning, match="unless `columns` says otherwise, .*and 1 more"):
+        combine([1.0, 3.0], tables=apart)
+    combine([1.0, 3.0], tables=apart, columns=["ill", "old"])  # a warning is an error here
+    for wrong in ({"tables": apart, "columns": ["il"]}, {"columns": ["ill"]}):
+        with pytest.raises(ValueError, match=r"no column 'il'|give the tables"):
+            combine([1.0, 3.0], **wrong)
+
+
 @pytest.mark.parametrize(
     ("statistic", "error", "said"),
     [

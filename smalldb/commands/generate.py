@@ -210,7 +210,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if not arguments.quiet:
         print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
         if files.several is not None and files.several.told:
-            print(visible(files.several.told), file=sys.stderr)
+            print(visible(files.several.told, "\n"), file=sys.stderr)
     if not made.record["private"]:
         print(SEEDED, file=sys.stderr)
     if files.several is not None and files.several.refused is not None:

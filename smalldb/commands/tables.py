@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-from dataclasses import asdict
 
 from queries.late import pd
 from smalldb.commands import HELP
@@ -12,11 +11,12 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Measurements
-from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, told_how
+from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, summary
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.releasing.imputed_tables import streamed, with_measured_means
 from smalldb.releasing.record import read_record
 from smalldb.releasing.table_source import file_source
+from smalldb.reporting.escaping import visible
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.table_writers import written
 
@@ -87,7 +87,8 @@ def run_tables(arguments: argparse.Namespace) -> None:
             folder.write(f"table-{number:0{digits}}.csv", _content(table, schema))
             if number == arguments.tables:
                 break
-        how = {"tables": arguments.tables, "rows": arguments.rows or total, **asdict(stream.made_by)}
+        assumed, told = summary(stream.made_by, measurements)
+        how = {"tables": arguments.tables, "rows": arguments.rows or total, **assumed}
         folder.write(HOW, json.dumps(how, indent=2, ensure_ascii=False) + "\n")
         with open(arguments.file, encoding="utf-8") as file:
             folder.write(PUBLIC, file.read())
@@ -97,4 +98,4 @@ def run_tables(arguments: argparse.Namespace) -> None:
         folder.place()
     finally:
         folder.close()
-    print(f"tables:    {arguments.tables} in {arguments.output}, {told_how(stream.made_by)}")
+    print(visible(f"tables:    {arguments.tables} in {arguments.output}, {told}", kept="\n"))

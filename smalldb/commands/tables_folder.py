@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
-from smalldb.inference.several_tables import HOW, Spelling, told_how
+from smalldb.inference.several_tables import HOW, Spelling, summary
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
 from smalldb.releasing.imputed_tables import check_drawable, streamed
@@ -94,13 +93,10 @@ class SeveralTables:
         for name, (codes, seed) in zip(self._names, bar, strict=True):
             one = None if table is None else spelling.table(codes, seed)
             self._folder.write(name, contents(one, codes))
-        made_by = stream.made_by
-        self.told = f"tables:    {arguments.tables} in {arguments.output}, {told_how(made_by)}"
-        summary = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total)}
-        rare = sum(map(len, made_by.rare.values()))
-        self.told += f"; {rare} rare categories, see tables.json" if rare else ""
-        summary |= asdict(made_by)
-        self._folder.write(HOW, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+        assumed, drawn = summary(stream.made_by, release.measurements)
+        self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
+        how = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total), **assumed}
+        self._folder.write(HOW, json.dumps(how, indent=2, ensure_ascii=False) + "\n")
 
     def place(self) -> None:
         """Move the folder to its place."""

@@ -16,10 +16,13 @@ NEAR = 1e-9  # relative: what the order of rows changes in a sum
 SEED = 20  # of the shuffles
 SHUFFLES = 4  # of a column: a count among a hundred rows stays the same in one of twelve
 SHOWN = 3  # pairs of columns in a warning
-ACROSS = (
-    "the statistic looks across columns that were never measured together ({}): the tables take them as "
-    "independent, given others, an assumption that the interval does not count"
+APART = (
+    "columns that were never measured together ({}): the tables take them as independent, given others, an "
+    "assumption that no interval counts"
 )
+ACROSS = f"the statistic looks across {APART}"
+ABOUT = f"the estimate is about {APART}"
+ABOUT_ALL = f"unless `columns` says otherwise, {ABOUT}"
 WITHIN = (
     "the statistic looks at columns more finely than they were measured together ({}): within groups of "
     "their categories the tables take them as independent, which the interval does not count. `ask` names "
@@ -62,10 +65,10 @@ def assumptions(statistic: Callable[[Any], Any], tables: Assuming) -> Iterator[s
     looked = looked_at(statistic, first, {name for pair in pairs for name in pair})
     across = [pair for pair in tables.unmeasured if looked >= {*pair}]
     if across:
-        yield ACROSS.format(_named(across))
+        yield ACROSS.format(named(across))
     within = [p.columns for p in tables.grouped if looked >= {*p.columns} and _finer(statistic, tables, p)]
     if within:
-        yield WITHIN.format(_named(within))
+        yield WITHIN.format(named(within))
 
 
 def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -> bool:
@@ -85,9 +88,10 @@ def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -
     return not any(all(map(stays, pair.columns, groups)) for groups in pair.groups)
 
 
-def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    named = ", ".join(" x ".join(pair) for pair in pairs[:SHOWN])
-    return named + (f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else "")
+def named(pairs: Sequence[tuple[str, str]]) -> str:
+    """Name some pairs of columns."""
+    found = ", ".join(" x ".join(pair) for pair in pairs[:SHOWN])
+    return found + (f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else "")
 
 
 def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str]) -> frozenset[str]:
@@ -164,7 +168,13 @@ class Pooled:
         return self.estimate - reach, self.estimate + reach
 
 
-def combine(estimates: Sequence[float], variances: Sequence[float] | None = None) -> Pooled:
+def combine(
+    estimates: Sequence[float],
+    variances: Sequence[float] | None = None,
+    *,
+    tables: Assuming | None = None,
+    columns: Sequence[str] | None = None,
+) -> Pooled:
     """Combine what was computed from each of several tables of one release.
 
     Parameters
@@ -174,6 +184,15 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     variances
         Their squared standard errors, as if the rows were a sample: then the result is about the population
         that the data came from. None: about the data themselves.
+    tables
+        Those of ``release.tables()`` or ``Tables.read``, for the warning. None: there is none.
+    columns
+        Those that the estimate is about, such as all of a regression. None: all of the tables.
+
+    Warns
+    -----
+    UserWarning
+        Some of these columns were never measured together.
 
     Returns
     -------
@@ -192,6 +211,15 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     >>> round(pooled.estimate, 3), [round(end, 3) for end in pooled.interval()]
     (0.33, [0.27, 0.39])
     """
+    if tables is not None:
+        names = [*map(str, as_frame(tables[0]).columns)]
+        if unknown := {*(columns or ())} - {*names}:
+            raise ValueError(f"no column {min(unknown)!r}: the columns are {', '.join(names)}")
+        across = [pair for pair in tables.unmeasured if {*pair} <= {*(columns or names)}]
+        if across:
+            warnings.warn((ABOUT if columns else ABOUT_ALL).format(named(across)), stacklevel=2)
+    elif columns is not None:
+        raise ValueError("give the tables with the columns that the estimate is about")
     estimates = [_number(one) for one in estimates]
     within = [0.0] if variances is None else [_number(one) for one in variances]
     count = len(estimates)

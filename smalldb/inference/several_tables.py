@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import comb
 from pathlib import Path
 from typing import Any, overload
@@ -16,6 +16,7 @@ from queries.frames import as_frame, as_given, rows_of
 from queries.late import pd
 from queries.mixing import splitmix64
 from smalldb.exact.bits import bit_source
+from smalldb.inference.assumptions import APART, named
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.schema import Schema
@@ -99,7 +100,7 @@ class Tables(Sequence[Any]):
     def __repr__(self) -> str:
         pairs = comb(len(self._spelling.domain.sizes), 2)
         apart = f"{len(self.unmeasured)} of {pairs} pairs of columns not measured together"
-        return f"<Tables: {len(self)}; {told_how(self.made_by)}; {apart}>"
+        return f"<Tables: {len(self)}; {_told_how(self.made_by)}; {apart}>"
 
     def __len__(self) -> int:
         return len(self._drawn)
@@ -173,7 +174,17 @@ class Tables(Sequence[Any]):
         return self._spelling.table(codes, None)
 
 
-def told_how(made_by: Refitted) -> str:
+def summary(made_by: Refitted, measurements: Measurements) -> tuple[dict[str, Any], str]:
+    """Tell how tables were drawn, and what they assume: for `tables.json`, and in two lines."""
+    unmeasured, _ = assumed(measurements, made_by.left_out)
+    rare = sum(map(len, made_by.rare.values()))
+    told = _told_how(made_by) + (f"; {rare} rare categories, see {HOW}" if rare else "")
+    if unmeasured:
+        told += f"\nassumed:   {len(unmeasured)} pairs of {APART.format(named(unmeasured))}; see {HOW}"
+    return {**asdict(made_by), "unmeasured": unmeasured}, told
+
+
+def _told_how(made_by: Refitted) -> str:
     """Tell in some words how tables were drawn."""
     of = (
         f"{made_by.model_contrasts} contrasts"
