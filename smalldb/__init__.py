@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from smalldb.releasing.budget_ledger import Ledger
     from smalldb.releasing.evaluation import Evaluation, evaluate
     from smalldb.releasing.pipeline import EmptyReleaseWarning
-    from smalldb.releasing.related_release import RelatedRelease
     from smalldb.releasing.release import generate, release
-    from smalldb.releasing.released import Release
+    from smalldb.releasing.released import RelatedRelease, Release
     from smalldb.selection import Selection, select, selection_law
 else:
     # numpy and pandas take a second: they are imported with what needs them, after Ctrl-C is taken care of
@@ -69,8 +68,7 @@ else:
         "exact.bits": ("BitSource",),
         "releasing.pipeline": ("EmptyReleaseWarning",),
         "releasing.release": ("generate", "release"),
-        "releasing.related_release": ("RelatedRelease",),
-        "releasing.released": ("Release",),
+        "releasing.released": ("RelatedRelease", "Release"),
         "selection": ("Selection", "select", "selection_law"),
     }
 

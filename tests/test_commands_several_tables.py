@@ -20,6 +20,7 @@ from smalldb.files import unfinished
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Tables, combine, interval
 from smalldb.inference.several_tables import Refitted
+from smalldb.releasing import imputed_tables
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.imputed_tables import Stream, streamed
 from smalldb.releasing.record import with_measurements
@@ -199,7 +200,7 @@ def test_each_table_is_written_before_the_next_is_drawn(workdir, capfd, monkeypa
         order.append(name)
         plain(folder, name, content)
 
-    monkeypatch.setattr(several_tables, "streamed", lambda *_, **__: Stream(Refitted(1, 0, (), {}), draws()))
+    monkeypatch.setattr(imputed_tables, "streamed", lambda *_, **__: Stream(Refitted(1, 0, (), {}), draws()))
     monkeypatch.setattr(OutputFolder, "write", write)
     assert called(capfd, *GENERATE, "--tables", 3, "-o", "out", "--seed", 1)[0] == 0
     assert order[3:9] == ["drawn", "table-01.csv", "drawn", "table-02.csv", "drawn", "table-03.csv"]
@@ -211,7 +212,7 @@ def test_an_error_leaves_no_folder(workdir, capfd, monkeypatch, when):
         raise OSError(28, "No space left on device")
 
     if when == "drawing":
-        monkeypatch.setattr(several_tables, "streamed", failing)
+        monkeypatch.setattr(imputed_tables, "streamed", failing)
     else:
         monkeypatch.setattr("smalldb.files.outputs.fill", failing)
     code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1, "--record", "r.json")

@@ -153,7 +153,7 @@ def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tabl
     monkeypatch.chdir(tmp_path)
     line = f"generate {EXAMPLES / 'autoworkers.csv'} --epsilon 1 -o new.csv --record new.json"
     names = ("tqdm", "multiprocessing", "smalldb.reporting.page", "smalldb.inference")
-    names += ("smalldb.releasing.evaluation", "smalldb.releasing.related_release")
+    names += ("smalldb.releasing.evaluation",)
     code = (
         "import sys; from smalldb.cli import main\n"
         f"assert main({line.split()!r}) == 0\n"

@@ -1,6 +1,7 @@
 """Two related tables, from frames or files to tables, record, evaluation and page."""
 
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -20,10 +21,10 @@ from smalldb.marginals.walks import UNIT, children_of, with_children
 from smalldb.mechanisms import Measurement, Measurements
 from smalldb.mechanisms.measurement import Marginal
 from smalldb.noise.distributions import Geometric
+from smalldb.releasing.evaluation import GROUPS, evaluate_related
 from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.record import make_record, record_schema, written_record
-from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
-from smalldb.releasing.related_release import RelatedRelease
+from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, page
 from smalldb.schema.drafting import draft_related
 from smalldb.schema.linked_rows import Linked, read_linked
@@ -85,7 +86,7 @@ def test_tables_have_the_columns_of_the_data_and_every_link_resolves(tables, rel
     linked = release.linked
     assert (np.bincount(linked.of, minlength=300) == number).all() and number.max() <= 4
     assert (persons.dtypes == tables["persons"].dtypes).all()
-    with pytest.raises(AttributeError):
+    with pytest.raises(ValueError, match="no confidential part"):
         release.confidential  # noqa: B018 - there is none
 
 
@@ -348,7 +349,7 @@ def test_spellings_of_their_own_are_asked_of_related_tables_too():
 
 
 def with_record(made, **changes):
-    return RelatedRelease(None, {**made.record, **changes}, made.schema, made.plan, None)
+    return Release({}, {**made.record, **changes}, made.plan, made.codes, made.schema, of=made.of)
 
 
 def test_the_page_is_made_of_the_plan_and_the_record(release):
@@ -563,7 +564,7 @@ def test_a_link_of_another_name_is_taken(tables):
     text = SCHEMA.replace('key = "pid"', 'link = "house"')
     persons = tables["persons"].drop(columns="pid").rename(columns={"hid": "house"})
     made = smalldb.release({**tables, "persons": persons}, schema=text, epsilon=1, seed=3)
-    assert isinstance(made, RelatedRelease) and made.data["persons"].house.isin(made.data["homes"].hid).all()
+    assert isinstance(made, Release) and made.data["persons"].house.isin(made.data["homes"].hid).all()
 
 
 def test_a_draft_is_filled_in_to_a_schema():
@@ -670,7 +671,11 @@ def test_an_executor_and_progress_change_no_released_byte(release, tables):
     with ThreadPoolExecutor(1) as executor:
         made = smalldb.release(tables, schema=SCHEMA, epsilon=2, seed=1, executor=executor, progress=True)
     assert all(made.data[name].equals(release.data[name]) for name in tables)
-    assert "RelatedRelease" in made._repr_html_() and "2" in made._repr_html_()
+    assert "The first rows of homes" in made._repr_html_() and repr(made) == repr(release)
+    assert made.plot().png.startswith(b"\x89PNG") and not made.plot().confidential
+    again = pickle.loads(pickle.dumps(made))
+    assert again.ask("age>=15 | town=A") == made.ask("age>=15 | town=A")
+    assert again.evaluate(tables).tvd == release.evaluate(tables).tvd
 
 
 def test_persons_are_read_as_the_long_table_says(seasons):

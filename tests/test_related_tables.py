@@ -42,6 +42,14 @@ def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys)
     assert main(["evaluate", *files, "out", "--schema", "s.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rows"]["homes"] == [200, 200] and 0 < found["number_similarity"] <= 1
+    chosen = ["--record", "r.json", "--measurements", "m.json", "--report", "r.html", "-o", "more"]
+    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "--seed", "1", *chosen]) == 0
+    capsys.readouterr()
+    for name, same in (
+        *(("r.json", "record.json"), ("m.json", "record.json"), ("r.html", "report.html")),
+        ("more/homes.csv", "homes.csv"),
+    ):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "out" / same).read_bytes()
     assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]) == 2
     assert "not empty" in capsys.readouterr().err
 
@@ -71,7 +79,7 @@ def test_more_rows_than_memory_holds_are_refused_before_the_payment(files, monke
     assert Ledger("led").read().spent == 0
 
 
-@pytest.mark.parametrize("where", ["marginals.families.with_children", "releasing.related_release.Drawn"])
+@pytest.mark.parametrize("where", ["marginals.families.with_children", "releasing.pipeline.with_tables"])
 @pytest.mark.parametrize("error", [MemoryError, ImportError("no such library", name="late")])
 def test_what_fails_behind_the_payment_goes_on_from_there(files, monkeypatch, capsys, where, error):
     def failing(*_, **__):
@@ -156,7 +164,8 @@ def test_a_draft_is_made_of_names_alone(files, capsys):
         (["homes.csv", "persons=persons.csv"], "are named: write NAME=FILE"),
         (["homes=homes.csv", "homes=homes.csv"], "named twice"),
         (["homes=homes.csv", "persons=persons.csv", "--delta", "1e-6"], "do not take delta yet"),
-        (["homes=homes.csv", "persons=persons.csv", "--record", "r.json"], "do not take --record yet"),
+        (["homes=homes.csv", "persons=persons.csv", "--refine", "r.json"], "do not take refine yet"),
+        (["homes=homes.csv", "persons=persons.csv", "--columns", "a"], "do not take --columns yet"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(files, given, said, capsys):

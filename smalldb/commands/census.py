@@ -18,6 +18,7 @@ from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text, positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
+from smalldb.releasing.table_source import Source
 from smalldb.reporting.plots import plot_laws
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_csv, as_json, rounded_up
@@ -61,6 +62,7 @@ def run_census(arguments: argparse.Namespace) -> None:
         raise ValueError("a picture needs --epsilon")
     keep_inputs([arguments.data, arguments.schema], targets)
     source = source_of(arguments, None if arguments.schema is None else read_schema(Path(arguments.schema)))
+    assert isinstance(source, Source)
     domain = source.domain
     choices = {name: getattr(arguments, name) for name in ("rows", "candidates", "beta")}
     choices["queries"] = source.queries if arguments.queries is None else arguments.queries

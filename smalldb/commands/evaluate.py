@@ -1,23 +1,23 @@
 """`evaluate`: what a synthetic table answers beside the real one; confidential."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from smalldb.commands import HELP
-from smalldb.commands.input_files import schema_of
+from smalldb.commands.input_files import as_tables, related_files, schema_of
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import evaluate_folder
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import check_classifying
-from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.evaluation import evaluate, evaluate_related
 from smalldb.releasing.number_summaries import NumberCounts, gather_numbers, number_summaries
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
@@ -29,6 +29,9 @@ from smalldb.schema import read_schema
 from smalldb.schema.fields import Piece
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.table_writers import form_like
+
+EVALUATED = ("real", "synthetic", "more", "schema", "json", "run")  # options of related tables
 
 
 def add(commands: Commands) -> None:
@@ -130,3 +133,25 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))
         if known is not None:
             print(f"\n{known}")
+
+
+def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
+    """Compare the tables in a folder with the data; confidential."""
+    real: list[str] = [arguments.real, arguments.synthetic, *arguments.more]
+    folder = real.pop()
+    tables = related_files(arguments, schema, EVALUATED, real)
+    synthetic = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
+    evaluation = evaluate_related(as_tables(tables, schema), as_tables(synthetic, schema), schema)
+    long = evaluation.to_frame()
+    if arguments.json:
+        summary = {"confidential": True, "tables": long.to_dict("records"), "rows": dict(evaluation.rows)}
+        print(as_json(summary | {"number_similarity": evaluation.number_similarity}))
+        return
+    lines = [
+        CONFIDENTIAL,
+        "mean total variation distance of tables; baseline: independent columns of the data, without noise",
+        f"{'tables':12}{'released':>10}{'baseline':>10}",
+    ]
+    lines += [f"{row.tables:12}{row.tvd:10.3f}{row.independent:10.3f}" for row in long.itertuples()]
+    lines.append(f"similarity of numbers of {schema.child}: {evaluation.number_similarity:.3f} (1: the same)")
+    print("\n".join(lines))

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
 
 from smalldb.commands import HELP, Incomplete
 from smalldb.commands.input_files import add_schema, ledger_of, schema_of, source_of
@@ -22,7 +19,7 @@ from smalldb.commands.options import (
     text,
     whole_number,
 )
-from smalldb.commands.output_files import Files, Spoken
+from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
@@ -32,10 +29,6 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import SEEDED, as_json, tell
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED
-
-if TYPE_CHECKING:
-    from smalldb.releasing.related_release import LinkedSource
-    from smalldb.releasing.table_source import Source
 
 MOST_TABLES = 1000
 
@@ -173,18 +166,10 @@ def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a file, or two related tables."""
     schema = schema_of(arguments, [arguments.data, *arguments.more])
     _check(arguments, isinstance(schema, RelatedSchema))
-    files: Spoken
-    find: Callable[[], Source | LinkedSource]
-    if isinstance(schema, RelatedSchema):  # they take a moment to import
-        from smalldb.commands.related_tables import RelatedFiles
-
-        related = RelatedFiles(arguments, schema)
-        files, find = related, related.source
-    else:
-        files, find = Files(arguments), partial(source_of, arguments, schema)
+    files = Files(arguments, schema)
     if files.finished():
         return _tell_that_it_stands(arguments, files)
-    source = find()
+    source = source_of(arguments, schema)
     if source.learns is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns categories (values = "learn")')
     try:
@@ -209,15 +194,15 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print(as_json(made.record))
     if not arguments.quiet:
         print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
-        if files.several is not None and files.several.told:
-            print(visible(files.several.told, "\n"), file=sys.stderr)
+        if files.folder is not None and files.folder.told:
+            print(visible(files.folder.told, "\n"), file=sys.stderr)
     if not made.record["private"]:
         print(SEEDED, file=sys.stderr)
-    if files.several is not None and files.several.refused is not None:
-        raise Incomplete(files.several.refused)
+    if files.folder is not None and files.folder.refused is not None:
+        raise Incomplete(files.folder.refused)
 
 
-def _tell_that_it_stands(arguments: argparse.Namespace, files: Spoken) -> None:
+def _tell_that_it_stands(arguments: argparse.Namespace, files: Files) -> None:
     """Tell that a named release is finished, and nothing is left to do."""
     if arguments.json:
         print(as_json(files.standing_record()))

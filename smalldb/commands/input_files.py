@@ -1,6 +1,7 @@
 """The options that say which file a command reads and what its columns hold."""
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,9 +9,13 @@ from typing import Any
 
 from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
+from smalldb.files.inputs import rereadable
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.table_source import Source, file_source
+from smalldb.releasing.table_source import LinkedSource, Source, file_source, table_source
 from smalldb.schema import Schema
+from smalldb.schema.linked_rows import check_names
+from smalldb.schema.readers.compressed import parted
+from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import OpenSchema, read_any
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -49,8 +54,14 @@ def schema_of(
     return found
 
 
-def source_of(arguments: argparse.Namespace, schema: Schema | OpenSchema | None) -> Source:
-    """Find out which table is meant, from names alone."""
+def source_of(
+    arguments: argparse.Namespace, schema: Schema | OpenSchema | RelatedSchema | None
+) -> Source | LinkedSource:
+    """Find out which table is meant, or which related ones, from names alone."""
+    if isinstance(schema, RelatedSchema):
+        paths = tables_given([arguments.data, *arguments.more], schema)
+        paths = {name: rereadable(path, has_lines(path)) for name, path in paths.items()}
+        return table_source(as_tables(paths, schema), None, schema)
     file, inside = file_format(arguments), arguments.count_in_database
     counting = {"--counts": arguments.counts is not None, "--count-in-database": inside}
     if schema is None:
@@ -89,3 +100,50 @@ def ledger_of(arguments: argparse.Namespace) -> Callable[[Mapping[str, Any]], Le
     if arguments.ledger is None:
         return None
     return partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta)
+
+
+def named(given: Sequence[str | None]) -> dict[str, str]:
+    """Read tables that are named, such as persons=p.csv; ValueError: one is not, or a name stands twice."""
+    found = dict[str, str]()
+    for text in given:
+        name, sign, path = (text or "").partition("=")
+        if not sign or not name or not path:
+            raise ValueError("related tables are named: write NAME=FILE, such as persons=p.csv")
+        if name in found:
+            raise ValueError(f"table {name!r} is named twice")
+        found[name] = path
+    return found
+
+
+def related_files(
+    arguments: argparse.Namespace, schema: RelatedSchema, taken: Sequence[str], given: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return related tables by their names; ValueError: not those of the schema, or options of one table."""
+    refuse_others(arguments, taken)
+    return tables_given(given or [arguments.data, *arguments.more], schema)
+
+
+def refuse_others(arguments: argparse.Namespace, taken: Sequence[str]) -> None:
+    """Refuse options that related tables do not take: ValueError."""
+    others = [name for name, value in vars(arguments).items() if value and name not in taken]
+    if others:
+        told = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise ValueError(f"related tables do not take {told} yet: leave out what they do not take")
+
+
+def tables_given(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:
+    """Return the tables of a schema by their names, the one long table by that of its file: ValueError."""
+    if schema.whole is None:
+        tables = named(given)
+        check_names([*tables], schema)
+        return tables
+    paths = [path for path in given if path is not None]
+    if len(paths) != 1:
+        raise ValueError("person in a schema is for one table: name one file")
+    stem = os.path.basename(parted(paths[0])[0])
+    return {os.path.splitext(stem)[0]: paths[0]}
+
+
+def as_tables(tables: Mapping[str, str], schema: RelatedSchema) -> Any:
+    """Return tables as the library takes them: by their names, or the long one."""
+    return tables if schema.whole is None else next(iter(tables.values()))

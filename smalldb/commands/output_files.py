@@ -14,27 +14,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queries.domain import Bits
+from smalldb.commands.input_files import related_files
 from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.commands.parsers import without_password
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
-from smalldb.planning import Plan
+from smalldb.marginals.walks import Walks
+from smalldb.planning import Plan, Settings
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.pipeline import Destination
-from smalldb.releasing.record import read_record, with_measurements, written_record
-from smalldb.releasing.released import Release
-from smalldb.releasing.table_source import Source
+from smalldb.releasing.record import read_record, written_record
+from smalldb.releasing.released import Release, fully_measured
+from smalldb.releasing.table_source import LinkedSource, Source
 from smalldb.releasing.transaction import begun_beside, sweep_ended
 from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import rehearse
 from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
 
 if TYPE_CHECKING:
-    from smalldb.commands.tables_folder import SeveralTables
+    from smalldb.commands.tables_folder import TablesFolder
     from smalldb.reporting.page import Comparison
 
 
@@ -43,6 +46,12 @@ OUTPUTS = ("record", "measurements", "schema_out", "report", "output")  # option
 FREE = (
     *("run", "schema", "ledger", "budget", "budget_delta", "release_id", "checkpoint", "even_if_empty"),
     *("quiet", "verbose", "json"),
+)
+TAKEN = (  # options that related tables take, but for `columns` and such, which their schema says
+    *FREE,
+    *OUTPUTS,
+    *("data", "more", "tables", "table_rows", "seed", "schema_unseen", "middle", "spreadsheet_safe"),
+    *("queries", *STATED, *Settings.__annotations__),
 )
 MANY = 10**7  # distinct rows, which take about 1.1 GB if a database counts them
 
@@ -55,8 +64,7 @@ def files_below(path: str) -> list[Path]:
 class Spoken(Destination):
     """What goes to files of a command, which asks and tells on the terminal what is spent."""
 
-    # the folder of several tables; None: they are not asked for
-    several: "SeveralTables | None" = None
+    folder: "TablesFolder | None" = None  # of related tables, or of several copies; None: there is none
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -150,26 +158,38 @@ class Spoken(Destination):
 
 
 class Files(Spoken):
-    """The table, its record, its page and the schema that was learned, as the options of `generate` say.
+    """The tables, their record, the page and the schema that was learned, as the options of `generate` say.
 
-    Raises
-    ------
-    ValueError
-        A format that cannot be written, or an output in the place of an input.
+    Related tables and several copies go to a folder. ValueError: a format that cannot be written, an option
+    that related tables do not take, or an output in the place of an input.
     """
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(self, arguments: argparse.Namespace, schema: Any = None) -> None:
         super().__init__(arguments)
-        self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
+        self._related = schema if isinstance(schema, RelatedSchema) else None
+        given = {"": arguments.data}
+        if self._related is not None:
+            given = related_files(arguments, self._related, TAKEN)
+            if arguments.output is None:
+                raise ValueError(
+                    "related tables need -o DIR: a new folder for the tables, the record and the page"
+                )
+            if any(name in ("record", "report") for name in given):
+                raise ValueError(
+                    "a table cannot be called record or report: these are names of other outputs"
+                )
+        self._in_folder = self._related is not None or arguments.tables is not None
+        like = {name: form_like(path) for name, path in given.items()} if self._in_folder else {}
+        self._forms = like or {"": form_of(arguments.output)}
         # the table last: whoever finds it finds its record
-        named = [getattr(arguments, name) for name in OUTPUTS[: None if arguments.tables is None else -1]]
+        named = [getattr(arguments, name) for name in OUTPUTS[: -1 if self._in_folder else None]]
         self._paths = [path for path in named if path is not None]
-        inputs = [arguments.data, arguments.schema, arguments.ledger, arguments.start, arguments.refine]
+        inputs = [*given.values(), arguments.schema, arguments.ledger, arguments.start, arguments.refine]
         keep_inputs(inputs, self._paths)
 
     def __enter__(self) -> "Files":
         report = [self._arguments.report] if self._arguments.confidential else []
-        if self._arguments.report is not None:  # not behind the payment
+        if self._arguments.report is not None or self._related is not None:  # not behind the payment
             from smalldb.reporting import page  # noqa: F401
         if report:
             # of the comparison
@@ -177,25 +197,25 @@ class Files(Spoken):
 
             from smalldb.releasing import evaluation  # noqa: F401
         with ExitStack() as stack:
-            if self._arguments.tables is not None:
+            if self._in_folder:
                 # what draws tables takes a moment to import
-                from smalldb.commands.tables_folder import SeveralTables
+                from smalldb.commands.tables_folder import TablesFolder
 
-                self.several = SeveralTables(self._arguments, self._form, self.may_stand)
-                stack.callback(self.several.close)
+                self.folder = TablesFolder(self._arguments, self._forms, self.may_stand)
+                stack.callback(self.folder.close)
             self._outputs = stack.enter_context(Outputs(self._paths, confidential=report, last=True))
-            if self.several is not None:
-                self._outputs.then(self.several.place)
+            if self.folder is not None:
+                self._outputs.then(self.folder.place)
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._open.__exit__(*error)
 
-    def rehearse(self, source: Source) -> None:
+    def rehearse(self, source: Source | LinkedSource) -> None:
         """Write and read what a release can hold; errors as `smalldb.schema.table_readers.rehearse`."""
         self._source = source
-        if self._arguments.count_in_database and source.schema is not None:
+        if self._arguments.count_in_database and isinstance(source.schema, Schema):
             columns = source.schema.columns
             cells = prod(c.universe.size if c.finer is None else c.finer.kind.size for c in columns)
             if cells > (self._arguments.n_max or MANY):
@@ -204,28 +224,40 @@ class Files(Spoken):
                     "rows, most of them differ, and counts take more memory than rows: leave it out",
                     stacklevel=2,
                 )
-        if source.schema is not None:
-            self._row_bytes = rehearse(source.schema, self._form, source.file)
-        else:
-            none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
-            self._row_bytes = len(self._flags(none, "true/false"))
+        self._row_bytes = dict[str, int]()
+        for name, form in self._forms.items():
+            if (schema := self._schema(name, source.schema)) is not None:
+                self._row_bytes[name] = rehearse(schema, form, source.file)
+            elif isinstance(source, Source):
+                none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
+                self._row_bytes[name] = len(self._flags(none, "true/false"))
+
+    def _schema(self, name: str, schema: Schema | RelatedSchema | None) -> Schema | None:
+        """Return what a table is written by; None: it has yes/no columns without a schema."""
+        if isinstance(schema, RelatedSchema):
+            return schema.tables[name] if schema.whole is None else schema.whole
+        return schema
 
     def reserve(self, plan: Plan) -> None:
         """Take about the room on the disk that the outputs need; ValueError: nothing will be measured."""
-        if self._arguments.measurements is not None and not isinstance(plan.chosen, ByMarginals):
+        if self._arguments.measurements is not None and not isinstance(plan.chosen, ByMarginals | Walks):
             raise ValueError(
                 f"--measurements is for marginals: {plan.mechanism} draws a table and measures nothing; "
                 "leave it out, or add --mechanism marginals"
             )
-        table = self._row_bytes * plan.foreseen_rows
-        if self.several is not None:
-            self.several.reserve(plan, table)
+        rows, related = plan.foreseen_rows, self._related
+        tables = {name: size * rows for name, size in self._row_bytes.items()}
+        if related is not None:  # as if parents had half of the children that are told apart
+            apart = related.unit if related.whole is None else None
+            tables |= {name: size * related.most // 2 for name, size in tables.items() if name != apart}
+        if self.folder is not None:
+            self.folder.reserve(plan, tables)
         sizes = {
             "record": 1 << 16,
             "measurements": 1 << 18,
             "schema_out": 1 << 14,
             "report": 1 << 18,
-            "output": table,
+            "output": sum(tables.values()),
         }
         for name, size in sizes.items():
             if getattr(self._arguments, name) in self._paths:
@@ -233,55 +265,55 @@ class Files(Spoken):
 
     def begun(self, before: bool) -> None:
         """Refuse a folder that is not empty, unless an earlier run may have placed it: ValueError."""
-        if self.several is not None and not before:
-            self.several.check_empty()
+        if self.folder is not None and not before:
+            self.folder.check_empty()
 
     def write(self, release: Release) -> None:
         """Write the outputs beside their places; CSV is written as was stated for reading."""
         arguments, source = self._arguments, self._source
-        if arguments.schema_out is not None and source.learns is not None and release.schema is not None:
+        if arguments.schema_out is not None and source.learns is not None:
             self._outputs.write(arguments.schema_out, source.learns.written(release.schema))
         if arguments.record is not None:
             self._outputs.write(arguments.record, written_record(release.record) + "\n")
         if arguments.measurements is not None:
-            whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
-            self._outputs.write(arguments.measurements, written_record(whole) + "\n")
-        if arguments.report is not None:
+            self._outputs.write(arguments.measurements, written_record(fully_measured(release)) + "\n")
+        report = None
+        if arguments.report is not None or self._related is not None:
             from smalldb.reporting.page import About, page
 
-            about = About(
-                **{name: getattr(arguments, name) for name in STATED},
-                account=self._account,
-            )
+            about = About(**{name: getattr(arguments, name) for name in STATED}, account=self._account)
             shown = self._compared(release) if arguments.confidential else None
-            self._outputs.write(arguments.report, page(release, release.schema, shown, about))
+            report = page(release, None, shown, about)
+        if arguments.report is not None and report is not None:
+            self._outputs.write(arguments.report, report)
         contents = partial(self._contents, release.schema)
-        if self.several is not None:
-            self.several.write(release, contents)
+        if self.folder is not None:
+            self.folder.write(release, contents, report)
             return
-        content = contents(None if release.schema is None else release.data, release.codes)
+        content = contents("", None if release.schema is None else release.data, release.codes)
         if arguments.output is None:
             self._outputs.then(lambda: put(content))
         else:
             self._outputs.write(arguments.output, content)
 
-    def _contents(self, schema: Schema | None, table: Any, codes: Bits) -> bytes:
+    def _contents(self, schema: Schema | RelatedSchema | None, name: str, table: Any, codes: Bits) -> bytes:
         """Write a table of a schema, or the codes of yes/no columns, as the content of a file."""
-        guard, file = self._arguments.spreadsheet_safe, self._source.file
-        if schema is None:
+        guard, file, own = self._arguments.spreadsheet_safe, self._source.file, self._schema(name, schema)
+        if own is None:
             return self._flags(codes, self._arguments.spelling, file, guard)
-        return written(table, self._form, schema, file=file, guard=guard)
+        return written(table, self._forms[name], own, file=file, guard=guard)
 
     def _flags(
         self, bits: Bits, spelling: str | None, file: FileFormat = USUAL, guard: bool = False
     ) -> bytes:
         """Write yes/no columns; without pandas where the format allows."""
-        domain, words = self._source.domain, spelling == "true/false"
-        if parted(self._form)[0] not in SPELLED:
-            return written(domain.decode(bits).astype(bool if words else int), self._form)
+        assert isinstance(self._source, Source)
+        domain, form, words = self._source.domain, self._forms[""], spelling == "true/false"
+        if parted(form)[0] not in SPELLED:
+            return written(domain.decode(bits).astype(bool if words else int), form)
         fields = ("false", "true") if words else ("0", "1")
         columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
-        return spelled_out(columns, self._form, file=file, guard=guard)
+        return spelled_out(columns, form, file=file, guard=guard)
 
     def _compared(self, made: Release) -> "Comparison":
         from smalldb.releasing.evaluation import evaluate

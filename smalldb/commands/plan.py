@@ -25,7 +25,6 @@ from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting, plot_plan
 from smalldb.reporting.words import as_json, laid_out, tell
-from smalldb.schema.related_schema import RelatedSchema
 
 REHEARSED = "rehearsed on it, tables of two columns are off by about {:.2g} if the data are like it"
 DELTA = "1e-9"  # that pure plans are compared with
@@ -62,8 +61,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     domain, queries, schema = described(arguments)
     asked = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
-    if not isinstance(schema, RelatedSchema):
-        chosen = with_start(chosen, schema or domain)
+    chosen = with_start(chosen, schema or domain)
     made = asked(**chosen)
     other = _compared(asked, chosen)
     check_memory(made)

@@ -3,17 +3,24 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from queries.expressions import shorten
 from queries.frames import is_index
 from queries.rule_tables import rule_texts
 from smalldb.commands import HELP, Unfit
-from smalldb.commands.input_files import schema_of, table_of
+from smalldb.commands.input_files import (
+    as_tables,
+    named,
+    refuse_others,
+    related_files,
+    schema_of,
+    table_of,
+)
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
-from smalldb.commands.related_tables import check_related, draft_of_files, related_account
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -26,9 +33,10 @@ from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
-from smalldb.schema.drafting import column_text, file_line, toml
+from smalldb.schema.drafting import column_text, draft_related, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
+from smalldb.schema.linked_rows import check_tables, coded_tables, linked_keys
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import parse_schema, read_any
 from smalldb.schema.related_schema import RelatedSchema
@@ -75,6 +83,8 @@ def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
 
 
 SHOWN = 24  # categories of a column that are listed
+
+CHECKED = ("data", "more", "schema", "json", "run")  # options of related tables
 
 
 def add(commands: Commands) -> None:
@@ -336,3 +346,73 @@ def schema_account(schema: Schema) -> str:
 def _shown(labels: Sequence[str]) -> Sequence[str]:
     """Return the labels of a column's categories, or the first and the last of many."""
     return labels if len(labels) <= SHOWN else [*labels[: SHOWN - 2], "...", labels[-1]]
+
+
+def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> str:
+    """Tell a schema of related tables, for people: the unit, the columns, the link and the numbers."""
+    least, most = schema.least, schema.most
+    fewer = f"{least} to {most - 1}, " if most - least > 1 else f"{least}, " if most > least else ""
+    lines = [
+        f"unit: a {visible(schema.parent_said)} with all its {visible(schema.children_said)} is protected"
+    ]
+    for name, own in schema.tables.items():
+        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in account(own).splitlines())]
+    if schema.whole is None:
+        told = f"{schema.link} of {schema.child} is {schema.key} of {schema.unit}"
+        lines += ["", f"link: {visible(told)}"]
+    return "\n".join([*lines, f"{visible(schema.number)}: {fewer}{most} or more"])
+
+
+def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
+    """Count what of two related tables would be refused; confidential."""
+    given = as_tables(related_files(arguments, schema, CHECKED), schema)
+    check_tables(given, schema)
+    coded = coded_tables(given, schema)
+    faults, _ = linked_keys(coded, schema)
+    found: dict[str, Any] = {
+        name: {
+            "rows": len(coded[name].codes),
+            "keys_twice": faults.twice[name],
+            "keys_missing": faults.gaps[name],
+            "wrong": list(coded[name].wrong),
+        }
+        for name in schema.tables
+    }
+    found[schema.unit]["at_most_or_more"] = faults.beyond
+    found[schema.child]["orphans"] = faults.orphans
+    bad = any(own["keys_twice"] or own["keys_missing"] or own["wrong"] for own in found.values())
+    fits = not bad and (schema.drop or not faults.orphans)
+    if arguments.json:
+        print(as_json({"confidential": True, "tables": found, "fits": fits}))
+    else:
+        print(_checked(found, schema, fits))
+    if not fits:
+        raise Unfit("the tables do not fit: they would be refused")
+
+
+def _checked(found: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str:
+    """Tell what was counted, for people."""
+    lines = [CONFIDENTIAL]
+    for name, own in found.items():
+        lines.append(f"{name}: {own['rows']:,} rows")
+        if own["keys_twice"] or own["keys_missing"]:
+            lines.append(f"  keys: {own['keys_twice']:,} stand twice, {own['keys_missing']:,} are gaps")
+        if name == schema.unit:
+            lines.append(f"  with {schema.most} or more of {schema.child}: {own['at_most_or_more']:,}")
+        elif own["orphans"]:
+            dropped = "dropped" if schema.drop else 'refused; orphans = "drop" drops them'
+            if schema.whole is None:
+                lines.append(f"  without a parent: {own['orphans']:,} ({dropped})")
+            else:
+                lines.append(f"  without a {schema.unit}: {own['orphans']:,} (refused)")
+        lines += [f"  {said}" for said in own["wrong"]]
+    return "\n".join([*lines, *["the tables fit"] * fits])
+
+
+def draft_of_files(arguments: argparse.Namespace) -> str:
+    """Draft the schema of two related tables from the names of their columns alone."""
+    refuse_others(arguments, ("data", "more", "output", "run"))
+    tables = named([arguments.data, *arguments.more])
+    if len(tables) != 2:
+        raise ValueError("related tables are two for now: a table of parents, and one of their children")
+    return draft_related({name: read_columns(path) for name, path in tables.items()})

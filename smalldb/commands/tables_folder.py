@@ -1,10 +1,10 @@
-"""The folder that `generate --tables` writes: several tables from one payment, and what they follow from."""
+"""The folder of related tables, or of several copies from one payment, and what they follow from."""
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,90 +12,93 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
-from smalldb.inference.several_tables import HOW, Spelling, summary
-from smalldb.mechanisms.measurement_list import released_total
+from smalldb.inference.several_tables import HOW, summary
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import check_drawable, streamed
-from smalldb.releasing.record import with_measurements, written_record
-from smalldb.releasing.released import Release
+from smalldb.releasing.imputed_tables import check_drawable, drawn_copies
+from smalldb.releasing.record import written_record
+from smalldb.releasing.released import Release, fully_measured
 
-Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
-"""What a file holds, from a table (None: of yes/no columns) and its codes."""
+Contents = Callable[[str, Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
+"""What a file holds, from the name of a table, the table (None: of yes/no columns) and its codes."""
 
 
-class SeveralTables:
-    """
-    A folder with the tables, how they were drawn, the best single one, the record and the measurements.
+class TablesFolder:
+    """A folder with related tables, or with several copies of what was released; and what is public of it.
 
-    Parameters
-    ----------
-    arguments
-        Of the command: its folder, and how many tables.
-    form
-        Of the tables: the ending of their names.
-    begun
-        Whether an earlier run may have placed the folder already.
+    `forms` are the endings of the tables' files, by the names of tables: empty, if there is one.
     """
 
-    def __init__(self, arguments: argparse.Namespace, form: str, begun: bool) -> None:
-        self._arguments, self._form = arguments, form
+    def __init__(self, arguments: argparse.Namespace, forms: Mapping[str, str], begun: bool) -> None:
+        self._arguments, self._forms = arguments, forms
         self._folder = OutputFolder(arguments.output, begun)
         self.check_empty = self._folder.check_empty
-        digits = max(2, len(str(arguments.tables)))
-        self._names = [f"table-{k + 1:0{digits}}.{form}" for k in range(arguments.tables)]
+        count = arguments.tables or 0
+        digits = max(2, len(str(count)))
+        self._copies = [
+            {name: f"{name or 'table'}-{k + 1:0{digits}}.{form}" for name, form in forms.items()}
+            for k in range(count)
+        ]
         # why there are no several tables, although all else was released; None: they are there
         self.refused: str | None = None
         self.told = ""  # where they are, and how they were drawn
 
-    def reserve(self, plan: Plan, size: int) -> None:
-        """Take room for all tables; ValueError: it is known of the plan that they cannot be drawn."""
-        check_drawable(plan)
-        for name in (*self._names, f"synthetic.{self._form}"):
-            self._folder.reserve(name, size)
+    def _best(self, name: str) -> str:
+        return f"{name or 'synthetic'}.{self._forms[name]}"
 
-    def write(self, release: Release, contents: Contents) -> None:
-        """Write all files; tables one after another, each as soon as it is drawn."""
-        arguments = self._arguments
-        whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
-        table = None if release.schema is None else release.data
-        told = {"record.json": release.record, "measurements.json": whole}
-        public = {name: written_record(record) + "\n" for name, record in told.items()}
+    def reserve(self, plan: Plan, sizes: Mapping[str, int]) -> None:
+        """Take room for all tables; ValueError: it is known of the plan that they cannot be drawn."""
+        if self._copies:
+            check_drawable(plan)
+        for name, size in sizes.items():
+            for file in (self._best(name), *(names[name] for names in self._copies)):
+                self._folder.reserve(file, size)
+        if "" not in self._forms:
+            self._folder.reserve("record.json", 1 << 18)
+            self._folder.reserve("report.html", 1 << 18)
+
+    def write(self, release: Release, contents: Contents, report: str | None) -> None:
+        """Write all files; copies one after another, each as soon as it is drawn."""
+        arguments, related = self._arguments, release.of is not None
+        public = {"record.json": written_record(release.record) + "\n"}
+        if not related:
+            public["measurements.json"] = written_record(fully_measured(release)) + "\n"
         if self._folder.stands(public):
             if os.path.exists(os.path.join(arguments.output, HOW)):
                 self.told = f"tables:    {arguments.tables} in {arguments.output}, from an earlier run"
-            else:
+            elif self._copies:
                 self.refused = f"the release is paid, and stands in {arguments.output} without several tables"
             return
-        self._folder.write(f"synthetic.{self._form}", contents(table, release.codes))
+        table = release.data if related or release.schema is not None else None
+        for name, own in tables_of(table, self._forms).items():
+            self._folder.write(self._best(name), contents(name, own, release.codes))
         for name, text in public.items():
             self._folder.write(name, text)
+        if related and report is not None:
+            self._folder.write("report.html", report)
+        if self._copies:
+            self._write_copies(release, contents)
+
+    def _write_copies(self, release: Release, contents: Contents) -> None:
+        """Write several tables, if they can be drawn; what is paid for is released all the same."""
+        arguments = self._arguments
         shown = sys.stderr.isatty() and not arguments.quiet
-        total = released_total(release.measurements) if release.plan.n is None else release.plan.n
-        rows = arguments.table_rows
         try:
-            stream = streamed(
-                release.measurements,
-                release.plan.n,
-                count=arguments.tables,
-                rows=None if rows is None or rows >= total else rows,
-                rng=bit_source(arguments.seed),
-            )
-        except ValueError as error:  # of released numbers; what is paid for is released all the same
+            copies = drawn_copies(release, arguments.tables, arguments.table_rows, bit_source(arguments.seed))
+        except ValueError as error:  # of released numbers
             self.refused = (
                 f"the release is paid, and stands in {arguments.output} without several tables; another run "
                 f"would pay again: {error}"
             )
-            for name in self._names:
-                self._folder.remove(name)
+            for file in (file for names in self._copies for file in names.values()):
+                self._folder.remove(file)
             return
-        spelling = Spelling(release.plan.workload.domain, release.schema, table)
-        bar = tqdm(stream.draws, total=arguments.tables, unit=" tables", disable=not shown)
-        for name, (codes, seed) in zip(self._names, bar, strict=True):
-            one = None if table is None else spelling.table(codes, seed)
-            self._folder.write(name, contents(one, codes))
-        assumed, drawn = summary(stream.made_by, release.measurements)
+        bar = tqdm(copies.draws, total=arguments.tables, unit=" tables", disable=not shown)
+        for names, (table, codes) in zip(self._copies, bar, strict=True):
+            for name, own in tables_of(table, self._forms).items():
+                self._folder.write(names[name], contents(name, own, codes))
+        assumed, drawn = summary(copies.made_by, release.measurements)
         self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
-        how = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total), **assumed}
+        how = {"tables": arguments.tables, "rows": copies.rows, **assumed}
         self._folder.write(HOW, json.dumps(how, indent=2, ensure_ascii=False) + "\n")
 
     def place(self) -> None:
@@ -105,3 +108,8 @@ class SeveralTables:
     def close(self) -> None:
         """Remove what was begun, unless it was placed."""
         self._folder.close()
+
+
+def tables_of(table: Any, names: Iterable[str]) -> Mapping[str, Any]:
+    """Return tables by their names: one of a single table, or of one long file, by the one name there is."""
+    return table if isinstance(table, Mapping) else dict.fromkeys(names, table)

@@ -195,6 +195,7 @@ def plan(
         others |= {"measure_first": measure_first or None, "rows_per_person": rows_per_person}
         others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
         others |= {"means": means or None, "start": start, "start_is": start_is, "start_rows": start_rows}
+        others["refine"] = refine
         return _of_related(read, epsilon, relation_of(neighbours), n, n_max, mechanism, queries, others)
     known = None if read is None else read_schema(read)
     if known is not None:

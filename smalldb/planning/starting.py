@@ -19,6 +19,7 @@ from smalldb.mechanisms.start import ROWS, Earlier, Start
 from smalldb.planning.plans import Plan
 from smalldb.schema import Schema
 from smalldb.schema.fields import is_text
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import read_csv, read_table
 
 ASKED = (
@@ -37,6 +38,8 @@ def with_start(settings: Mapping[str, Any], described: Any, data: object = None)
         if words is not None or rows is not None:
             raise ValueError("start_is and start_rows are about a start: give the public table as start")
         return dict(settings)
+    if isinstance(described, RelatedSchema):
+        return dict(settings)  # `plan` refuses it
     same = start is data
     if isinstance(start, str | os.PathLike) and isinstance(data, str) and os.path.exists(data):
         same = os.path.exists(start) and os.path.samefile(start, data)

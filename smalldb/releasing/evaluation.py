@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final, overload
 
@@ -14,6 +14,7 @@ from queries.arrays import Floats, Integers
 from queries.frames import as_frame
 from queries.late import pd
 from smalldb.exact.numbers import Number, positive
+from smalldb.marginals.families import Families
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import (
@@ -26,12 +27,13 @@ from smalldb.releasing.distances import (
     summary,
 )
 from smalldb.releasing.number_summaries import NumberCounts, gather_numbers, number_summaries
-from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
+from smalldb.schema.linked_rows import Linked, check_tables, read_linked
 from smalldb.schema.reading import SchemaLike, check_alone, counted, read_any, read_schema
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.showing import drawn, in_notebook
 
 SYNTHETIC = "synthetic"
+GROUPS = ("parents", "number", "children", "joined")  # of tables of related tables
 
 
 @final
@@ -264,7 +266,11 @@ def evaluate(
             for _ in gather_numbers(known, None, numbers, known.mended(known.pieces(as_frame(table)))):
                 pass
         found = number_summaries(*both)
-    return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs), found)
+    return replace(_evaluated(workload, ours, theirs), numbers=found)
+
+
+def _evaluated(workload: Workload, ours: Rows, theirs: Rows) -> Evaluation:
+    return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs))
 
 
 def joint_shares(rows: Rows) -> Floats:
@@ -272,3 +278,79 @@ def joint_shares(rows: Rows) -> Floats:
     bits = rows.bits().astype(np.float64)
     joint: Floats = (bits * rows.counts[:, None]).T @ bits / rows.n
     return joint
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class RelatedEvaluation:
+    """Tables of one and two columns, real beside synthetic. Confidential: it is computed from the data."""
+
+    tables: Mapping[str, Evaluation]  # parents with their numbers of children, and walks to a child
+    # by group, the mean total variation distance of its tables, from 0 to 1: those of two columns of parents
+    # and their number of children ("parents"); that number ("number"); two columns of children ("children");
+    # a column of parents or the number with one of children, over children ("joined")
+    tvd: Mapping[str, float]
+    # the same of the baseline: the product of the real columns' own shares, to which no noise was added
+    independent: Mapping[str, float]
+    # 1 less the largest difference of the shares of parents with at most so many children, over all numbers
+    # (Kolmogorov and Smirnov)
+    number_similarity: float
+    rows: Mapping[str, tuple[int, int]]  # of each table, in the data and in what was released
+
+    def __repr__(self) -> str:
+        return "<RelatedEvaluation: computed from the data>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each group: its distance, and that of the baseline."""
+        return pd.DataFrame({"tables": GROUPS, "tvd": self.tvd, "independent": self.independent}, GROUPS)
+
+
+def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> RelatedEvaluation:
+    """Compare released tables with the data."""
+    (ours, counted_ours), (theirs, counted_theirs) = (_read(each, schema) for each in (real, synthetic))
+    tables = {
+        name: _evaluated(workload_of(None, domain), counted_ours[name], counted_theirs[name])
+        for name, domain in schema.domains.items()
+    }
+    parents, walks = tables.values()
+    number = len(schema.parents.columns)
+
+    def apart(made: Evaluation, width: int) -> Distances:
+        return distances(made.real_rows, made.synthetic_rows, width)
+
+    joint = apart(walks, 2)
+    inner = [columns[0] > number for columns in joint.tables]
+    groups: tuple[tuple[Distances, Any], ...] = (
+        (apart(parents, 2), slice(None)),
+        (apart(parents, 1), [number]),
+        (joint, inner) if any(inner) else (apart(walks, 1), [-1]),
+        (joint, [columns[0] <= number < columns[1] for columns in joint.tables]),
+    )
+    each = parents.real_rows, parents.synthetic_rows
+    counts = [np.cumsum(rows.table((number,))) / rows.n for rows in each]
+    return RelatedEvaluation(
+        tables,
+        {group: float(found.tvd[some].mean()) for group, (found, some) in zip(GROUPS, groups, strict=True)},
+        {
+            group: float(found.independent[some].mean())
+            for group, (found, some) in zip(GROUPS, groups, strict=True)
+        },
+        1 - float(np.abs(counts[0] - counts[1]).max()),
+        {
+            schema.unit: (ours.n, theirs.n),
+            schema.child: (len(ours.children), len(theirs.children)),
+        },
+    )
+
+
+def _read(tables: Any, schema: RelatedSchema) -> tuple[Linked, dict[str, Rows]]:
+    """Read related tables, and count parents with their numbers of children, and walks."""
+    if not isinstance(tables, Linked):
+        check_tables(tables, schema)
+        tables = read_linked(tables, schema)
+    if not tables.n or not len(tables.children):
+        raise DataError("a table has no rows")
+    parents = Families(tables.parents, tables.children, tables.of).with_counts(schema.most)
+    codes = parents, np.column_stack([parents[tables.of], tables.children])
+    items = zip(schema.domains.items(), codes, strict=True)
+    return tables, {name: Rows.from_codes(domain, own) for (name, domain), own in items}

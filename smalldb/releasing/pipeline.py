@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.files.inputs import progress_bar
 from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import SHOWN, Curator, Progress
-from smalldb.marginals.walks import MOST_PARENTS
-from smalldb.mechanisms import MAX_N, Measurements, Neighbours, Resumable, relation_of
+from smalldb.marginals.curator import SHOWN, Curator, PrivacyFilter, Progress
+from smalldb.marginals.families import Families, release_families
+from smalldb.marginals.walks import MOST_PARENTS, Walks
+from smalldb.mechanisms import MAX_N, Drawn, Journal, Measurements, Neighbours, Resumable, relation_of
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
@@ -47,19 +48,16 @@ from smalldb.releasing.learned_categories import (
 )
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import Record, make_record, with_measurements
+from smalldb.releasing.record import Record, make_record, with_measurements, with_tables
 from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
-from smalldb.releasing.table_source import Source
+from smalldb.releasing.table_source import LinkedSource, Source
 from smalldb.releasing.transaction import Transaction, begun_beside, request_of
 from smalldb.schema import Schema
 from smalldb.schema.fields import Piece
+from smalldb.schema.linked_rows import Linked
 from smalldb.schema.reading import Learned
 from smalldb.schema.related_schema import RelatedSchema
-
-if TYPE_CHECKING:  # related tables take a moment to import
-    from smalldb.releasing.related_release import LinkedSource, RelatedRelease
-    from smalldb.schema.linked_rows import Linked
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
@@ -116,7 +114,7 @@ def carry_out(
     release_id: str = "",
     unseen: bool = False,
     destination: Destination | None = None,
-) -> Release | RelatedRelease:
+) -> Release:
     """Release what is like a source: check, read, bind, make room, pay, draw, write, forget."""
     destination, settings = destination or Destination(), settings or {}
     stated = None if source.schema is None else source.schema.rows_per_person
@@ -131,15 +129,13 @@ def carry_out(
         settings = {**settings, **left}
         if ledger is not None and left["delta"] is not None:
             raise ValueError("a ledger counts pure privacy of learned categories: leave out delta")
-    if isinstance(source, Source):
-        if learns is not None and settings.get("start") is not None:
+        if settings.get("start") is not None:
             raise ValueError("a start needs all categories: write out those that the schema learns")
-        given = source.table if source.given is None else source.given
-        settings = with_start(settings, source.described, given)
+    settings = with_start(settings, source.described, source.origin)
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
-    if isinstance(source, Source) and not source.has_values:  # of which nothing is known but their bins
+    if not source.has_values:  # of which nothing is known but their bins
         settings = {**settings, "means": 0}
         ready = replace(ready, means=None) if ready and ready.means else ready
 
@@ -191,9 +187,7 @@ def carry_out(
         offsets: OffsetSums = {}
 
         def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
-            if not isinstance(source, Source):
-                return pieces
-            if source.schema is not None and source.has_values:
+            if isinstance(source.schema, Schema) and source.has_values:
                 measured = foreseen.means is not None or (not known and settings.get("means") != 0)
                 if source.learns is None and measured:
                     offsets.update(no_offsets(source.schema))
@@ -232,7 +226,8 @@ def carry_out(
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         budget = foreseen.budget()
-        if learns is not None and isinstance(source, Source) and isinstance(rows, Rows):
+        if learns is not None and isinstance(source, Source):
+            assert isinstance(rows, Rows)
             ask = LearnedCategories(learns, costs, relation)
             learned = Curator(InMemory(rows, texts=texts), journal, budget).answer(ask)
             schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
@@ -246,7 +241,6 @@ def carry_out(
             transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *offsets.values())
 
         # From here on nothing is refused for the data: what was paid is released.
-        made: Release | RelatedRelease
         with _bar(progress) as shown:
             if isinstance(source, Source):
                 assert isinstance(rows, Rows)
@@ -259,7 +253,8 @@ def carry_out(
                 made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
             else:
                 assert not isinstance(rows, Rows)
-                made = source.released(foreseen, rows, middle, journal, budget, shown, executor)
+                families = Families(rows.parents, rows.children, rows.of)
+                made = related(foreseen, source, families, middle, journal, budget, shown, executor)
         if transaction.line is not None:
             made.record["ledger"] = transaction.line
         if unseen:
@@ -304,6 +299,27 @@ def carried_out(
     record = with_measurements(record, plan, measurements, Rows.from_codes(domain, codes))
     table = None if synthetic is None else as_given(synthetic, source.given)
     return Release(table, record, plan, codes, schema, confidential, measurements)
+
+
+def related(
+    plan: Plan,
+    source: LinkedSource,
+    families: Families,
+    middle: bool,
+    journal: Journal,
+    budget: PrivacyFilter,
+    progress: Progress,
+    executor: Executor | None,
+) -> Release:
+    """Release related tables by a plan that is paid and fits them."""
+    assert isinstance(plan.chosen, Walks)
+    made = release_families(plan.chosen, families, journal, budget, executor, progress)
+    parents, schema = made.parents.codes, source.schema
+    record = make_record(plan, private=journal.source.private, drawn=Drawn(parents))
+    record = with_tables(record, plan.chosen, schema, made)
+    data = source.written(made, middle, journal.postprocessing_bits())
+    codes = {schema.unit: parents, schema.child: np.column_stack([parents[made.of], made.children])}
+    return Release(data, record, plan, codes, schema, None, Measurements.of_tables(record), made.of)
 
 
 def alike(one: Rows, other: Rows, learned: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 from queries import Domain, QueryClass, Workload
 from queries.expressions import suggestion
@@ -16,14 +16,11 @@ from smalldb.planning.choosing import links_of
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
 from smalldb.releasing.released import Release
-from smalldb.releasing.table_source import Source, table_source
+from smalldb.releasing.table_source import LinkedSource, Source, table_source
 from smalldb.schema import Schema
 from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_any
 from smalldb.schema.related_schema import RelatedSchema
-
-if TYPE_CHECKING:  # related tables take a moment to import
-    from smalldb.releasing.related_release import LinkedSource, RelatedRelease
 
 RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]
 """A schema of related tables, the path of its file, or its text."""
@@ -61,7 +58,7 @@ def release(
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
     **settings: Unpack[Settings],
-) -> RelatedRelease: ...
+) -> Release: ...
 
 
 @overload
@@ -98,7 +95,7 @@ def release(
     ledger: Ledger | None = None,
     release_id: str = "",
     **settings: Any,
-) -> Release | RelatedRelease:
+) -> Release:
     """Release a synthetic table, with its record; or two related tables.
 
     ``release(plan, data, seed=..., progress=...)`` carries out a plan that was made before; with a table in
@@ -163,9 +160,10 @@ def release(
 
     Returns
     -------
-    Release or RelatedRelease
+    Release
         ``data``, a table of the input's library (its columns in its order; without a schema, numbers that
-        have cuts become the labels of their bins), ``record``, and ``confidential``.
+        have cuts become the labels of their bins), or several by their names, ``record``, and
+        ``confidential``.
 
     Raises
     ------
@@ -217,20 +215,20 @@ def _source(
 ) -> Source | LinkedSource:
     """Find out what a table holds, or several; ValueError: the schema is of another number of tables."""
     several = isinstance(data, Mapping)
-    if isinstance(schema, RelatedSchema):
-        if several == (schema.whole is not None):
+    if not isinstance(schema, RelatedSchema):
+        if several:
             raise ValueError(
-                "person in a schema is for one table: give it alone"
-                if several
-                else "it is a schema of related tables, and one table is given: name both, such as "
-                "{'homes': ..., 'persons': ...}"
+                "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
             )
-        from smalldb.releasing.related_release import linked_source
-
-        return linked_source(data, schema)
-    if several:
-        raise ValueError("several tables need a schema with unit and [tables.NAME]: docs/related-tables.md")
-    return table_source(data, domain, schema)
+        return table_source(data, domain, schema)
+    if several and schema.whole is not None:
+        raise ValueError("person in a schema is for one table: give it alone")
+    if not several and schema.whole is None:
+        raise ValueError(
+            "it is a schema of related tables, and one table is given: name both, such as "
+            "{'homes': ..., 'persons': ...}"
+        )
+    return table_source(data, None, schema)
 
 
 def _check(settings: dict[str, Any]) -> None:

@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from queries import Rows, Workload
-from queries.domain import Bits
+from queries.arrays import Integers
 from queries.late import pd
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
 from smalldb.planning import Plan
-from smalldb.releasing.record import Record, stated_bound, stated_start
-from smalldb.schema import Schema
+from smalldb.releasing.record import Record, stated_bound, stated_start, with_measurements
+from smalldb.schema.linked_rows import Linked
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
 
 if TYPE_CHECKING:
     from smalldb.inference import Answer
     from smalldb.inference.several_tables import Tables
+    from smalldb.releasing.evaluation import Evaluation, RelatedEvaluation
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -67,11 +70,11 @@ class Confidential:
 
 @final
 class Release:
-    """A synthetic table with its public record.
+    """A synthetic table, or related ones, with the public record.
 
     Parameters
     ----------
-    data, record, plan, codes, schema, measurements
+    data, record, plan, codes, schema, measurements, of
         As below; no `data`: the codes as a table, which is made when it is asked for.
     confidential
         What is known of the data besides, for the curator; None: nothing. It does not travel with a copy.
@@ -79,41 +82,46 @@ class Release:
     Attributes
     ----------
     data
-        The synthetic table. May be published.
+        The synthetic table; of related tables, each by its name, parents first. May be published.
     record
         What was done, guaranteed and provable. May be published.
     plan
         What was decided before the data were read, from public numbers alone.
     codes
-        The rows of `data` as codes of the universe's columns, shape (m, C).
+        The rows of `data` as codes of the universe's columns, shape (m, C). Of related tables, by name:
+        parents with their numbers of children, and walks from a parent to a child.
+    of
+        Of related tables, the parent of each child, shape (m,); None: there is one table.
     schema
         What `data` was written by; None: the codes are their own labels.
     measurements
         The numbers with noise that were released on the way, in order: of all that is published, they say
-        most of the data. Empty for mechanisms that draw a table at once. May be published.
+        most of the data. Empty for mechanisms that draw a table at once; of related tables, by name. May be
+        published.
     """
 
-    __slots__ = ("__confidential", "__data", "codes", "measurements", "plan", "record", "schema")
+    __slots__ = ("__confidential", "__data", "codes", "measurements", "of", "plan", "record", "schema")
 
     def __init__(
         self,
         data: Any,
         record: Record,
         plan: Plan,
-        codes: Bits,
-        schema: Schema | None = None,
+        codes: Any,
+        schema: Any = None,
         confidential: Confidential | None = None,
-        measurements: Measurements | None = None,
+        measurements: Any = None,
+        of: Integers | None = None,
     ) -> None:
         self.__data = data  # None: the codes as a table, which is made when it is asked for
-        self.record = record
-        self.plan = plan
-        self.codes = codes
-        self.schema = schema
+        self.record, self.plan, self.codes, self.schema, self.of = record, plan, codes, schema, of
         self.measurements = Measurements(plan.workload.domain, ()) if measurements is None else measurements
         self.__confidential = confidential
 
     def __repr__(self) -> str:
+        if tables := self.record.get("tables"):
+            told = ", ".join(f"{name} ({table['rows']} rows)" for name, table in tables.items())
+            return f"<Release of {told}>"
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
         return (
             f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
@@ -125,7 +133,7 @@ class Release:
     def __reduce__(self) -> tuple[type[Release], tuple[Any, ...]]:
         # what is private does not travel
         public = (self.data, self.record, self.plan, self.codes, self.schema)
-        return Release, (*public, None, self.measurements)
+        return Release, (*public, None, self.measurements, self.of)
 
     def __getstate__(self) -> None:
         return None
@@ -138,7 +146,9 @@ class Release:
         ----------
         question
             A share, a conditional share, a mean or a difference: ``"death"``, ``"death | age>=80"``,
-            ``"mean(income) where sex=f"``, ``"married - married | age<40"`` (`docs/asking.md`).
+            ``"mean(income) where sex=f"``, ``"married - married | age<40"`` (`docs/asking.md`). Of related
+            tables it is about children if it names a column of theirs; a column may be written with its
+            table, as ``homes.rent``, and the number of children is a column such as "number of persons".
         level
             The probability that the interval covers the value of the confidential table.
         population
@@ -149,8 +159,16 @@ class Release:
         TypeError, ValueError
             The question cannot be read, names what is not there, or cannot be met: in one line.
         """
-        from smalldb.inference import ask
+        from smalldb.inference.answering import ask, ask_related
 
+        if self.of is not None:
+            return ask_related(
+                self.measurements,  # type: ignore[arg-type]  # by table
+                question,
+                level=level,
+                population=population,
+                rows=self.rows,
+            )
         return ask(
             self.measurements,
             question,
@@ -161,6 +179,21 @@ class Release:
             workload=self.plan.workload,
             start=stated_start(self.record),
         )
+
+    def evaluate(self, real: Any) -> Evaluation | RelatedEvaluation:
+        """Compare with the data, which the release does not keep. Confidential: computed from the data.
+
+        Parameters
+        ----------
+        real
+            The table, or the related ones by their names, as they were given to `smalldb.release`.
+        """
+        from smalldb.releasing.evaluation import evaluate, evaluate_related
+
+        if self.of is not None:
+            return evaluate_related(real, self.linked, self.schema)
+        domain = self.plan.workload.domain if self.schema is None else None
+        return evaluate(real, self.data, self.plan.workload, domain=domain, schema=self.schema)
 
     def plot(self) -> Any:
         """Draw the shares of the synthetic rows: a picture that a notebook shows. Extra ``plot``."""
@@ -244,13 +277,38 @@ class Release:
         return self.__data
 
     @property
-    def rows(self) -> Rows:
-        """The synthetic table as counted rows."""
-        return Rows.from_bits(self.plan.workload.domain, self.codes)
+    def rows(self) -> Any:
+        """The synthetic table as counted rows; of related tables, by name."""
+        if self.of is None:
+            return Rows.from_bits(self.plan.workload.domain, self.codes)
+        return {
+            name: Rows.from_codes(self.measurements[name].domain, own) for name, own in self.codes.items()
+        }
+
+    @property
+    def linked(self) -> Linked:
+        """Related tables as codes of their columns, and the parent of each child."""
+        parents, walks = (own.astype(np.int64) for own in self.codes.values())
+        assert self.of is not None
+        return Linked(parents[:, :-1], walks[:, parents.shape[1] :], self.of)
 
     @property
     def confidential(self) -> Confidential:
         """Numbers computed from the data, for the curator's eyes only; not in pickles and copies."""
         if self.__confidential is None:
-            raise ValueError("the confidential part stays with the original release: this one is a copy")
+            raise ValueError(
+                "there is no confidential part: it stays with the original release of one table; "
+                "release.evaluate(data) compares with the data"
+            )
         return self.__confidential
+
+
+def fully_measured(release: Release) -> Record:
+    """Return the record with all measurements, however many: that of related tables has them."""
+    if release.of is not None:
+        return release.record
+    return with_measurements(release.record, release.plan, release.measurements, release.rows, None)
+
+
+RelatedRelease = Release
+"""The former name of a release of related tables."""

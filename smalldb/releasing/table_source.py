@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final, overload
+
+import numpy as np
 
 from queries import Domain, Rows
-from queries.frames import as_frame, rows_of, universe_of, without_index
+from queries.frames import as_frame, as_given, rows_of, universe_of, without_index
 from queries.late import pd
+from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
+from smalldb.marginals.walks import Related
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 from smalldb.schema.counting_sql import counting_inside
 from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
+from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import with_finer
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.reading import OpenSchema
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import chosen, read_columns, read_csv, read_domain, read_table
 
 
@@ -50,6 +56,11 @@ class Source:
         if isinstance(self.table, str):
             return None
         return self.table.n if isinstance(self.table, Rows) else len(self.table)
+
+    @property
+    def origin(self) -> Any:
+        """The table that was given: a start must be another one."""
+        return self.table if self.given is None else self.given
 
     @property
     def queries(self) -> str | None:
@@ -100,10 +111,75 @@ class Source:
         return self.schema.count(watch(self.schema.mended(self.schema.pieces(self.table))))
 
 
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class LinkedSource:
+    """Two related tables by their names, or a long one, of any library or of files: as `Source`."""
+
+    given: Any
+    schema: RelatedSchema
+    learns: ClassVar[None] = None
+    queries: ClassVar[None] = None
+    measure_first: ClassVar[tuple[str, ...]] = ()
+    n: ClassVar[None] = None  # known when the tables are read
+    has_values: ClassVar[bool] = False  # no means of bins, and no finer ones
+    file: ClassVar[FileFormat] = USUAL
+
+    @property
+    def described(self) -> RelatedSchema:
+        """What says how rows are."""
+        return self.schema
+
+    @property
+    def origin(self) -> Any:
+        """The tables that were given."""
+        return self.given
+
+    def read(self, progress: bool = False, watch: object = None) -> Linked:
+        """Read the tables, each child with its parent; errors as `read_linked`."""
+        return read_linked(self.given, self.schema)
+
+    def written(self, made: Related, middle: bool, bits: BitSource) -> Any:
+        """Write released codes as tables like those given; keys are 1, 2, ..., rows in random order."""
+        schema, whole, given, numbers = self.schema, self.schema.whole, self.given, made.of + 1
+        parents, children = made.parents.codes[:, :-1], made.children
+        if whole is not None:
+            codes = np.empty((len(made.of), len(whole.columns)), dtype=np.int64)
+            for own, values in ((schema.parents, parents[made.of]), (schema.children, children)):
+                codes[:, [whole.names.index(name) for name in own.names]] = values
+            tables = {"": whole.decode(codes, middle=middle, rng=bits)}
+            ids, columns, given = whole.ids, {"": whole}, {"": given}
+        else:
+            both = zip(schema.tables.items(), (parents, children), strict=True)
+            tables = {name: own.decode(values, middle=middle, rng=bits) for (name, own), values in both}
+            ids, columns = schema.children.ids, schema.tables
+        (link,) = (column for column in ids if column.name == schema.link)
+        [*tables.values()][-1][schema.link] = link.holding(np.minimum(made.of, 1), numbers.tolist())
+        found = {}
+        for name, table in tables.items():
+            order = columns_of(given[name], columns[name])
+            kept = [*table.columns] if order is None else _sorted([*table.columns], order)
+            found[name] = as_given(table[kept], given[name])
+        return found if whole is None else found[""]
+
+
+@overload
+def table_source(data: object, domain: None, schema: RelatedSchema) -> LinkedSource: ...
+
+
+@overload
 def table_source(
     data: object, domain: Domain | None = None, schema: Schema | OpenSchema | None = None
-) -> Source:
-    """Find out what a table of any library holds, or counted rows; with a schema also the path of a file."""
+) -> Source: ...
+
+
+def table_source(
+    data: object, domain: Domain | None = None, schema: Schema | OpenSchema | RelatedSchema | None = None
+) -> Source | LinkedSource:
+    """Find out what a table of any library holds, or counted rows; with a schema also files, from names."""
+    if isinstance(schema, RelatedSchema):
+        check_tables(data, schema)
+        return LinkedSource(data, schema)
     if isinstance(data, str | os.PathLike) and schema is not None:
         return file_source(os.fspath(data), schema)
     table = data if isinstance(data, Rows) else as_frame(data)
@@ -170,6 +246,10 @@ def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
 
 def _in_order(schema: Schema, given: Sequence[object]) -> tuple[str, ...]:
     """Return the columns that are released, in the order of a table; those that it lacks are the last."""
+    return tuple(_sorted([column.name for column in schema.released], given))
+
+
+def _sorted(names: Sequence[str], given: Sequence[object]) -> list[str]:
+    """Return names in the order of others; those that are not there are the last."""
     positions = {str(name).strip(): i for i, name in enumerate(given)}
-    names = [column.name for column in schema.released]
-    return tuple(sorted(names, key=lambda name: positions.get(name, len(positions))))
+    return sorted(names, key=lambda name: positions.get(name, len(positions)))

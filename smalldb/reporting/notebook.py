@@ -16,7 +16,6 @@ from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
-from smalldb.releasing.related_release import RelatedRelease
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
@@ -57,8 +56,6 @@ def in_notebook(value: object) -> str:
     match value:
         case Release():
             return _table("Release", record_facts(value.record)) + _rows(value)
-        case RelatedRelease():
-            return _table("RelatedRelease", record_facts(value.record))
         case Plan():
             return _table("Plan", plan_facts(value))
         case Audit():
@@ -132,8 +129,11 @@ def drawn(value: object, epsilon: Number | Sequence[Number] = 1) -> Picture:
     check_plotting("it.png")
     match value:
         case Release():
-            binary = value.plan.workload.domain.binary
-            return Picture(plot_shares(marginals(value.rows, binary), "png"), confidential=False)
+            tables = [value.rows] if value.of is None else [*value.rows.values()]
+            shown = [marginals(rows, value.plan.workload.domain.binary) for rows in tables]
+            # walks begin with the columns of parents
+            both = [*shown[0], *(each for own in shown[1:] for each in own[len(shown[0]) :])]
+            return Picture(plot_shares(both, "png"), confidential=False)
         case Evaluation():
             return Picture(plot_evaluation(value.real_rows, value.synthetic_rows, "png"), confidential=True)
         case Census():
@@ -153,8 +153,12 @@ def _candidates(census: Census, epsilon: Fraction) -> SmallDatabases:
 
 
 def _rows(release: Release) -> str:
-    first = visible(as_frame(release.data)[:FIRST].to_html(index=False, border=0), "\n")
-    return f"<p>The first rows:</p>{first}"
+    tables = {"": release.data} if release.of is None or not isinstance(release.data, dict) else release.data
+    return "".join(
+        f"<p>The first rows{f' of {escape(visible(name))}' if name else ''}:</p>"
+        + visible(as_frame(table)[:FIRST].to_html(index=False, border=0), "\n")
+        for name, table in tables.items()
+    )
 
 
 def _table(title: str, facts: Facts) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import smalldb
-from smalldb.releasing.related_evaluation import evaluate_related
+from smalldb.releasing.evaluation import evaluate_related
 from smalldb.schema.reading import parse_related
 
 MOST = 8

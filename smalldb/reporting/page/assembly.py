@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from re import findall
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from queries import Rows
 from smalldb.planning import Plan
@@ -22,9 +22,6 @@ from smalldb.reporting.page.pictures import MAX_COLUMNS, marginals, pairs
 from smalldb.reporting.page.related import made, protected, suited
 from smalldb.reporting.page.uses import not_learned, spent, uses
 from smalldb.schema import Schema
-
-if TYPE_CHECKING:
-    from smalldb.releasing.related_release import RelatedRelease
 
 
 @final
@@ -151,7 +148,7 @@ RELATED: tuple[Callable[[Shown], str], ...] = (
 
 
 def page(
-    release: Release | RelatedRelease,
+    release: Release,
     schema: Schema | None = None,
     comparison: Comparison | None = None,
     about: About | None = None,
@@ -181,7 +178,7 @@ def page(
     record, plan = release.record, release.plan
     about = About() if about is None else about
     title = about.title or f"A synthetic table of {record['rows']:,} rows"
-    if isinstance(release, Release):
+    if plan.request.links is None:
         schema = release.schema if schema is None else schema
     else:
         title = about.title or f"Synthetic tables: {' and '.join(record['tables'])}"
