@@ -14,7 +14,7 @@ from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference.several_tables import HOW, summary
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import check_drawable, drawn_copies
+from smalldb.releasing.imputed_tables import check_drawable
 from smalldb.releasing.record import written_record
 from smalldb.releasing.released import Release, fully_measured
 
@@ -83,7 +83,7 @@ class TablesFolder:
         arguments = self._arguments
         shown = sys.stderr.isatty() and not arguments.quiet
         try:
-            copies = drawn_copies(release, arguments.tables, arguments.table_rows, bit_source(arguments.seed))
+            copies = release.copies(arguments.tables, arguments.table_rows, bit_source(arguments.seed))
         except ValueError as error:  # of released numbers
             self.refused = (
                 f"the release is paid, and stands in {arguments.output} without several tables; another run "

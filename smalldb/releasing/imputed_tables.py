@@ -18,7 +18,6 @@ from smalldb.marginals.refits import EMPTY, Refits
 from smalldb.mechanisms import Measurements, Offsets
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
-from smalldb.releasing.released import Release
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 
@@ -43,20 +42,6 @@ class Copies(NamedTuple):
     made_by: Refitted
     rows: int  # of each; of related tables, of parents
     draws: Iterator[tuple[Any, Any]]
-
-
-def drawn_copies(release: Release, count: int, rows: int | None, coins: BitSource) -> Copies:
-    """Draw copies of a release; tables of yes/no columns without a schema stay codes."""
-    measurements, n = release.measurements, release.plan.n
-    total = released_total(measurements) if n is None else n
-    some = None if rows is None or rows >= total else rows
-    stream = streamed(measurements, n, count=count, rows=some, rng=coins)
-    spelling = Spelling(release.plan.workload.domain, release.schema, release.data)
-    draws = (
-        (None if release.schema is None else spelling.table(codes, seed), codes)
-        for codes, seed in stream.draws
-    )
-    return Copies(stream.made_by, total if some is None else some, draws)
 
 
 def refitted(refits: Refits | ParityRefits, domain: Domain) -> Refitted:

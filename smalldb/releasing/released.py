@@ -16,6 +16,7 @@ from smalldb.counting import Census
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
+from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record, stated_bound, stated_start, with_measurements
 from smalldb.schema.linked_rows import Linked
@@ -24,8 +25,9 @@ from smalldb.showing import in_notebook, reported
 
 if TYPE_CHECKING:
     from smalldb.inference import Answer
-    from smalldb.inference.several_tables import Tables
+    from smalldb.inference.several_tables import Spelling, Tables
     from smalldb.releasing.evaluation import Evaluation, RelatedEvaluation
+    from smalldb.releasing.imputed_tables import Copies
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -256,18 +258,36 @@ class Release:
         >>> low <= 0.5 <= high
         True
         """
-        from smalldb.inference.several_tables import Spelling
         from smalldb.releasing.imputed_tables import imputed, streamed
 
-        stream = streamed(
-            self.measurements,
-            self.plan.n,
-            count=count,
-            rows=rows,
-            rng=rng,
-        )
-        spelling = Spelling(self.plan.workload.domain, self.schema, self.data)
-        return imputed(spelling, stream, self.measurements)
+        stream = streamed(self.measurements, self.plan.n, count=count, rows=rows, rng=rng)
+        return imputed(self._spelling, stream, self.measurements)
+
+    def copies(self, count: int, rows: int | None, coins: BitSource) -> Copies:
+        """Draw several tables one at a time, as they are written to files: see `tables`.
+
+        Parameters
+        ----------
+        count, rows
+            As there, but `rows` may be more than there are.
+        coins
+            What they are drawn by.
+        """
+        from smalldb.releasing.imputed_tables import Copies, streamed
+
+        total = released_total(self.measurements) if self.plan.n is None else self.plan.n
+        some = None if rows is None or rows >= total else rows
+        stream, spelling = streamed(self.measurements, self.plan.n, count=count, rows=some, rng=coins), None
+        if self.schema is not None:  # those of yes/no columns are written from their codes
+            spelling = self._spelling
+        draws = ((spelling and spelling.table(codes, seed), codes) for codes, seed in stream.draws)
+        return Copies(stream.made_by, total if some is None else some, draws)
+
+    @property
+    def _spelling(self) -> Spelling:
+        from smalldb.inference.several_tables import Spelling
+
+        return Spelling(self.plan.workload.domain, self.schema, self.data)
 
     @property
     def data(self) -> Any:
