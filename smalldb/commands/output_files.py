@@ -158,11 +158,7 @@ class Spoken(Destination):
 
 
 class Files(Spoken):
-    """The tables, their record, the page and the schema that was learned, as the options of `generate` say.
-
-    Related tables and several copies go to a folder. ValueError: a format that cannot be written, an option
-    that related tables do not take, or an output in the place of an input.
-    """
+    """The tables, their record, the page and the learned schema, as the options of `generate` say."""
 
     def __init__(self, arguments: argparse.Namespace, schema: Any = None) -> None:
         super().__init__(arguments)

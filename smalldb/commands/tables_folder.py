@@ -23,10 +23,7 @@ Contents = Callable[[str, Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], byte
 
 
 class TablesFolder:
-    """A folder with related tables, or with several copies of what was released; and what is public of it.
-
-    `forms` are the endings of the tables' files, by the names of tables: empty, if there is one.
-    """
+    """A folder with related tables or several copies; `forms`: endings by table (empty: it is the one)."""
 
     def __init__(self, arguments: argparse.Namespace, forms: Mapping[str, str], begun: bool) -> None:
         self._arguments, self._forms = arguments, forms

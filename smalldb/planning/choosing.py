@@ -1,9 +1,8 @@
 """Choosing the mechanism and the rows, before any data is read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 from math import inf
 from typing import Any, Required, TypedDict
@@ -267,8 +266,7 @@ def plan(
         earlier=earlier,
     )
     _check_finer(finer, request)
-    usual = _least_error if rows is None else _first
-    choose = usual if each_person == 1 else partial(_for_persons, usual)
+    choose = _least_error if rows is None else _first
     aside = None if known is None or not spent else _means(known, request, spent)
     if ByMarginals not in mechanisms or aside is None:
         made = choose(request, mechanisms)
@@ -278,28 +276,26 @@ def plan(
             made = replace(made, means=_concentrated(aside, made, request))
         else:
             made = choose(request, mechanisms)
+    if each_person > 1:
+        made = _in_halves(made)
     stated = rows_per_person is not None
     return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
 
 
-def _for_persons(
-    choose: Callable[[Request, tuple[type[Mechanism], ...]], Plan],
-    request: Request,
-    mechanisms: tuple[type[Mechanism], ...],
-) -> Plan:
-    """
-    Choose for persons of several rows: rounds that would drown give way to all pairs of columns in halves.
+def _in_halves(made: Plan) -> Plan:
+    """Return the plan for persons of several rows: rounds that would drown give way to pairs in halves.
 
     Halves err more in the mean of all tables than columns alone, but show which columns depend: what panels
     are for.
     """
-    made = choose(request, mechanisms)
-    rounds = isinstance(made.chosen, ByMarginals) and made.strategy == Adaptive.name
-    if not rounds or request.strategy or request.delta or request.start or request.earlier:
+    request, chosen = made.request, made.chosen
+    asked = request.strategy or request.delta or request.start or request.earlier
+    if asked or not isinstance(chosen, ByMarginals) or not isinstance(chosen.strategy, Adaptive):
         return made
-    other = choose(replace(request, strategy=Adaptive.name), (ByMarginals,))
-    assert isinstance(other.chosen, ByMarginals)
-    return other if getattr(other.chosen.strategy, "halved", False) else made
+    strategy = Adaptive.shared(chosen.strategy, halves=True)
+    if not strategy.halved:
+        return made
+    return replace(made, chosen=replace(chosen, strategy=strategy), runner_up=None, refused=())
 
 
 def _exact(epsilon: Number) -> Fraction:

@@ -225,11 +225,7 @@ class _Parsed(NamedTuple):
 
 
 def _parsed(raw: bytes, path: str) -> _Parsed:
-    """Read the content of a ledger.
-
-    A line is written whole and made durable before anything is released, so an unfinished last line belongs
-    to a run that released nothing. One that lacks no more than its line break is counted.
-    """
+    """Read the content of a ledger; an unfinished last line belongs to a run that released nothing."""
     *lines, tail = raw.split(b"\n")
     if b"}" in tail:
         lines.append(tail)

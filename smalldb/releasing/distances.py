@@ -58,28 +58,8 @@ class Distances:
 
 
 def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELLS) -> Distances:
-    """Compare all tables of exactly `width` columns, one by one.
+    """Compare all tables of exactly `width` columns and at most `max_cells` cells; cost: `visits`.
 
-    Cost: distinct rows of both times tables, see `visits`.
-
-    Parameters
-    ----------
-    real, synthetic
-        Counted rows of one domain, at least one each.
-    width
-        From 1 to the number of columns.
-    max_cells
-        Tables of more cells are left out.
-
-    Raises
-    ------
-    ValueError
-        Other domains, or a width that the domain has not.
-    queries.DataError
-        A table has no rows.
-
-    Examples
-    --------
     >>> domain = Domain(["a", "b"])
     >>> real, made = (Rows.from_bits(domain, np.array(rows)) for rows in ([[0, 1], [1, 1]], [[0, 0], [1, 1]]))
     >>> distances(real, made, 1).tvd.tolist()
@@ -109,11 +89,7 @@ def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELL
 
 
 def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> Floats:
-    """Return the total variation distance of the table of each two of the first columns (None: of all).
-
-    Shape (columns, columns); in the diagonal that of one column; not a number where there are too many cells
-    or, of all, too many tables.
-    """
+    """Return the distance of each two of the first columns, in the diagonal of one; NaN: too large."""
     count = len(real.domain.sizes) if columns is None else columns
     off = np.full((count, count), np.nan)
     for width in (1, min(2, len(real.domain.sizes))):
@@ -143,17 +119,8 @@ def ordered_columns(domain: Domain) -> list[int]:
 
 
 def rank_correlations(rows: Rows) -> Floats:
-    """Return Spearman's rank correlation of each two ordered columns, shape (ordered, ordered).
+    """Return Spearman's rank correlation of each two ordered columns; NaN for one with one category in use.
 
-    A category's rank is the mean rank of its rows. Not a number for a column with one category in use.
-
-    Parameters
-    ----------
-    rows
-        At least one.
-
-    Examples
-    --------
     >>> rows = Rows.from_bits(Domain(["a", "b"]), np.array([[0, 0], [1, 1], [1, 1]]))
     >>> rank_correlations(rows).round(9).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
@@ -176,15 +143,7 @@ INDEPENDENT, CELLS = "independent columns", "noise on all cells"
 
 
 def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str, Rows]:
-    """Return tables that simple ways release at an epsilon, by name. Confidential: they are not private.
-
-    "independent columns": each column's counts with geometric noise at its share of epsilon, and rows whose
-    columns are drawn independently; rows that cannot exist are left out. "noise on all cells": geometric
-    noise on the count of every cell, where there are at most 2^20. The first has at most 2^18 rows. Noisy
-    counts become the nearest ones that are at least 0 and add up to n.
-
-    The noise comes from a fixed seed: the same data give the same tables, which are for comparison alone.
-    """
+    """Return tables of simple ways at an epsilon, by name and by a fixed seed: they are not private."""
     domain, n, source = real.domain, real.n, SeededBits(0)
     rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)
     rows = min(n, MOST_ROWS)
@@ -243,12 +202,7 @@ def check_classifying(instead: str = "") -> None:
 
 
 def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:
-    """Train a classifier of a column's categories on each table, and on half the real rows; test on the rest.
-
-    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the
-    categories of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows
-    are taken.
-    """
+    """Train boosted trees on each table and on half the real rows; test on the rest, by fixed seeds."""
     rows = apart(real, SeededBits(0))
     half = len(rows) // 2
     if not half:

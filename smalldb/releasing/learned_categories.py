@@ -57,11 +57,7 @@ _ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 def shared(
     schema: OpenSchema, settings: Mapping[str, Any]
 ) -> tuple[tuple[Learned, ...], dict[str, Fraction | None]]:
-    """
-    Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
-
-    Both are public, so that they can be refused and paid before the data are read.
-    """
+    """Share out the privacy of a release: what learning costs, and what it leaves; public."""
     if settings.get("rows_per_person") not in (None, 1):
         raise ValueError(
             "rows_per_person: learned categories protect one row each; list the categories instead"
@@ -86,13 +82,7 @@ def shared(
 def learn(
     schema: OpenSchema, categories: Mapping[str, list[str]], fits: Callable[[Schema], F]
 ) -> tuple[Schema, F]:
-    """
-    Put learned categories into a schema. It was paid for, so it ends with a schema, whatever was learned.
-
-    A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
-    what nobody has. Categories with which the release could not be made (too many of them for the queries or
-    the memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
-    """
+    """Put learned categories into a schema, without rarer ones where that makes the release possible."""
     while True:
         try:
             made = schema.learned(
@@ -221,11 +211,7 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
 
 
 def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """
-    Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
-
-    Gaps are left out, and what cannot be a category.
-    """
+    """Hand on the pieces of a table; count in `texts` what columns that learn hold, but for gaps."""
     for fields, times in pieces:
         for asked in schema.asked:
             counts = texts.setdefault(asked.column, Counter())
@@ -300,12 +286,7 @@ def gather_finer(
     pieces: Iterator[Piece],
     offsets: OffsetSums | None = None,
 ) -> Iterator[Piece]:
-    """
-    Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
-
-    By the numbers of other columns, `offsets` has the sums of offsets of their bins, which are added to. Gaps
-    are left out, and fields that have no category: the reading of the table refuses them.
-    """
+    """Hand on the pieces of a table, and count what finer bins hold, and the sums of `offsets` in bins."""
     finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
@@ -331,11 +312,7 @@ def gather_finer(
 
 # Proof: docs/proofs/learned.md, lemma 7.
 def finer_asks(plan: Plan, schema: Schema) -> dict[str, Noisy]:
-    """
-    Return what is asked about finer bins, by column: each with its own part of epsilon, which is pure.
-
-    A row stands in one finer bin of a column, or in none: one count moves by 1, or two under replace-one.
-    """
+    """Return what is asked about finer bins, by column: a row stands in one of them, or in none."""
     law = finer_measure(plan.neighbours)
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     return {

@@ -82,11 +82,7 @@ class Account:
 
     @property
     def spent(self) -> Fraction:
-        """The sum of all epsilons, exactly.
-
-        Pure privacy adds up along every course of events, however each release and its epsilon were chosen
-        after earlier ones were seen (Rogers, Roth, Ullman, Vadhan 2016: the only filter at delta 0).
-        """
+        """The sum of all epsilons: the only filter at delta 0 (Rogers, Roth, Ullman, Vadhan 2016)."""
         return sum((as_fraction(made["privacy"]["epsilon"], "epsilon") for made in self.records), Fraction(0))
 
     @property
@@ -144,11 +140,7 @@ class Account:
                 return "is finished: use another name for another release"
 
     def composed(self, delta: Number) -> Composition:
-        """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.
-
-        For information: beyond addition these bounds hold where the number of releases and their losses did
-        not depend on what earlier ones showed. The budget is therefore kept by sums alone.
-        """
+        """Bound what all releases lose together; for information: the budget is kept by sums."""
         return compose_records(self.records, delta=delta)
 
     def _short_of(self, made: "Account") -> str:

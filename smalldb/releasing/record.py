@@ -200,10 +200,7 @@ def make_record(
     ranges: Ranges | None = None,
     finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Record:
-    """Write the record of a release: public numbers only.
-
-    Under add-remove it holds neither n nor anything computed from it, but for what was released.
-    """
+    """Write the record of a release: public numbers, under add-remove none from n but what was released."""
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     loss = plan.loss
     bounded_range = None if loss.bounded_range is None else as_text(loss.bounded_range)

@@ -25,10 +25,7 @@ SIZES = (2, 3, 4)  # of made columns; the last one is ordered
 
 
 def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strategy: str | None = None) -> None:
-    """Release a made table by the mechanism of a plan, and decode a row; nothing depends on the data.
-
-    `strategy` is one that may come instead of the plan's, whose columns are not all known.
-    """
+    """Release a made table by a plan's mechanism, or by a `strategy` that may come instead."""
     _compile_what_made_columns_may_not_need()
     if isinstance(schema, RelatedSchema):
         return rehearse_walks(*schema.tables.values())

@@ -98,10 +98,7 @@ class Source:
     def read(
         self, progress: bool = False, watch: Callable[[Iterator[Piece]], Iterator[Piece]] = iter
     ) -> Rows:
-        """Count its rows; with a schema, `watch` is given the pieces on their way, and hands them on.
-
-        Errors as `smalldb.schema.table_readers.read_csv` and `read_table`, or `Schema.encode`.
-        """
+        """Count its rows; with a schema, `watch` is given the pieces on their way, and hands them on."""
         if isinstance(self.table, str):
             if self.schema is None:
                 return read_csv(self.table, self.domain, self.file)

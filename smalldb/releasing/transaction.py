@@ -38,30 +38,11 @@ FORGET = (
 
 @final
 class Transaction:
-    """A release that is paid once, and goes on after it was killed from a private folder.
+    """A release that is paid once, and goes on after it was killed from a private folder."""
 
-    The folder holds, step by step: a salted digest of the data, a random ticket, that the ticket is paid, and
-    what was drawn. The ticket is saved before it is paid, and the ledger takes it once: so a kill at any
-    moment leaves either nothing paid, or a folder that knows it. What was drawn and not saved was shown to
-    nobody; it is drawn anew.
-
-    Parameters
-    ----------
-    record
-        Of the release, before it is drawn.
-    request
-        What was asked for, whatever the data are: by it a folder beside the ledger is found again.
-    run
-        What tells the release from any other besides: digests, and public numbers such as n.
-    checkpoint
-        The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
-    ledger
-        The budget of the data; None: nothing is paid.
-    name
-        What the caller calls the release: the ledger is paid once for it. Empty: it has none.
-    outputs
-        Returns a digest of what a named release has written, once all of it stands.
-    """
+    # A ticket is saved before it is paid, and the ledger takes it once: a kill leaves either
+    # nothing paid, or a folder that knows it. What was drawn and not saved was shown to nobody.
+    # `request` is what was asked for, whatever the data are; `run` tells it from others besides.
 
     def __init__(
         self,
@@ -88,11 +69,7 @@ class Transaction:
     # Proof: docs/proofs/rounds.md, lemma 11.
     @contextmanager
     def opened(self, source: BitSource) -> Iterator[Journal]:
-        """Open the journal of the release; one that was begun before goes on.
-
-        A folder beside the ledger is removed at the end of the ``with`` block: inside of it, the release is
-        brought to where it shall stand. An error leaves it, if anything was paid.
-        """
+        """Open the journal; a folder beside the ledger goes at the end, but not after a late error."""
         with ExitStack() as stack:
             self._enter(stack)
             checkpoint = self._checkpoint
@@ -211,11 +188,7 @@ def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
 
 
 def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
-    """Return the releases that a ledger was paid for and that are not finished: numbers from 1, and folders.
-
-    Of what the folders hold, the ticket alone is read, which the ledger has, too. Folders that the caller
-    chose (a checkpoint) are known from small files beside the ledger.
-    """
+    """Return the releases that were paid and are not finished: numbers from 1, and their folders."""
     chosen = [Path(pointer.read_text(encoding="utf-8")) for pointer in _pointers(path)]
     folders = {_ticket_in(folder): folder for folder in (*begun_beside(path), *chosen)}
     numbered = enumerate(zip(account.tickets, account.names, strict=True), start=1)
@@ -227,13 +200,7 @@ def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
 
 
 def abandon(ledger: Ledger, name: str) -> None:
-    """Give up a named release that is paid and not finished: what it paid stays paid, and nobody goes on.
-
-    Raises
-    ------
-    ValueError
-        The ledger has no such release, or it has ended, or a process works on it.
-    """
+    """Give up a named release that is paid and not finished: what it paid stays paid."""
     account = ledger.read()
     begun = [
         folder

@@ -9,15 +9,8 @@ _SEEN = re.compile(r"[ -~]*")
 
 
 def visible(text: str, kept: str = "") -> str:
-    r"""Write controls, escapes, signs of direction and halves of characters as Python writes them.
+    r"""Write controls, escapes, signs of direction and half characters as Python does, but for `kept`.
 
-    Parameters
-    ----------
-    kept
-        Signs that stay as they are, such as a newline in a text of several lines.
-
-    Examples
-    --------
     >>> print(visible("a\x1b[31m\u202eb\n"), visible("naïve 日本"))
     a\x1b[31m\u202eb\n naïve 日本
     """

@@ -80,10 +80,7 @@ def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
 
 
 def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
-    """Draw the shares of the categories in two tables, and how far each two columns together are off.
-
-    Of yes/no columns these are the attributes, and the share of rows with both.
-    """
+    """Draw the shares of the categories in two tables, and how far each two columns together are off."""
     domain = real.domain
     binary = domain.binary
     labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.category_names))[

@@ -74,11 +74,7 @@ def short(label: str) -> str:
 
 
 def bound(value: float | Fraction) -> str:
-    """Write a bound in three digits, never below itself.
-
-    >>> bound(19.912), bound(0.0501), bound(1234.5)
-    ('20', '0.0501', '1,240')
-    """
+    """Write a bound in three digits, never below itself."""
     return number(float(rounded_up(value)))
 
 

@@ -29,10 +29,7 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
 def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str | None = None) -> str:
-    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`.
-
-    Beside an `other` plan it is a plan, of which is told what to expect before what will be certain.
-    """
+    """Tell a release in a few lines, or beside an `other` plan a plan: first what to expect."""
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release estimates" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):

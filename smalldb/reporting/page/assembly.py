@@ -153,23 +153,8 @@ def page(
     comparison: Comparison | None = None,
     about: About | None = None,
 ) -> str:
-    """Write a page about a release: one self-contained file of HTML.
+    """Write a page about a release, one file of HTML; without `comparison` it may be published.
 
-    Without `comparison` it is a function of what may be published, and may be published.
-
-    Parameters
-    ----------
-    release
-        Its table, record and plan are read; not its confidential part.
-    schema
-        What the codes of the release's columns stand for; None: for themselves.
-    comparison
-        The data and how far the release is off. The page is confidential then, and says so.
-    about
-        Title, publisher, the name of the data and the state of their ledger; public.
-
-    Examples
-    --------
     >>> import smalldb, pandas as pd
     >>> made = smalldb.release(pd.DataFrame({"a": [0, 1], "b": [1, 1]}), epsilon=1, rows=2)
     >>> page(made).startswith("<!doctype html>")

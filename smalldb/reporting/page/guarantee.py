@@ -218,31 +218,13 @@ def after(before: float, epsilon: Fraction) -> float:
 
 
 def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
-    """
-    Return the largest probability that a guess from the table is right, of a yes that has `before` >= 1/2.
+    """Return the largest percentage of right guesses from the table; `before` is at least 1/2.
 
-    A rule that says yes with probability a where no is true, and b where yes is true, has
-    b <= e^epsilon a + delta and 1 - a <= e^epsilon (1 - b) + delta. It is right with probability
-    before b + (1 - before) (1 - a), which is largest in a corner: a = 1 - b = (1 - delta) / (1 + e^epsilon),
-    or a = 1 - delta, b = 1, or a = 0, b = delta, which is worse than the one before it as `before` >= 1/2.
-
-    Parameters
-    ----------
-    before
-        The share of yes among all, as exact text, from 0.5 on.
-    epsilon, delta
-        The guarantee, exact.
-
-    Returns
-    -------
-    str
-        In percent, rounded up.
-
-    Examples
-    --------
     >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
     '73.4 %'
     """
+    # A rule that says yes with probability a where no is true, and b where yes is true, has b <=
+    # e^epsilon a + delta and 1 - a <= e^epsilon (1 - b) + delta: it is right most often in a corner.
     yes = Fraction(before)
     return _percent(max(Fraction(right_share(0.5, epsilon, delta)), yes + (1 - yes) * delta))
 

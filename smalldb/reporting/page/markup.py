@@ -7,20 +7,8 @@ from smalldb.reporting.escaping import visible
 
 
 def element(name: str, *inside: str, **attributes: object) -> str:
-    """
-    Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``.
+    """Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``.
 
-    Parameters
-    ----------
-    name
-        Of the element; it is not escaped.
-    inside
-        Markup, which is not escaped either: texts go through `text` first.
-    attributes
-        Values of any type, written as texts.
-
-    Examples
-    --------
     >>> element("a", text("x < y"), href="#x", aria_label='"')
     '<a href="#x" aria-label="&quot;">x &lt; y</a>'
     """
@@ -54,18 +42,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """
-    Write a table that scrolls on its own where it is wider than the page, by keyboard too.
-
-    The first field of a row is its heading.
-
-    Parameters
-    ----------
-    caption, head
-        Texts.
-    rows
-        Values of any type, as many as `head` has; they are escaped.
-    """
+    """Write a table that scrolls where it is wider than the page; a row's first field is its heading."""
     first = element("tr", *(element("th", text(name), scope="col") for name in head))
     body = [
         element("tr", element("th", text(row[0]), scope="row"), *(element("td", text(v)) for v in row[1:]))

@@ -27,11 +27,7 @@ STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable
 
 
 def percent(share: float) -> str:
-    """Write a share as it is shown.
-
-    >>> percent(0.12345), percent(1)
-    ('12.3 %', '100.0 %')
-    """
+    """Write a share as it is shown, such as 12.3 %."""
     return f"{100 * share:.1f} %"
 
 
@@ -258,10 +254,7 @@ def association(rows: Rows, columns: int) -> Floats:
 
 
 def uncovered(workload: Workload) -> list[tuple[int, ...]]:
-    """Return the categories of columns whose share the workload does not ask for, up to sign and constant.
-
-    What bounds the error of every query of the workload bounds that of the other shares, and of no more.
-    """
+    """Return the categories whose share no query asks for, up to sign and constant: no bound covers them."""
     domain = workload.domain
     whole = {block.columns for block in workload.cells}
     asked: list[set[int]] = [set() for _ in domain.sizes]
