@@ -18,7 +18,7 @@ from smalldb.marginals.universe import Universe
 from smalldb.mechanisms.start import Start
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Amount
-from smalldb.planning.starting import rehearsed
+from smalldb.planning.starting import check_start, rehearsed
 
 DOMAIN = Domain([Column("a", 4), Column("b", 4), "c", Column("d", 6), Column("e", 6)])
 WORDS = "other people, published"
@@ -202,6 +202,24 @@ def test_a_start_needs_words():
         smalldb.release(same, epsilon=1, start=same, start_is=WORDS)
     with pytest.raises(ValueError, match=r"are about a start"):
         smalldb.release(same, epsilon=1, start_is=WORDS)
+
+
+@pytest.mark.parametrize("start", ["link.csv", "hard.csv", "deep/../data.csv", "*.csv", "deep"])
+def test_a_start_that_is_a_file_of_the_data_is_refused_by_any_name(tmp_path, monkeypatch, start):
+    monkeypatch.chdir(tmp_path)
+    schema = '[columns.a]\nkind = "bool"\n[columns.b]\nkind = "bool"\n'
+    (tmp_path / "deep").mkdir()
+    for name in ("data.csv", "other.csv"):
+        (tmp_path / name).write_text("a,b\n1,0\n")
+    (tmp_path / "link.csv").symlink_to("data.csv")
+    (tmp_path / "hard.csv").hardlink_to("data.csv")
+    (tmp_path / "deep" / "part.parquet").hardlink_to("data.csv")
+    with pytest.raises(ValueError, match="the start is the data"):
+        smalldb.release("data.csv", schema=schema, epsilon=1, start=start, start_is=WORDS)
+    with pytest.raises(ValueError, match="the start is the data"):
+        check_start(start, "d*.csv")
+    for other in ("other.csv", "nowhere.csv"):
+        check_start(other, "d*.csv")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from queries import DataError, Domain, Rows
 from queries.frames import as_frame, rows_of
+from smalldb.files.inputs import files_of
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.rehearsal import rehearse_from
 from smalldb.marginals.strategies.from_start import FromStart
@@ -40,13 +42,20 @@ def with_start(settings: Mapping[str, Any], described: Any, data: object = None)
         return dict(settings)
     if isinstance(described, RelatedSchema):
         return dict(settings)  # `plan` refuses it
-    same = start is data
-    if isinstance(start, str | os.PathLike) and isinstance(data, str) and os.path.exists(data):
-        same = os.path.exists(start) and os.path.samefile(start, data)
-    if same:
-        raise ValueError(f"the start is the data: {ASKED}")
+    check_start(start, data)
     read = start if isinstance(start, Start) else start_of(start, words, described, rows or ROWS[0])
     return {**settings, "start": read, "start_is": None, "start_rows": None}
+
+
+def check_start(start: object, data: object) -> None:
+    """Refuse a start that is the data, or shares a file with them under whatever names: ValueError."""
+    if isinstance(start, str | os.PathLike) and isinstance(data, str | os.PathLike):
+        files = [filter(os.path.exists, files_of(os.fspath(path))) for path in (start, data)]
+        same = any(os.path.samefile(one, other) for one, other in product(*files))
+    else:
+        same = start is data
+    if same:
+        raise ValueError(f"the start is the data: {ASKED}")
 
 
 def start_of(start: object, words: object, described: Schema | Domain, rows: str) -> Start:
