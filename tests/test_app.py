@@ -1,34 +1,41 @@
 """The page for curators without a browser: its forms, its commands, its folder, and who may ask for it."""
 
+import ast
 import asyncio
 import re
 import shlex
 import subprocess
 import sys
 import time
+from html import unescape
 
 import pytest
 
 pytest.importorskip("shiny")
 
 from smalldb.app import layout, workplace
-from smalldb.app.column_forms import LEFT_OUT, Place, changed, columns_of, keys_of, row, shown
+from smalldb.app.column_forms import row
 from smalldb.app.serving import HEADERS, RELEASED, Guard
+from smalldb.app.steps import Steps, guarded
 from smalldb.app.workplace import (
     COMMAND,
     FINISHED,
     LOG,
     PAGE,
     RECORD,
+    SCHEMA,
     SEVERAL,
+    TABLE,
     UNFINISHED,
     Workplace,
     call,
     command_line,
+    options,
 )
 from smalldb.cli import parser
+from smalldb.commands.input_files import named
 from smalldb.schema import draft_schema, read_schema
-from smalldb.schema.answers import answered
+from smalldb.schema.answers import LEFT_OUT, Place, answered, changed, columns_of, keys_of, shown
 from smalldb.schema.column_parsing import SHARED
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
@@ -214,12 +221,65 @@ def test_commands_and_calls_are_those_of_the_library():
     )
     assert (
         shlex.join(line)
-        == "smalldb plan --schema s.toml --n 9 --epsilon 1 --target a --target 'b c' --calibrated"
+        == "smalldb plan --schema=s.toml --n=9 --epsilon=1 --target=a '--target=b c' --calibrated"
     )
     assert parser("plan").parse_args(line[1:]).target == ["a", "b c"]
+    line = command_line("generate", "b.csv", epsilon="1", title="-x", citation="--seed=3", seed="-3")
+    given = parser("generate").parse_args(line[1:])
+    assert (given.title, given.citation, given.seed) == ("-x", "--seed=3", -3)
+    assert options(line)["--title"] == "-x" and [*options(line)][-2:] == ["--citation", "--seed"]
     assert (
         call("plan", "'d'", schema="s.toml", n=9, delta=None, target=[]) == "plan('d', schema='s.toml', n=9)"
     )
+
+
+class Chosen(dict):
+    """Fields as they are filled in; empty, where they are not."""
+
+    def __missing__(self, name):
+        return lambda: ""
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+def chosen(work, **given):
+    """The steps of a tab in which fields have values."""
+    made = Steps(work, Chosen({name: (lambda own=own: own) for name, own in given.items()}), None)
+    made.read = lambda: ({}, None, None)
+    return made
+
+
+def test_names_and_seeds_are_what_they_are_in_commands_and_in_python(work):
+    evil = "1); import os; (b"
+    steps = chosen(work, table="a=b.csv", second="p.csv", name="r", seed=evil, mechanism="auto", target=())
+    assert steps._data() == ["a-b=a=b.csv", "p=p.csv"]
+    named(steps._data())  # as the command reads them
+    html = unescape(str(steps._same_release()))
+    command, python = re.findall(r"<pre>(.*?)</pre>", html, re.S)
+    assert options(shlex.split(command))["--seed"] == evil
+    (_, call) = ast.parse(python).body
+    given = {each.arg: ast.literal_eval(each.value) for each in call.value.keywords}
+    assert given["seed"] == evil
+    assert ast.literal_eval(call.value.args[0]) == {"a-b": "a=b.csv", "p": "p.csv"}
+    assert "read_columns('a=b.csv')" in unescape(str(steps._same_table()))
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), TypeError("odd"), KeyError("h"), ValueError("wrong")])
+def test_a_fault_is_told_where_it_would_end_the_session(error):
+    def failing():
+        raise error
+
+    async def failing_later():
+        raise error
+
+    told = []
+    for do in (failing, failing_later):
+        assert "alert" in str(asyncio.run(guarded(do)()))
+        asyncio.run(guarded(do, told.append)())
+    assert len(told) == 2
+    with pytest.raises(ZeroDivisionError):  # a defect is none
+        asyncio.run(guarded(lambda: 1 / 0)())
 
 
 @pytest.fixture
@@ -234,36 +294,59 @@ def test_tables_are_known_by_their_names(work):
     assert workplace.stem("a.csv.gz") == "a"
 
 
+def written(release, **more):
+    """A command as the page writes it for a release."""
+    files = {"schema": SCHEMA, "record": RECORD, "report": PAGE, "output": TABLE}
+    places = {name: f"{release}/{file}" for name, file in files.items()}
+    given = {"epsilon": "1", "ledger": "old.ledger", "release_id": release} | places | more
+    return command_line("generate", "b.csv", **given)
+
+
 def begun(work, name, **files):
     home = work.folder / name
     home.mkdir()
-    (home / COMMAND).write_text("smalldb generate b.csv --ledger old.ledger\n")
+    (home / COMMAND).write_text(shlex.join(written(name)) + "\n")
     for file, content in files.items():
         (home / file).write_text(content)
     return home
 
 
 def downloaded(work, release, file):
+    """Status, content disposition and body of what is sent for a file of a release."""
     request = type("Request", (), {"path_params": {"release": release, "file": file}})
-    return asyncio.run(work.download(request))
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def serve():
+        response = await work.download(request)
+        scope = {"type": "http", "method": "GET", "headers": [], "asgi": {"spec_version": "2.4"}}
+        await response(scope, None, send)
+
+    asyncio.run(serve())
+    disposition = dict(sent[0]["headers"]).get(b"content-disposition", b"").decode()
+    return sent[0]["status"], disposition, b"".join(part["body"] for part in sent[1:])
 
 
 def got(work, release, file):
-    return downloaded(work, release, file).status_code
+    return downloaded(work, release, file)[0]
 
 
 def test_public_files_of_finished_releases_are_served_and_nothing_else(work):
-    home = begun(work, "r1")
-    (home / RECORD).write_text("{}")
-    (home / LOG).write_text("said")
-    begun(work, "r2")
+    begun(work, "r1", **{RECORD: "{}", TABLE: "x", LOG: "said", ".hidden.csv": "", "notes.txt": ""})
+    begun(work, "r2", **{RECORD: "{}"})  # killed before its table was there, which comes last
     assert work.releases() == {"r1": FINISHED, "r2": UNFINISHED} and work.outputs("r2") == []
+    assert work.outputs("r1") == [RECORD, TABLE]
 
     assert got(work, "r1", RECORD) == 200
     for release, file in [
         ("r1", "../b.csv"),
         ("r1", COMMAND),
         ("r1", LOG),
+        ("r1", ".hidden.csv"),
+        ("r1", "notes.txt"),
+        ("r1", f"./{RECORD}"),
         ("r2", COMMAND),
         ("..", "b.csv"),
         (".", "b.csv"),
@@ -274,11 +357,49 @@ def test_public_files_of_finished_releases_are_served_and_nothing_else(work):
 def test_only_the_page_of_a_release_is_shown_and_all_else_is_saved(work):
     home = begun(work, "r1", **{RECORD: "{}", PAGE: "<p>"})
     (home / SEVERAL).mkdir()
-    for name in (RECORD, PAGE, "p.csv"):
+    for name in (RECORD, PAGE, "p.csv", "p.html", ".q.csv"):
         (home / SEVERAL / name).write_text("")
+    several = [f"{SEVERAL}/{name}" for name in (RECORD, PAGE, "p.csv")]
+    assert work.outputs("r1") == [RECORD, PAGE, *several]
     for file in work.outputs("r1"):
-        kind = downloaded(work, "r1", file).headers["content-disposition"]
+        _, kind, body = downloaded(work, "r1", file)
+        assert body == (home / file).read_bytes()
         assert kind.startswith("inline;" if file.endswith(PAGE) else "attachment;"), file
+
+
+@pytest.mark.parametrize("linked", [PAGE, "log", "command", f"{SEVERAL}/t.csv", SEVERAL, "."])
+def test_links_lead_nowhere(work, linked, tmp_path_factory):
+    """Neither to what is shown and saved, nor to what a command would write over."""
+    outside = tmp_path_factory.mktemp("outside")
+    secret = outside / "secret"
+    home = begun(work, "r1", **{RECORD: "{}", LOG: "said"})
+    (home / SEVERAL).mkdir()
+    (home / SEVERAL / RECORD).write_text("{}")
+    place = home / linked
+    if place.is_dir():
+        place.rename(outside / "moved")
+        place.symlink_to(outside / "moved")
+    else:
+        place.unlink(missing_ok=True)
+        secret.write_text(f"{shlex.join(written('r1'))} secret")
+        place.symlink_to(secret)
+    served = [file for file in work.outputs("r1") if got(work, "r1", file) == 200]
+    assert {*served} <= {RECORD, f"{SEVERAL}/{RECORD}"} and got(work, "r1", linked) == 404
+    assert "secret" not in work.text("r1", LOG) + work.text("r1", COMMAND)
+    (outside / "moved" / RECORD if linked == SEVERAL else home / SEVERAL / RECORD).unlink()
+    before = secret.exists() and secret.read_text()
+    for run in (lambda: work.go_on("r1"), lambda: work.begin("r1", written("r1"), "")):
+        with pytest.raises((ValueError, OSError)):
+            run()
+    assert (secret.exists() and secret.read_text()) == before
+
+
+def test_a_link_that_comes_between_a_look_and_a_download_is_not_followed(work, monkeypatch):
+    home = begun(work, "r1", **{RECORD: "{}", TABLE: "x"})
+    (home / TABLE).unlink()
+    (home / TABLE).symlink_to(work.folder / "b.csv")
+    monkeypatch.setattr(Workplace, "outputs", lambda *_: [RECORD, TABLE])
+    assert got(work, "r1", RECORD) == 200 and got(work, "r1", TABLE) == 404
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "x" * 65])
@@ -288,25 +409,122 @@ def test_names_of_releases_are_names_of_folders_here(work, name):
 
 
 def test_the_name_of_a_finished_release_is_not_taken_again(work):
-    (begun(work, "r1") / RECORD).write_text("{}")
+    begun(work, "r1", **{RECORD: "{}", TABLE: ""})
     with pytest.raises(ValueError, match="stands in this folder already"):
-        work.begin("r1", ["smalldb", "--release-id", "r1"], "")
+        work.begin("r1", written("r1"), "")
+
+
+@pytest.fixture
+def started(work, monkeypatch):
+    """The commands that were started; none runs."""
+    started = []
+    monkeypatch.setattr(Workplace, "_start", lambda _, command, log: started.append(command))
+    return started
+
+
+OTHER = [
+    ["sh", "-c", "evil"],
+    ["smalldb", "ledger", "old.ledger"],
+    written("r2"),
+    written("r1", release_id="r2"),
+    [word for word in written("r1") if "--release-id" not in word],
+    written("r1", output="b.csv"),
+    written("r1", output="r2/table.csv"),
+    written("r1", output="r1/../b.csv"),
+    written("r1", record="r1/.."),
+    written("r1", report="/tmp/report.html"),
+    written("r1", schema="other.toml"),
+    written("r1", confidential=True),
+    written("r1", checkpoint="r2"),
+    written("r1", schema_out="r1/schema.toml"),
+    [*written("r1"), "--output", "b.csv"],
+    [*written("r1"), "-ob.csv"],
+    [*written("r1"), "--"],
+    [*written("r1"), "/etc/passwd"],
+    [*written("r1"), "x=../b.csv"],
+    [*written("r1"), "postgresql://evil.example/x"],
+]
+
+
+@pytest.mark.parametrize("command", OTHER, ids=shlex.join)
+def test_only_a_command_that_the_page_writes_is_gone_on_with(work, started, command):
+    (begun(work, "r1") / COMMAND).write_text(shlex.join(command))
+    with pytest.raises(ValueError, match="none of this page"):
+        work.go_on("r1")
+    (work.folder / "r1" / COMMAND).unlink()
+    with pytest.raises(ValueError, match="none of this page"):
+        work.begin("r1", command, "")
+    assert started == []
+
+
+@pytest.mark.parametrize("ledger", ["r1/x.ledger", "r2/x.ledger", "r2/deep/x.ledger", "link.ledger"])
+def test_a_ledger_stands_in_no_folder_of_a_release(work, started, ledger):
+    begun(work, "r2")
+    (work.folder / "link.ledger").symlink_to(work.folder / "r2" / "x.ledger")
+    with pytest.raises(ValueError, match="outside of the folders of releases"):
+        work.begin("r1", written("r1", ledger=ledger), "")
+    assert not (work.folder / "r1").exists()
+
+
+def test_what_is_unfinished_is_gone_on_with_and_nothing_else(work, started):
+    home = begun(work, "r1", **{RECORD: "{}"})
+    work.go_on("r1")
+    rehearsal = [word for word in written("r3", seed="-3") if "--ledger" not in word and "--rel" not in word]
+    work.begin("r3", rehearsal, "")
+    work.go_on("r3")
+    assert started == [written("r1"), rehearsal, rehearsal]
+    (home / TABLE).write_text("")
+    for name, said in (("r1", "r1 is finished"), ("r2", "no such release"), ("../r1", "no such release")):
+        with pytest.raises(ValueError, match=said):
+            work.go_on(name)
+    assert len(started) == 3
+
+
+def test_of_two_pages_one_begins_a_release(work, started, monkeypatch):
+    """Each other moment for the second is one before or after all that the first writes."""
+    write, tried = Workplace.write, []
+
+    def interrupted(self, name, text):
+        tried.append(name)
+        with pytest.raises(ValueError, match=r"is running|stands in this folder"):
+            Workplace(work.folder).begin("r1", written("r1", epsilon="9"), "other")
+        write(self, name, text)
+
+    monkeypatch.setattr(Workplace, "write", interrupted)
+    work.begin("r1", written("r1"), "own")
+    assert tried == [f"r1/{SCHEMA}", f"r1/{COMMAND}"] and started == [written("r1")]
+    assert (work.text("r1", SCHEMA), work.text("r1", COMMAND)) == ("own", shlex.join(written("r1")))
+
+
+def test_a_page_that_was_killed_before_its_command_was_written_leaves_the_name_free(work, started):
+    home = work.folder / "r1"
+    home.mkdir()
+    for left in (LOG, SCHEMA, f".{COMMAND}.1-1-1.part"):
+        (home / left).write_text("left")
+    work.begin("r1", written("r1"), "own")
+    assert work.text("r1", SCHEMA) == "own" and len(started) == 1
+    (work.folder / "r2").mkdir()
+    (work.folder / "r2" / "mine.txt").write_text("")
+    with pytest.raises(ValueError, match="stands in this folder already"):
+        work.begin("r2", written("r2"), "")
+    assert [path.name for path in (work.folder / "r2").iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.slow
 def test_a_release_that_runs_is_not_begun_again_and_is_seen_by_whoever_looks(work, monkeypatch):
-    code = "import sys; sys.stderr.write('said'); sys.stderr.flush(); open(sys.argv[1]).read()"
+    code = "import sys; sys.stderr.write('said'); sys.stderr.flush(); open(sys.argv[2]).read()"
     waiting = [sys.executable, "-c", code]
-    pipe = work.folder / "pipe"
+    pipe = work.folder / "b.csv"
+    pipe.unlink()
     subprocess.run(["mkfifo", pipe], check=True)
     monkeypatch.setattr(workplace, "SMALLDB", waiting)
-    work.begin("r1", ["smalldb", str(pipe)], "schema")
+    work.begin("r1", written("r1"), "schema")
     assert Workplace(work.folder).releases()["r1"].startswith("running for ")
-    for again in (lambda: work.go_on("r1"), lambda: work.begin("r1", ["smalldb"], "")):
-        with pytest.raises(ValueError, match=r"is running|stands in this folder"):
+    for again in (lambda: work.go_on("r1"), lambda: work.begin("r1", written("r1"), "")):
+        with pytest.raises(ValueError, match=r"is running|stands in this folder|no ledger"):
             again()
     pipe.write_text("end")
-    while work.releases()["r1"] != UNFINISHED:  # it ended, and left no record
+    while work.releases()["r1"] != UNFINISHED:  # it ended, and left no table
         time.sleep(0.01)
     assert work.text("r1", LOG) == "said"
 

@@ -43,6 +43,7 @@ LEDGER = {
     "budget": "its budget, if it is new",
     "budget_delta": "delta of its budget, if it is new (optional)",
 }
+WHY = "Why has it stopped? For my eyes only"
 NONE, NO_COLUMN = {"": "none yet"}, {"": "no column"}
 VALUES = {"epsilon": "1", "name": "release-1", "level": "0.95"}
 PUBLIC = (
@@ -59,6 +60,12 @@ def texts(labels: dict[str, str]) -> list[Any]:
 def button(name: str, label: str, busy: str) -> Any:
     """Make a button of what takes a while, and room for its outcome."""
     return ui.TagList(ui.input_task_button(name, label, label_busy=busy), ui.output_ui(f"{name}_told"))
+
+
+def act(name: str, label: str, release: str) -> Any:
+    """Make a button that does something with a release."""
+    made = ui.tags.button(label, {"data-act": name, "data-release": release}, id=f"{name}-{release}")
+    return made.add_class("act btn btn-outline-primary me-2")
 
 
 def more(label: str, *parts: Any) -> Any:

@@ -6,7 +6,7 @@ document.addEventListener("change", event => {
 document.addEventListener("click", event => {
   const own = event.target
   if (own.matches(".copy")) navigator.clipboard.writeText(own.nextElementSibling.textContent)
-  if (own.matches(".go-on")) Shiny.setInputValue("go_on", own.dataset.release, {priority: "event"})
+  if (own.matches(".act")) Shiny.setInputValue(own.dataset.act, own.dataset.release, {priority: "event"})
 })
 let focused = ""
 document.addEventListener("focusin", event => { focused = event.target.id })

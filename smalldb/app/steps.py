@@ -3,21 +3,25 @@
 import base64
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from shiny import App, Inputs, Session, reactive, render, ui
 
 from queries.faults import Faults
 from smalldb.app import layout, workplace
-from smalldb.app.column_forms import Place, changed, columns_of, field, row
+from smalldb.app.column_forms import field, row
 from smalldb.exact.numbers import brief
 from smalldb.inference import Measurements
 from smalldb.planning import Plan, plan
+from smalldb.planning.starting import check_start
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
 from smalldb.reporting.words import CONFIDENTIAL, tell
 from smalldb.schema import Schema
+from smalldb.schema.answers import Place, changed, columns_of
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import OpenSchema, read_any
 from smalldb.schema.related_schema import RelatedSchema
@@ -27,7 +31,10 @@ SHOWN = (
     *("unit", "part", "rows", "rules", "problem", "planned", "first", "account", "spends", "status"),
     *("released", "same_table", "same_columns", "same_budget", "same_release", "same_ask"),
 )
-TASKS = ("draft", "check", "draw", "release", "ask")  # buttons, whose outcomes are kept
+# what is clicked and chosen, and where it is told what came of it
+CLICKS = {name: name for name in ("draft", "check", "draw", "release", "ask")}
+CLICKS |= {"table": "draft", "answer": "draft", "asked": "ask", "go_on": "release", "why": "release"}
+FAULTS = (ValueError, TypeError, OSError, LookupError, AttributeError)
 
 
 def made_page(work: workplace.Workplace) -> App:
@@ -37,6 +44,19 @@ def made_page(work: workplace.Workplace) -> App:
     )
 
 
+def guarded(do: Callable[[], Any], tell: Callable[[Any], Any] = lambda fault: fault) -> Callable[[], Any]:
+    """Have a fault told where it would end the session."""
+
+    async def done() -> Any:
+        try:
+            made = do()
+            return await made if isawaitable(made) else made
+        except FAULTS as error:
+            return tell(layout.fault(error))
+
+    return done
+
+
 class Steps:
     """What one tab shows. Nothing but choices is kept here: what was done stands in the folder."""
 
@@ -44,7 +64,8 @@ class Steps:
         self.work, self.input, self.session = work, input, session
         self.text = reactive.value("")  # the schema's TOML
         self.anew = reactive.value(0)  # how often forms had to be written anew
-        self.told = {name: reactive.value[Any](None) for name in TASKS}
+        self.why = reactive.value("")  # the release whose log is asked for, which may tell of the data
+        self.told = {name: reactive.value[Any](None) for name in CLICKS.values()}
         self.places: dict[Place, int] = {}  # the columns whose forms are shown
 
     def follow(self) -> None:
@@ -52,13 +73,14 @@ class Steps:
         self.read = reactive.calc(self._schema_read)
         self.releases = reactive.poll(self.work.releases, 1)(self.work.releases)
         for name in SHOWN:
-            self.session.output(id=name)(render.ui(getattr(self, f"_{name}")))
+            self.session.output(id=name)(render.ui(guarded(getattr(self, f"_{name}"))))
         for name, told in self.told.items():
             self.session.output(id=f"{name}_told")(render.ui(told.get))
-        for name in (*TASKS, "table", "answer", "go_on", "asked"):
-            reactive.effect(reactive.event(self.input[name])(getattr(self, f"_on_{name}")))
+        for name, place in CLICKS.items():
+            done = guarded(getattr(self, f"_on_{name}"), self.told[place].set)
+            reactive.effect(reactive.event(self.input[name])(done))
         for effect in (self._faults_shown, self._names_offered, self._releases_offered):
-            reactive.effect(effect)
+            reactive.effect(guarded(effect, self.told["draft"].set))
 
     # what several steps know
 
@@ -78,15 +100,21 @@ class Steps:
             return self.read()[0]
 
     def _texts(self, *labels: Mapping[str, str]) -> dict[str, str]:
-        return workplace.filled({name: self.input[name]() for each in labels for name in each})
+        """Return what was filled in."""
+        return {name: text for each in labels for name in each if (text := self.input[name]().strip())}
 
     def _schema_file(self) -> str:
         return f"{workplace.stem(self.input.table() or 'DATA')}.toml"
 
+    def _tables(self) -> dict[str, str]:
+        """Return the files of tables by the names of these, which hold no sign that parts them."""
+        files = filter(None, (self.input.table() or "DATA", self.input.second()))
+        return {workplace.stem(file).replace("=", "-"): file for file in files}
+
     def _data(self) -> list[str]:
         """Return how a command names the tables."""
-        table, second = self.input.table() or "DATA", self.input.second()
-        return [f"{workplace.stem(each)}={each}" for each in (table, second)] if second else [table]
+        named = [f"{name}={file}" for name, file in self._tables().items()]
+        return named if self.input.second() else [*self._tables().values()]
 
     def _settings(self) -> dict[str, Any]:
         """Return what was chosen for a release and its plan; what is as usual is left out."""
@@ -99,15 +127,12 @@ class Steps:
         return {name: workplace.number(value) if name == "n_max" else value for name, value in chosen.items()}
 
     def _keep(self, text: str, *, forms: bool) -> None:
-        """Take another TOML: into its file and, if need be, the forms."""
-        try:
-            if self.input.table():
-                self.work.write(self._schema_file(), text)
-        except (OSError, ValueError) as error:
-            self.told["draft"].set(layout.fault(error))
+        """Take another TOML: into the forms, if need be, and its file."""
         self.text.set(text)
         if forms:
             self.anew.set(self.anew.get() + 1)
+        if self.input.table():
+            self.work.write(self._schema_file(), text)
 
     def _taken(self, said: str) -> None:
         """Take the schema that stands beside the table; where there is none, an empty one."""
@@ -137,9 +162,8 @@ class Steps:
     async def _on_draft(self) -> None:
         code, _, said = await to_thread(self.work.run, self._drafting())
         if code:
-            self.told["draft"].set(layout.fault(said))
-        else:
-            self._taken("Drafted. Say who is protected; then go on with 2.")
+            raise ValueError(said)
+        self._taken("Drafted. Say who is protected; then go on with 2.")
 
     def _unit(self) -> Any:
         given = self._given()
@@ -152,7 +176,7 @@ class Steps:
         read, names = ["from smalldb.schema.table_readers import read_columns", ""], self._data()[0]
         if self.input.second():
             read.insert(0, "from smalldb.schema.related_draft import draft_related")
-            each = ", ".join("{!r}: read_columns({!r})".format(*own.split("=")) for own in self._data())
+            each = ", ".join(f"{name!r}: read_columns({file!r})" for name, file in self._tables().items())
             return layout.alike(self._drafting(), *read, f"text = draft_related({{{each}}})")
         read.insert(0, "from smalldb.schema import draft_schema")
         return layout.alike(self._drafting(), *read, f"text = draft_schema(read_columns({names!r}))")
@@ -182,10 +206,7 @@ class Steps:
         if told["key"] == layout.TOML:
             return self._keep(told["value"], forms=True)
         place = Place(told["table"], told["column"]) if "column" in told else None
-        try:
-            self._keep(changed(self.text(), place, told["key"], told["value"]), forms=told["key"] == "kind")
-        except (ValueError, KeyError):
-            return  # the TOML's own fault is shown beside it
+        self._keep(changed(self.text(), place, told["key"], told["value"]), forms=told["key"] == "kind")
 
     async def _faults_shown(self) -> None:
         """Show faults beside the fields that they are about."""
@@ -232,8 +253,8 @@ class Steps:
         """Return the schema; ValueError: it is not complete, or the data themselves are named as public."""
         if self.read()[1] is None:
             raise ValueError("the schema is not complete: see 2")
-        if self.input.start() and self.input.start() in (self.input.table(), self.input.second()):
-            raise ValueError("start: take a public table, not the data")
+        for file in self._tables().values():
+            check_start(self.input.start(), file)
         return self.read()[1]
 
     def _planning(self) -> dict[str, Any]:
@@ -247,11 +268,8 @@ class Steps:
 
     async def _planned(self) -> Any:
         self.told["draw"].set(None)
-        try:
-            asked = self._asked()
-            made = await to_thread(asked)
-        except (ValueError, TypeError) as error:
-            return layout.fault(error)
+        asked = self._asked()
+        made = await to_thread(asked)
         try:
             other: Plan | str = await to_thread(asked, delta=None if made.request.delta else layout.DELTA)
         except ValueError as error:
@@ -259,13 +277,9 @@ class Steps:
         return ui.pre(tell(make_record(made, private=True), made, other=other))
 
     async def _on_draw(self) -> None:
-        try:
-            asked = self._asked()
-            made = await to_thread(asked)
-            picture = await to_thread(plot_plan, made, lambda epsilon: asked(epsilon=epsilon), "png")
-        except (ValueError, TypeError) as error:
-            self.told["draw"].set(layout.fault(error))
-            return
+        asked = self._asked()
+        made = await to_thread(asked)
+        picture = await to_thread(plot_plan, made, lambda epsilon: asked(epsilon=epsilon), "png")
         said = f"Expected error along epsilon; at epsilon {brief(made.epsilon)}: {made.expected_error:.2g}"
         source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
         self.told["draw"].set(ui.img(src=source, alt=said))
@@ -273,10 +287,7 @@ class Steps:
     def _account(self) -> Any:
         self.releases()
         reactive.invalidate_later(2)
-        try:
-            found = self.work.account(self.input.ledger().strip())
-        except (ValueError, OSError) as error:
-            return layout.fault(error)
+        found = self.work.account(self.input.ledger().strip())
         if found is None:
             return ui.p("There is no such ledger yet: the first release makes it, with its budget.")
         account, begun = found
@@ -302,7 +313,7 @@ class Steps:
             about = {key: own for key, own in about.items() if key != "tables"} | several
         else:
             about["report"] = f"{home}/{workplace.PAGE}"
-            files = {"record": workplace.RECORD, "output": "table.csv"}
+            files = {"record": workplace.RECORD, "output": workplace.TABLE}
             if self.input.mechanism() in ("auto", "marginals"):  # others measure nothing
                 files["measurements"] = workplace.MEASURED
             about |= several if "tables" in about else {key: f"{home}/{own}" for key, own in files.items()}
@@ -315,36 +326,34 @@ class Steps:
         return ui.p(ui.tags.strong(f"This spends epsilon {own} of {of}. It cannot be taken back."))
 
     def _on_release(self) -> None:
-        self._tried(self._begin, "The release is begun.")
-
-    def _begin(self) -> None:
         self._ready()
         if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
             raise ValueError("name a ledger (see 3): what a release spends must be written down")
         self.work.begin(self.input.name().strip(), self._releasing(), self.text())
+        self.told["release"].set(layout.good("The release is begun."))
 
     def _on_go_on(self) -> None:
-        self._tried(lambda: self.work.go_on(self.input.go_on()), "The release goes on.")
+        self.why.set("")
+        self.work.go_on(self.input.go_on())
+        self.told["release"].set(layout.good("The release goes on."))
 
-    def _tried(self, do: Callable[[], None], done: str) -> None:
-        try:
-            do()
-            self.told["release"].set(layout.good(done))
-        except (ValueError, OSError) as error:
-            self.told["release"].set(layout.fault(error))
+    def _on_why(self) -> None:
+        self.why.set(self.input.why())
 
     def _status(self) -> Any:
         found: list[Any] = []
         for name, state in self.releases().items():
-            go_on = ui.tags.button(f"Go on with {name}", {"data-release": name}, id=f"go-on-{name}")
-            go_on.add_class("go-on btn btn-primary")
+            said = ui.pre(self.work.text(name, workplace.LOG) or "It said nothing.")
+            why = layout.act("why", layout.WHY, name)
+            if self.why() == name:  # a refusal may depend on the data
+                why = ui.div(ui.p(CONFIDENTIAL), said, class_="confidential")
+            stopped = [layout.act("go_on", f"Go on with {name}", name), why]
             files, link = self.work.outputs(name), partial(ui.tags.a, target="_blank")
             links = [link(file, href=f"released/{name}/{file}") for file in files]
             found += [
                 ui.tags.h3(f"{name}: {state}"),
                 ui.pre(self.work.text(name, workplace.COMMAND)),
-                ui.pre(said) if (said := self.work.text(name, workplace.LOG)) else None,
-                go_on if state == workplace.UNFINISHED else None,
+                *{workplace.FINISHED: [said], workplace.UNFINISHED: stopped}.get(state, []),
                 ui.p(*links, class_="links"),
             ]
         return found or ui.p("None yet.")
@@ -357,14 +366,12 @@ class Steps:
         return ui.tags.iframe(src=pages[0], title=title, sandbox="") if pages else None
 
     def _same_release(self) -> Any:
-        about, chosen = (
-            self._texts(layout.LEDGER, layout.MORE),
-            {"schema": self._schema_file()} | self._settings(),
-        )
+        about = self._texts(layout.LEDGER, layout.MORE)
+        chosen = {"schema": self._schema_file()} | self._settings()
         given = {"budget": about.get("budget"), "delta": about.get("budget_delta")}
         kept = workplace.call("smalldb.Ledger", repr(about.get("ledger", "")), **given)
-        last = f"seed={about['seed']}" if "seed" in about else f"ledger={kept}"
-        table = dict(each.split("=") for each in self._data()) if self.input.second() else self._data()[0]
+        last = f"seed={workplace.number(about['seed'])!r}" if "seed" in about else f"ledger={kept}"
+        table = self._tables() if self.input.second() else self._data()[0]
         python = workplace.call("smalldb.release", repr(table), **chosen)[:-1]
         return layout.alike(self._releasing(), "import smalldb", "", f"release = {python}, {last})")
 
@@ -394,11 +401,10 @@ class Steps:
         self.told["ask"].set([show(printed) if printed else None, layout.fault(said) if said else None])
 
     def _on_asked(self) -> None:
-        """Offer the columns that were measured."""
-        try:  # what a mechanism has drawn at once has no measurements
+        """Offer the columns that were measured: what a mechanism has drawn at once has no measurements."""
+        names: tuple[str, ...] = ()
+        with suppress(OSError, ValueError):
             names = Measurements.read(self.input.asked()).domain.names
-        except (OSError, ValueError):
-            names = ()
         ui.update_select("by", choices=layout.NO_COLUMN | dict(zip(names, names, strict=True)))
 
     def _same_ask(self) -> Any:
@@ -413,11 +419,8 @@ class Steps:
         if "--markdown" not in command:
             answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
             return layout.alike(command, *names, f"answer = {answer}")
-        names[:1] = [
-            "from functools import partial",
-            names[0],
-            "from smalldb.inference.cross_tables import cross_table",
-        ]
+        names.insert(0, "from functools import partial")
+        names.insert(2, "from smalldb.inference.cross_tables import cross_table")
         answers = workplace.call("partial", "ask", "measured", **asked)
         of = f"measured, {questions!r}, {self.input.by() or None!r}, {answers}"
         return layout.alike(command, *names, f"groups, lines = cross_table({of})")

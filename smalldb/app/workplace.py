@@ -7,21 +7,36 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
+from smalldb.files.inputs import opened_below, stands_below
 from smalldb.files.outputs import Outputs
+from smalldb.inference.several_tables import HOW
+from smalldb.planning import Settings
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.transaction import begun_beside, unfinished_releases
+from smalldb.reporting.page import About
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import SUFFIXES
 
-# the files in the folder of a release: the first two are this page's own
-COMMAND, LOG, SCHEMA = "command", "log", "schema.toml"
-RECORD, MEASURED, PAGE, SEVERAL = "record.json", "measurements.json", "report.html", "tables"
+# the files in the folder of a release: the first two are this page's own, the others public
+COMMAND, LOG, SEVERAL = "command", "log", "tables"
+PUBLIC = ["measurements.json", "record.json", "report.html", "schema.toml", "table.csv"]
+MEASURED, RECORD, PAGE, SCHEMA, TABLE = PUBLIC
+PLACED = ("--schema", "--record", "--measurements", "--report", "--output")  # options of files in it
+GIVEN = ("tables", "seed", "ledger", "budget", "budget_delta", "release_id", "schema_unseen", "even_if_empty")
+OPTIONS = {
+    *PLACED,
+    *(
+        f"--{name.replace('_', '-')}"
+        for name in (*Settings.__annotations__, *About.__dataclass_fields__, *GIVEN)
+    ),
+}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SMALLDB = [sys.executable, "-P", "-m", "smalldb"]  # -P: no file of the folder is imported
 BEGUN: list[subprocess.Popen[bytes]] = []  # nobody waits for them
@@ -35,9 +50,10 @@ class Workplace:
 
     folder: Path
 
-    def files(self, suffixes: Sequence[str] = (*SUFFIXES,)) -> list[str]:
+    def files(self, suffixes: Sequence[str] = (*SUFFIXES,), inside: str = "") -> list[str]:
         """Return the names of files by their suffixes: by default of tables, compressed or not."""
-        names = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith((".", "-")))
+        found = (self.folder / inside).glob("*")
+        names = sorted(path.name for path in found if not path.name.startswith((".", "-")))
         return [name for name in names if os.path.splitext(parted(name)[0])[1].lower() in suffixes]
 
     def write(self, name: str, text: str) -> None:
@@ -48,108 +64,156 @@ class Workplace:
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
         """Run a command of smalldb; return its exit code, and what it wrote on both outputs."""
-        done = subprocess.run(
-            [*SMALLDB, *command[1:]],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-        )
+        texts: Any = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+        done = subprocess.run([*SMALLDB, *command[1:]], cwd=self.folder, stdin=subprocess.DEVNULL, **texts)
         return done.returncode, done.stdout, done.stderr
 
-    def account(self, ledger: str) -> tuple[Account, list[int]] | None:
-        """Return what a ledger says, and which of its releases are not finished; None: there is none yet."""
+    def account(self, ledger: str) -> tuple[Account, list[str]] | None:
+        """Return what a ledger says, and its releases that are not finished; None: there is none yet."""
         path = os.fspath(self.folder / ledger)
         if not os.path.exists(path):
             return None
         found = Ledger(path).read()
-        return found, [number for number, _ in unfinished_releases(path, found)]
+        return found, [found.names[number - 1] for number, _ in unfinished_releases(path, found)]
 
     def releases(self) -> dict[str, str]:
         """Return the releases that were begun here, the newest first, and how far each is."""
         begun = [path for path in self.folder.glob(f"*/{COMMAND}") if NAME.fullmatch(path.parent.name)]
-        names = [path.parent.name for path in sorted(begun, key=lambda path: -path.stat().st_mtime)]
-        return {name: self._progress(name) for name in names}
+        names = [path.parent.name for path in sorted(begun, key=lambda path: -path.lstat().st_mtime)]
+        return {name: self._progress(name) for name in names if self._stands(name, COMMAND)}
 
     def _progress(self, release: str) -> str:
-        home = self.folder / release
-        if not self._runs(home):
-            done = (home / RECORD).exists() or (home / SEVERAL / RECORD).exists()
-            return FINISHED if done else UNFINISHED
-        ledger, began = self._ledger(release), (home / COMMAND).stat().st_mtime
+        if not self._runs(release):
+            return FINISHED if self._finished(release) else UNFINISHED
+        began = (self.folder / release / COMMAND).stat().st_mtime
+        ledger = options(self._command(release)).get("--ledger")
         folders = begun_beside(os.fspath(self.folder / ledger)) if ledger else []
         steps = sum(len([*folder.glob("*.shard")]) for folder in folders)
         return f"running for {time.time() - began:.0f} s, {steps} steps are saved"
 
-    @staticmethod
-    def _runs(home: Path) -> bool:
+    def _runs(self, release: str) -> bool:
         """Tell whether the command of a release runs, whoever started it: it holds the lock of its log."""
         try:
-            with (home / LOG).open("rb") as log:
+            with opened_below(self.folder, f"{release}/{LOG}") as log:
                 fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
             return isinstance(error, BlockingIOError)
         return False
 
-    def _ledger(self, release: str) -> str:
-        words = shlex.split(self.text(release, COMMAND))
-        return words[words.index("--ledger") + 1] if "--ledger" in words else ""
+    def _stands(self, release: str, file: str) -> bool:
+        return stands_below(self.folder, f"{release}/{file}")
+
+    def _finished(self, release: str) -> bool:
+        """Tell whether a release has written its table, or folder of several, and ended: both come last."""
+        there = self._stands(release, TABLE) or self._stands(release, f"{SEVERAL}/{RECORD}")
+        ledger = self.folder / options(self._command(release)).get("--ledger", COMMAND)
+        known = self.account(os.fspath(ledger)) if there and begun_beside(os.fspath(ledger)) else None
+        return there and (known is None or release not in known[1])
+
+    def _command(self, release: str) -> list[str]:
+        with suppress(ValueError):  # it is no command
+            return shlex.split(self.text(release, COMMAND))
+        return []
+
+    def _check(self, release: str, command: Sequence[str]) -> None:
+        """Refuse a command that this page does not write for a release of this folder: ValueError."""
+        given, home = options(command), self.folder.resolve() / release
+        places = {f"{release}/{file}" for file in (*PUBLIC, SEVERAL)}
+        tables = ({word, word.partition("=")[2]} for word in command[2:] if not word.startswith("-"))
+        if (
+            [*command[:2]] != ["smalldb", "generate"]
+            or not {*given} <= OPTIONS
+            or not {given[name] for name in PLACED if name in given} <= places
+            or given.get("--release-id", release if "--seed" in given else "") != release
+            or any(names.isdisjoint(self.files()) for names in tables)
+            or any((home / file).resolve() != home / file for file in (*PUBLIC, SEVERAL, COMMAND))
+        ):
+            raise ValueError(f"{release}: its command is none of this page, or a link stands in its folder")
+        above = (self.folder / given.get("--ledger", "")).resolve().parents
+        if any(folder == home or (folder / COMMAND).exists() for folder in above):
+            raise ValueError("ledger: take a file outside of the folders of releases")
 
     def begin(self, release: str, command: Sequence[str], schema: str) -> None:
         """Begin a release in a folder of its own, or anew, if it was not paid; ValueError: it is taken."""
         if not NAME.fullmatch(release):
             raise ValueError("name: take letters and digits, and - or _ between them")
-        home = self.folder / release
-        if home.exists():
-            unfinished = self.releases().get(release) == UNFINISHED and "--release-id" in command
-            known = self.account(self._ledger(release)) if unfinished else None
-            if not unfinished or (known is not None and release in known[0].names):
-                said = "stands in this folder already: go on with it, or take another"
-                raise ValueError(f"name: {release} {said}")
-        home.mkdir(mode=0o700, exist_ok=True)
-        self.write(f"{release}/{SCHEMA}", schema)
-        self.write(f"{release}/{COMMAND}", shlex.join(command) + "\n")
-        self.go_on(release)
+        self._check(release, command)
+        self._check_free(release, command)
+        (self.folder / release).mkdir(mode=0o700, exist_ok=True)
+        with self._locked(release) as log:
+            self._check_free(release, command)  # another process may have begun one meanwhile
+            self.write(f"{release}/{SCHEMA}", schema)
+            self.write(f"{release}/{COMMAND}", shlex.join(command) + "\n")
+            self._start(command, log)
+
+    def _check_free(self, release: str, command: Sequence[str]) -> None:
+        """Refuse a folder in which there is more than a release that was not paid: ValueError."""
+        left = {path.name for path in (self.folder / release).glob("[!.]*")}
+        anew = "--release-id" in options(command) and COMMAND in left and not self._finished(release)
+        ledger = options(self._command(release)).get("--ledger", "")
+        known = self.account(ledger) if anew and ledger else None
+        # without a command, a page was killed before it wrote that
+        if left - {LOG, SCHEMA} and (not anew or (known is not None and release in known[0].names)):
+            raise ValueError(f"name: {release} stands in this folder already: go on with it, or take another")
 
     def go_on(self, release: str) -> None:
-        """Run the command of a release, which goes on where it was; ValueError: it runs already."""
+        """Run the command of a release, which goes on where it was; ValueError: it runs, or is finished."""
         if release not in self.releases():
             raise ValueError("no such release in this folder")
-        with (self.folder / release / LOG).open("ab") as log:
+        with self._locked(release) as log:
+            if self._finished(release):
+                raise ValueError(f"{release} is finished")
+            command = self._command(release)
+            self._check(release, command)
+            self._start(command, log)
+
+    @contextmanager
+    def _locked(self, release: str) -> Iterator[BinaryIO]:
+        """Hold the lock of a release, and its log; ValueError: its command holds it, and runs."""
+        with opened_below(self.folder, f"{release}/{LOG}", "ab") as log:
             try:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise ValueError(f"{release} is running") from error
-            log.truncate(0)
-            # in a session of its own it outlives this page, and by its stderr it keeps the lock
-            words = [*SMALLDB, *shlex.split(self.text(release, COMMAND))[1:]]
-            closed = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
-            BEGUN.append(subprocess.Popen(words, cwd=self.folder, stderr=log, **closed))  # type: ignore[call-overload]
+            yield log
+
+    def _start(self, command: Sequence[str], log: BinaryIO) -> None:
+        log.truncate(0)
+        # in a session of its own it outlives this page, and by its stderr it keeps the lock
+        closed: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+        BEGUN.append(subprocess.Popen([*SMALLDB, *command[1:]], cwd=self.folder, stderr=log, **closed))
 
     def text(self, release: str, file: str) -> str:
-        """Return the text of a file of a release; empty: there is none."""
-        path = self.folder / release / file
-        return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+        """Return the text of a file of a release; empty: there is none, or a link."""
+        with suppress(OSError), opened_below(self.folder, f"{release}/{file}") as found:
+            return str(found.read(), "utf-8", "replace").strip()
+        return ""
 
     def outputs(self, release: str) -> list[str]:
-        """Return the public files of a release that is finished."""
+        """Return the public files of a release that is finished: those that releases write, and no others."""
         if self.releases().get(release) != FINISHED:
             return []
-        home = self.folder / release
-        found = [path for path in sorted(home.rglob("*")) if path.is_file()]
-        return [path.relative_to(home).as_posix() for path in found if path.name not in (COMMAND, LOG)]
+        several = (MEASURED, RECORD, PAGE, HOW, *self.files(inside=f"{release}/{SEVERAL}"))
+        names = [*PUBLIC, *(f"{SEVERAL}/{name}" for name in several)]
+        return [name for name in names if self._stands(release, name)]
 
     async def download(self, request: Any) -> Any:
         """Serve a public file of a release, and nothing else of the folder."""
+        from starlette.background import BackgroundTask
         from starlette.responses import FileResponse, PlainTextResponse
 
         release, file = request.path_params["release"], request.path_params["file"]
-        if file not in self.outputs(release):
+        try:
+            if file not in self.outputs(release):
+                raise FileNotFoundError(file)
+            found = opened_below(self.folder, f"{release}/{file}")
+        except OSError:
             return PlainTextResponse("smalldb: no such file of a release\n", 404)
-        path = self.folder / release / file
-        kind = "inline" if path.name == PAGE else "attachment"
-        return FileResponse(path, filename=path.name, content_disposition_type=kind)
+        name = os.path.basename(file)
+        kind = "inline" if name == PAGE else "attachment"
+        # of what is open: whatever stands under this name meanwhile
+        path, done = f"/dev/fd/{found.fileno()}", BackgroundTask(found.close)
+        return FileResponse(path, filename=name, content_disposition_type=kind, background=done)
 
 
 def stem(table: str) -> str:
@@ -162,9 +226,14 @@ def command_line(*words: str, **settings: object) -> list[str]:
     line = ["smalldb", *words]
     for key, value in settings.items():
         for each in value if isinstance(value, list) else [value]:
-            if each not in (None, False, ""):
-                line += [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
+            if each not in (None, False, ""):  # a value may begin with a dash
+                line.append(f"--{key.replace('_', '-')}" + ("" if each is True else f"={each}"))
     return line
+
+
+def options(command: Sequence[str]) -> dict[str, str]:
+    """Read the options of a `command_line`."""
+    return {name: value for name, _, value in (word.partition("=") for word in command) if name[:1] == "-"}
 
 
 def call(function: str, *given: str, **settings: object) -> str:
@@ -173,11 +242,6 @@ def call(function: str, *given: str, **settings: object) -> str:
     return f"{function}({', '.join([*given, *named])})"
 
 
-def filled(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what was filled in."""
-    return {name: value.strip() for name, value in given.items() if value.strip()}
-
-
 def number(text: str) -> int | str:
     """Return a whole number; what is none stays a text, which the library refuses in its own words."""
-    return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
+    return int(text) if re.fullmatch("-?[0-9]{1,1000}", text) else text

@@ -1,10 +1,16 @@
-"""What people answer when they are asked for a key of a schema, as values of TOML."""
+"""What people answer when they are asked for a key of a schema, as values of TOML, and what that changes."""
 
-from smalldb.schema.column_parsing import LEARN, SHARED, TOP
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from smalldb.schema.column_parsing import ID, IDS, LEARN, SHARED, TOP
+from smalldb.schema.drafting import schema_text, toml
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.related_schema import PERSON
 
+LEFT_OUT = "ignore"
 LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have one a line
 
 
@@ -38,3 +44,70 @@ def _value(text: str) -> object:
         return toml_of(f"x = {text}")["x"]
     except ValueError:
         return text
+
+
+class Place(NamedTuple):
+    """A column: the name of its table among related ones (empty: there is one table), and its own."""
+
+    table: str
+    column: str
+
+
+def columns_of(given: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None]:
+    """Return the columns of a schema's TOML; None: one that is left out."""
+    found = dict[Place, Mapping[str, Any] | None]()
+    tables = given["tables"] if isinstance(given.get("tables"), dict) else {"": given}
+    for table, own in tables.items():
+        columns, left = (own.get(key) if isinstance(own, dict) else None for key in ("columns", LEFT_OUT))
+        for name, keys in columns.items() if isinstance(columns, dict) else ():
+            found[Place(table, name)] = keys if isinstance(keys, dict) else {}
+        for name in left if isinstance(left, list) else ():
+            found.setdefault(Place(table, str(name)), None)
+    return found
+
+
+def changed(text: str, place: Place | None, key: str, answer: str) -> str:
+    """Return the TOML of a schema with another answer for a key of a column, or of the whole (None).
+
+    Comments above the first key stay. ValueError, KeyError: the text is no TOML, or has no such column.
+    """
+    given = toml_of(text)
+    table = given["tables"][place.table] if place is not None and place.table else given
+    if place is not None and key == "kind":
+        columns = table.setdefault("columns", {})
+        table[LEFT_OUT] = [name for name in table.get(LEFT_OUT, []) if name != place.column]
+        if answer == LEFT_OUT:
+            columns.pop(place.column, None)
+            table[LEFT_OUT].append(place.column)
+        else:  # keys that both kinds have stay
+            kept = {key: own for key, own in columns.get(place.column, {}).items() if key in keys_of(answer)}
+            columns[place.column] = {**kept, "kind": answer}
+    else:
+        own = given if place is None else table["columns"][place.column]
+        other, value = answered(str(own.get("kind", "")), key, answer)
+        own.pop(key, None)
+        if answer.strip():
+            own[other] = value
+    head = [*takewhile(lambda line: line.startswith("#") or not line.strip(), text.splitlines())]
+    return "\n".join([*head, schema_text(given)])
+
+
+def keys_of(kind: str) -> Mapping[str, Any]:
+    """Return the keys that a column of a kind can have."""
+    return IDS if kind == ID else {**SHARED, **SPECS[kind].keys} if kind in SPECS else {}
+
+
+def shown(value: object, sign: str = ", ") -> str:
+    """Write a value of TOML as it is answered in a form (see `answered`); `sign` parts a list."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case True:
+            return "yes"
+        case list():
+            texts = [*map(str, value)]
+            if not any(sign.strip(" ") in text or "{" in text for text in texts):
+                return sign.join(texts)
+    return toml(value)
