@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # 
 settings.register_profile("all", derandomize=True, **COMMON)
 settings.register_profile("quick", derandomize=True, max_examples=25, **COMMON)
 settings.register_profile("random", **COMMON)
+NAME = re.compile(r"^(?:def |class )?(\w+)(?=\(|:$| = (?!pytest\.importorskip))", re.M)
 
 
 def pytest_configure(config):
@@ -37,10 +39,35 @@ def pytest_collect_file():
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark `optional` what needs packages that a test environment may lack: `.ci/run` runs it with all."""
-    asking = {path for path in {item.path for item in items} if "importorskip" in path.read_text("utf-8")}
     for item in items:
-        if item.path in asking:
+        if _asking(item.path) & {"", re.split(r"\W", item.location[2])[0]}:
             item.add_marker("optional")
+
+
+@cache
+def _asking(path):
+    """Return the names of what asks for a package, itself or by what it uses; "" if the whole file does."""
+    if "importorskip" not in (text := path.read_text("utf-8")):
+        return set()
+    pieces = re.split(r"\n{3}|\n(?=\w+ = )", text)
+    words = [((NAME.findall(piece) or [""])[0], set(re.findall(r"\w+", piece))) for piece in pieces]
+    found = {"importorskip", "ImportError"}
+    while more := {name for name, used in words if used & found} - found:
+        found |= more
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Let no other test be skipped for a package: nothing would run it with all of them."""
+    report = yield
+    if (
+        report.skipped
+        and "could not import" in str(report.longrepr)
+        and not item.get_closest_marker("optional")
+    ):
+        report.outcome, report.longrepr = "failed", "what is skipped for a package must be marked optional"
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

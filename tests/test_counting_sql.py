@@ -9,7 +9,9 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import postgres
+import psycopg
 import pytest
+import sqlglot
 from calling import called
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -148,8 +150,6 @@ def test_duckdb_of_declared_types(tmp_path_factory, x, day):
 @pytest.mark.slow
 @pytest.mark.skipif(postgres.binaries() is None, reason="no server of PostgreSQL")
 def test_postgresql_of_declared_types(monkeypatch):
-    pytest.importorskip("psycopg")
-    pytest.importorskip("sqlalchemy")
     monkeypatch.setenv("PGPASSWORD", postgres.PASSWORD)
     with postgres.server() as port:
         for pair in PAIRS:
@@ -157,7 +157,6 @@ def test_postgresql_of_declared_types(monkeypatch):
 
 
 def compare_in_postgresql(address, port, x, day):
-    psycopg = pytest.importorskip("psycopg")
 
     @settings(deadline=None, max_examples=3)
     @given(table=rows_of(TYPES[x], DATED[day]))
@@ -223,7 +222,7 @@ MACROS = {
 WRITTEN = {"YYYY-MM-DD": "%Y-%m-%d", "YYYY-MM-DD HH24:MI:SS": "%Y-%m-%d %H:%M:%S"}
 
 
-def for_duckdb(sqlglot, query, dialect):
+def for_duckdb(query, dialect):
     """Write a query for DuckDB, with `MACROS` where it has no function that does the same."""
     exp = sqlglot.exp
 
@@ -255,8 +254,8 @@ def for_duckdb(sqlglot, query, dialect):
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake"])
 @pytest.mark.parametrize(("x", "day"), [pair for pair in PAIRS if pair[0] != "REAL"])  # both have one float
 def test_what_is_parsed_as_of_a_warehouse_counts_in_duckdb(tmp_path_factory, dialect, x, day):
-    duckdb, sqlglot = pytest.importorskip("duckdb"), pytest.importorskip("sqlglot")
-    query = for_duckdb(sqlglot, counting_query(parse_schema(SCHEMA), dialect, "t", "how many"), dialect)
+    duckdb = pytest.importorskip("duckdb")
+    query = for_duckdb(counting_query(parse_schema(SCHEMA), dialect, "t", "how many"), dialect)
 
     @settings(deadline=None, max_examples=3)
     @given(table=rows_of(TYPES[x], DATED[day]))

@@ -8,6 +8,7 @@ from functools import partial
 from urllib.parse import quote_plus
 
 import postgres
+import psycopg
 import pytest
 from calling import called
 from test_readers_formats import SCHEMA, rows, same
@@ -59,7 +60,6 @@ def duckdb_of(path, table=None):
 
 
 def url_of(path, table=None):
-    pytest.importorskip("sqlalchemy")
     return f"sqlite:///{sqlite_of(path, table)}"
 
 
@@ -134,7 +134,6 @@ def test_a_query_or_a_sheet_of_a_file_without_one_is_refused(tmp_path, base, cap
 
 
 def test_a_url_of_no_file_makes_none(tmp_path, capfd):
-    pytest.importorskip("sqlalchemy")
     path = tmp_path / "none.sqlite"
     code, _, err = called(capfd, "schema", "init", f"sqlite:///{path}", "--query", "people")
     assert code == 2 and "no such file" in err and not path.exists()
@@ -214,15 +213,12 @@ def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
     path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")] * 70_000)
     query = "SELECT abs(iif(rowid = 69000, -9223372036854775808, age)) AS age, pay, town, smoker FROM people"
     for address in (path, f"sqlite:///{path}"):
-        if address != path:
-            pytest.importorskip("sqlalchemy")
         with pytest.raises(DataError) as caught:
             read_table(address, parse_schema(SCHEMA), file=FileFormat(query=query))
         assert caught.value.__context__ is None and "9" not in str(caught.value).removeprefix(shown(address))
 
 
 def test_a_query_that_fails_on_its_first_row_says_that_it_looked_at_the_data(tmp_path):
-    pytest.importorskip("sqlalchemy")
     path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")])
     query = "SELECT abs(iif(age > 9, -9223372036854775808, age)) AS age, pay, town, smoker FROM people"
     with pytest.raises(DataError, match="cannot run the query") as caught:
@@ -268,7 +264,6 @@ def test_a_schema_states_no_password(url, capfd):
 
 
 def test_a_schema_may_say_where_its_table_is(tmp_path, capfd):
-    pytest.importorskip("sqlalchemy")
     path, schema = sqlite_of(tmp_path / "t.db"), tmp_path / "s.toml"
     schema.write_text(f"file = {{ url = 'sqlite:///{path}', query = 'people' }}\n{SCHEMA}")
     code, out, _ = called(
@@ -315,8 +310,6 @@ def test_columns_of_one_type_are_spelled_as_each_value_is():
 @pytest.mark.skipif(postgres.binaries() is None, reason="no server of PostgreSQL")
 def test_postgresql(tmp_path, expected, monkeypatch, capfd):
     """The password has every sign that a URL does not like."""
-    psycopg = pytest.importorskip("psycopg")
-    pytest.importorskip("sqlalchemy")
     schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
     with postgres.server() as port:
         host = f"127.0.0.1:{port}/postgres"

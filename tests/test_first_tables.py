@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from asking import release_tables
 from calling import called
+from records import check_record
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
@@ -516,8 +517,7 @@ def test_plans_and_records_tell_of_named_tables():
         and "% of the budget)" in made.plan.chosen.facts.known
     )
     assert [m.of[0].columns for m in made.measurements[:2]] == [(0, 1), (1, 2, 3)]
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(made.record, smalldb.releasing.record.record_schema())
+    check_record(made.record)
     with pytest.raises(ValueError, match="so are tables to measure first: census would take no notice"):
         smalldb.plan(3, n=100, epsilon=1, rows=4, mechanism="census", measure_first=["x1 x x2"])
     with pytest.raises(ValueError, match="the strategy contrasts measures everything alike"):

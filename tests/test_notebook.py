@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from matplotlib import pyplot
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", ["analyst", "small_database", "steward"])
 def test_the_cells_print_what_they_printed(notebook, examples, monkeypatch, capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
     shown = []
     monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
     monkeypatch.chdir(examples)

@@ -169,7 +169,6 @@ def test_the_audit_tells_the_error(capfd):
 
 
 def test_pictures_of_long_names_keep_their_room():
-    pytest.importorskip("matplotlib")
     name = "the income of all people of the household, before taxes, in the currency of the country"
     domain = Domain([Column(name, [f"{i} as somebody once said of {name}" for i in range(9)]), "a"])
     rows = Rows.from_codes(domain, np.arange(18).reshape(9, 2) % 2)

@@ -7,7 +7,9 @@ import warnings
 import zipfile
 
 import numpy as np
+import openpyxl
 import pandas as pd
+import pyreadstat
 import pytest
 
 from queries import DataError
@@ -76,7 +78,6 @@ def put(frame, path):
         case ".csv":
             frame.to_csv(path, index=False)
         case ".xlsx":
-            pytest.importorskip("openpyxl")
             with pd.ExcelWriter(path, engine="openpyxl") as writer:
                 early = frame["born"] < "1900-03-01"
                 born = frame["born"].astype(object).where(~early, frame["born"].dt.strftime("%Y-%m-%d"))
@@ -94,7 +95,6 @@ def put(frame, path):
                 variable_labels={"sex": "Sex at birth"},
             )  # fmt: skip
         case ".sav":
-            pyreadstat = pytest.importorskip("pyreadstat")
             made = frame.astype({"sex": "float64", "job": "float64", "age": "float64"})
             made["born"] = made["born"].dt.date
             labels = {"sex": SEX, "job": JOB}
@@ -103,7 +103,6 @@ def put(frame, path):
                 column_labels={"sex": "Sex at birth"},
             )  # fmt: skip
         case ".xpt":
-            pyreadstat = pytest.importorskip("pyreadstat")
             made = frame.astype({"sex": "float64", "job": "float64", "age": "float64"})
             made["born"] = made["born"].dt.date
             pyreadstat.write_xport(made, str(path), file_format_version=8)
@@ -139,7 +138,6 @@ def test_the_same_table_in_every_format_is_one_histogram(tmp_path, suffix):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["xlsx", "dta", "sav"])
 def test_labels_in_labels_out(tmp_path, form):
-    pytest.importorskip({"xlsx": "openpyxl", "dta": "pandas", "sav": "pyreadstat"}[form])
     schema = parse_schema(SCHEMA)
     rows = schema.encode(table())
     path = tmp_path / f"out.{form}"
@@ -208,8 +206,7 @@ def test_odd_labels_mark_their_column_and_the_others_are_drafted(tmp_path, suffi
             warnings.simplefilter("ignore")
             frame.to_stata(path, write_index=False, value_labels=labels, variable_labels=names)
     else:
-        write = pytest.importorskip("pyreadstat").write_sav
-        write(frame, path, variable_value_labels=labels, column_labels=names)
+        pyreadstat.write_sav(frame, path, variable_value_labels=labels, column_labels=names)
     assert main(["schema", "init", path]) == 0
     a, b, c, d, e = capsys.readouterr().out.split("\n[columns.")[1:]
     assert "# the label 'other' stands for the codes 1 and 9: mend the labels, or list" in a
@@ -221,7 +218,6 @@ def test_odd_labels_mark_their_column_and_the_others_are_drafted(tmp_path, suffi
 
 def test_a_formula_without_a_stored_value_is_called_what_it_is(tmp_path, monkeypatch):
     """An empty text that a formula came to is a gap; formulas in columns that are not read do not matter."""
-    openpyxl = pytest.importorskip("openpyxl")
     monkeypatch.setattr("smalldb.schema.readers.excel_files.RECORDS", 2)
     path, schema = (
         str(tmp_path / "t.xlsx"),
@@ -251,7 +247,6 @@ def test_a_formula_without_a_stored_value_is_called_what_it_is(tmp_path, monkeyp
 
 
 def test_a_workbook_of_several_sheets_asks_which(tmp_path, capsys):
-    openpyxl = pytest.importorskip("openpyxl")
     book, path = openpyxl.Workbook(), str(tmp_path / "t.xlsx")
     book.active.append(["note"])
     people = book.create_sheet("people")
@@ -273,7 +268,6 @@ def test_a_workbook_of_several_sheets_asks_which(tmp_path, capsys):
 
 
 def test_bad_workbooks_are_refused_in_a_line(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
     schema, path = parse_schema("[columns.a]\nkind = 'bool'\n"), str(tmp_path / "t.xlsx")
 
     def book(*rows):
@@ -302,8 +296,6 @@ def test_bad_workbooks_are_refused_in_a_line(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".dta", ".sav", ".sas7bdat", ".xpt"])
 def test_what_is_no_such_file_is_refused_in_a_line(tmp_path, suffix):
-    if suffix != ".dta":
-        pytest.importorskip("pyreadstat")
     path = tmp_path / f"t{suffix}"
     for content in (b"", b"a,b\n0,1\n", b"\0" * 5000):
         path.write_bytes(content)
@@ -364,7 +356,7 @@ def test_from_labels_to_a_release_in_two_commands(tmp_path, suffix):
     if suffix == ".dta":
         frame.astype("float64").to_stata(path, write_index=False, value_labels={"sex": SEX, "job": JOB})
     else:
-        pytest.importorskip("pyreadstat").write_sav(
+        pyreadstat.write_sav(
             frame.astype("float64"), str(path), variable_value_labels={"sex": SEX, "job": JOB}
         )
     smalldb_command = [sys.executable, "-m", "smalldb"]
