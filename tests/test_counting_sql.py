@@ -22,7 +22,7 @@ from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import parse_schema
 from smalldb.schema.counting_sql import DIALECTS, counting_inside, counting_query
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.table_readers import read_by_duckdb, read_table, table_pieces
+from smalldb.schema.table_readers import read_table, table_pieces
 
 SCHEMA = """
 [columns.x]
@@ -472,8 +472,6 @@ def test_floats_of_four_bytes_are_read_by_their_shortest_text(tmp_path):
         schema.encode(frame),
         read_table(str(tmp_path / "x.parquet"), schema),
         read_table(path, schema, file=FileFormat(query="t")),
-        read_by_duckdb(path, schema, table="t"),
-        read_by_duckdb(str(tmp_path / "x.parquet"), schema),
         file_source(path, schema, file=FileFormat(query="t"), inside=True).read(),
     ]
     for rows in read:

@@ -7,7 +7,6 @@ from smalldb.cli import main
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.table_readers import (
-    read_by_duckdb,
     read_columns,
     read_csv,
     read_domain,
@@ -40,13 +39,6 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
     assert read_domain(path, ["b"], file=FileFormat(option)) == Domain(["b"])
     assert read_csv(path, Domain(["b"]), FileFormat(option)).histogram().tolist() == [1, 2]
     assert read_form(path, file=FileFormat(option)).separator == (None if sign == "," else sign)
-    pytest.importorskip("duckdb")
-    if head:
-        with pytest.raises(ValueError, match="DuckDB needs all column names in the first line"):
-            read_by_duckdb(path, schema)
-    else:
-        assert read_by_duckdb(path, schema, file=FileFormat(option)).histogram().tolist() == expected
-        assert read_by_duckdb(path, stating).histogram().tolist() == expected
 
 
 @pytest.mark.parametrize(

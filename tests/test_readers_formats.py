@@ -22,7 +22,6 @@ from smalldb.schema.readers import csv_files
 from smalldb.schema.readers.compressed import compress
 from smalldb.schema.readers.registry import READERS, SUFFIXES, reader_of
 from smalldb.schema.table_readers import (
-    read_by_duckdb,
     read_columns,
     read_csv,
     read_domain,
@@ -389,21 +388,6 @@ def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, caps
         == 0
     )
     assert (tmp_path / "f.csv").read_bytes().decode("cp1252").startswith("größe|b\n")
-
-
-def test_duckdb_reads_usual_csv_alone(tmp_path):
-    pytest.importorskip("duckdb")
-    path = tmp_path / "t.csv"
-    path.write_bytes(spell(rows()))
-    for schema, file in (
-        (stated(decimal=","), FileFormat()),
-        (parse_schema(SCHEMA), FileFormat(encoding="cp1252")),
-    ):
-        with pytest.raises(ValueError, match="use read_table"):
-            read_by_duckdb(str(path), schema, file=file)
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(ValueError, match="use read_table"):
-        read_by_duckdb(str(tmp_path / "t.csv.gz"), parse_schema(SCHEMA))
 
 
 def test_the_missing_package_is_named(tmp_path, monkeypatch):

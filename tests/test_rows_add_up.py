@@ -20,10 +20,11 @@ import pytest
 
 from queries import DataError, Domain, Rows
 from smalldb.schema import mapping, parse_schema
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers import csv_files, parquet_files
 from smalldb.schema.readers import database_files as sources
 from smalldb.schema.readers import json_lines as json_reader
-from smalldb.schema.table_readers import read_by_duckdb, read_csv, read_table
+from smalldb.schema.table_readers import read_csv, read_table
 
 COLUMNS_TEXT = """
 ignore = ["id"]
@@ -366,29 +367,6 @@ def parquet(rows, chance, folder):
     return read
 
 
-def duckdb_file(rows, chance, folder):
-    """A CSV or Parquet file, grouped by DuckDB."""
-    if chance.random() < 0.5:
-        from pyarrow.parquet import write_table
-
-        table, schema, path = arrow_table(rows, chance), schema_of(chance), folder / "data.parquet"
-
-        def written(positions):
-            write_table(taken(table, positions), path, row_group_size=chance.randint(1, 4))
-
-    else:
-        pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
-
-        def written(positions):
-            path.write_text(csv_of([pool[i] for i in positions], chance), encoding="utf-8", newline="")
-
-    def read(positions):
-        written(positions)
-        return read_by_duckdb(str(path), schema)
-
-    return read
-
-
 DUCKDB = {
     "VARCHAR": TEXTS,
     "VARCHAR COLLATE NOCASE": TEXTS,
@@ -416,7 +394,7 @@ def duckdb_table(rows, chance, folder):
         [*(None if chance.random() < 0.1 else chance.choice(DUCKDB[kind]) for kind in kinds)]
         for _ in range(rows)
     ]
-    schema, path = schema_of(chance), folder / "data.db"
+    schema, path = schema_of(chance), folder / "data.duckdb"
 
     def read(positions):
         path.unlink(missing_ok=True)
@@ -425,7 +403,7 @@ def duckdb_table(rows, chance, folder):
             base.execute(f"CREATE TABLE t ({described})")
             if positions:
                 base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [pool[i] for i in positions])
-        return read_by_duckdb(str(path), schema, table="t")
+        return read_table(str(path), schema, file=FileFormat(query="t"))
 
     return read
 
@@ -466,7 +444,6 @@ READERS = {  # what each needs, and how many tables of the ten thousand are its 
     yes_no_file: ((), 600),
     json_lines: ((), 700),
     parquet: (("pyarrow",), 400),
-    duckdb_file: (("duckdb", "pyarrow"), 50),
     duckdb_table: (("duckdb",), 50),
 }
 

@@ -23,7 +23,7 @@ from smalldb.schema import table_readers as tables
 from smalldb.schema.fields import CHUNK, in_threads, spelled, tally
 from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
-from smalldb.schema.table_readers import read_by_duckdb, read_table, written
+from smalldb.schema.table_readers import read_table, written
 
 SCHEMA = parse_schema("""
 ignore = ["id"]
@@ -183,32 +183,6 @@ def test_what_is_no_single_value_is_refused():
             assert caught.value.__context__ is None
 
 
-def test_duckdb_groups_texts_by_their_characters(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    path = str(tmp_path / "data.db")
-    with duckdb.connect(path) as base:
-        base.execute("CREATE TABLE t (c1 VARCHAR COLLATE NOCASE, c0 VARCHAR COLLATE NOACCENT, n INT)")
-        base.execute("INSERT INTO t VALUES ('A', 'e', 1), ('a', 'é', 2), ('a', NULL, 3), (NULL, 'e', 4)")
-    schema = parse_schema(
-        'columns.c1 = { kind = "categories", values = ["a", "A"], missing = true, coding = "bits" }\n'
-        'columns.c0 = { kind = "categories", values = ["e", "é"], missing = true, coding = "bits" }'
-    )
-    rows = read_by_duckdb(path, schema, "n", table="t")
-    fields = schema.decode(rows.codes()).to_numpy(dtype=object, na_value=None).tolist()
-    found = dict(zip(map(tuple, fields), rows.counts.tolist(), strict=True))
-    assert found == {("A", "e"): 1, ("a", "é"): 2, ("a", None): 3, (None, "e"): 4}
-
-
-def test_duckdb_does_not_guess_where_quotes_are(tmp_path):
-    """Texts that look like rows, of which one lies where a file would be shared among threads."""
-    pytest.importorskip("duckdb")
-    path = tmp_path / "data.csv"
-    odd = '"' + '""\n1,""' * 1000 + '"'
-    path.write_text("a,b\n" + f"1,x\n0,{odd}\n" * 10_000)
-    schema = parse_schema('ignore = ["b"]\ncolumns.a = { kind = "bool" }')
-    assert read_by_duckdb(str(path), schema).histogram().tolist() == [10_000, 10_000]
-
-
 def test_parquet(people, tmp_path):
     pytest.importorskip("pyarrow")
     expected = counted(read_table(people, SCHEMA))
@@ -238,64 +212,15 @@ def test_a_parquet_file_broken_further_on(tmp_path):
     assert caught.value.__context__ is None
 
 
-def test_duckdb(people, tmp_path, monkeypatch):
-    duckdb = pytest.importorskip("duckdb")
-    monkeypatch.chdir(tmp_path)
-    expected = counted(read_table(people, SCHEMA))
-    assert counted(read_by_duckdb(people, SCHEMA)) == expected
-    base = str(tmp_path / "people.db")
-    with duckdb.connect(base) as made:
-        made.execute("CREATE TABLE \"the people\" AS FROM 'people.csv'")
-        made.execute("COPY (FROM 'people.csv') TO 'people.parquet'")
-    columns = Schema(SCHEMA.columns, ignored=("id",))
-    assert counted(read_by_duckdb(base, columns, table="the people")) == expected
-    assert counted(read_by_duckdb("people.parquet", columns)) == expected
-    for path, table, message in [
-        (base, "people", "DuckDB cannot read a table 'people'"),
-        (people, "people", "DuckDB cannot read a table 'people'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            read_by_duckdb(path, SCHEMA, table=table)
-    with pytest.raises(FileNotFoundError):
-        read_by_duckdb("none.db", SCHEMA, table="people")
-    Path("peo*.csv").write_text(TEXT)
-    with pytest.raises(ValueError, match="as a pattern"):
-        read_by_duckdb("peo*.csv", SCHEMA)
-    Path(people).write_text(TEXT + "11,1,17\n")
-    with pytest.raises(DataError, match="DuckDB cannot read it to its end") as caught:
-        read_by_duckdb(people, SCHEMA)
-    assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'a\r\n1\r\n\r\n""\r\n0\r\n',
-        "\ufeffb,a\n\n1,\n,0\n,1\n\n,\n",
-        'a,b\n"1","x\ny"\n 0 ,1',
-        "a,b\n",
-    ],
-)
-def test_duckdb_reads_lines_as_they_are_read_here(tmp_path, text):
-    pytest.importorskip("duckdb")
-    path = tmp_path / "data.csv"
-    path.write_text(text, newline="")
-    schema = Schema((Column("a", Flag(), missing=True),), ignored=("*",))
-    assert counted(read_by_duckdb(str(path), schema)) == counted(read_table(str(path), schema))
-    for no_first_line in ('"a\nb"\n1\n', "\na\n1\n"):
-        path.write_text(no_first_line)
-        with pytest.raises(ValueError, match=r"first line|not a CSV file"):
-            read_by_duckdb(str(path), schema)
-
-
 def test_the_extras_are_named_where_they_lack(people, tmp_path, monkeypatch):
-    (tmp_path / "people.parquet").touch()
+    for name in ("people.parquet", "people.duckdb"):
+        (tmp_path / name).touch()
     for module in ("pyarrow", "pyarrow.parquet", "duckdb"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[parquet\]'"):
         read_table(str(tmp_path / "people.parquet"), SCHEMA)
     with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[duckdb\]'"):
-        read_by_duckdb(people, SCHEMA)
+        read_table(str(tmp_path / "people.duckdb"), SCHEMA)
 
 
 def test_aggregated_counts(tmp_path):

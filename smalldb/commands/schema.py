@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from smalldb.schema.drafting import column_text, draft_related, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.linked_rows import check_tables, coded_tables, linked_keys
+from smalldb.schema.readers.database_files import DuckDbFiles
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import parse_schema, read_any
 from smalldb.schema.related_schema import RelatedSchema
@@ -188,8 +190,12 @@ def _drafted(arguments: argparse.Namespace) -> str:
     if arguments.more:
         return draft_of_files(arguments)
     path, table = arguments.data, arguments.table
-    file = read_form(path, table, file_format(arguments))
-    columns = read_columns(path, table, file)
+    file = file_format(arguments)
+    if table is None:
+        file = read_form(path, file)
+        columns = read_columns(path, file)
+    else:
+        columns = {**DuckDbFiles().columns(path, replace(file, query=table))}
     columns = {name: dtype for name, dtype in [*columns.items()][is_index([*columns]) :]}
     if not arguments.interactive:
         book = {} if table is not None else read_described(path, file)

@@ -30,7 +30,7 @@ from smalldb.exact.levels import draw_level, draw_loudest, exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import Neighbours, workload_of
-from smalldb.schema.reading import SchemaLike, counted, schema_or_none
+from smalldb.schema.reading import SchemaLike, check_alone, counted, read_schema
 from smalldb.showing import drawn, in_notebook
 
 _FIRST_PRECISION = 192
@@ -451,7 +451,8 @@ def census(
     threads = None if threads is None else whole(threads, "threads")
     shards = None if shards is None else whole(shards, "shards")
     check_running(executor, checkpoint)
-    known = schema_or_none(schema, domain)
+    check_alone(schema, domain)
+    known = None if schema is None else read_schema(schema)
     table = counted(data, domain, known)
     stated = None if known is None else known.queries
     workload = workload_of(stated if queries is None else queries, table.domain)

@@ -48,19 +48,6 @@ class Checkpoint(Generic[R]):
 
     It holds private numbers: files have mode 0600, the folder 0700, and each file says what it is. They are
     JSON: nothing in them is executed. Checksums find accidents; whoever may write to the folder is trusted.
-
-    Parameters
-    ----------
-    folder
-        Made if it does not exist, and those above it; otherwise empty, or of an earlier run of the same work.
-    run
-        What tells this work from any other: see `identity`.
-    pack, unpack
-        Turn a result into what JSON can hold, and back, exactly.
-    remedy
-        What is to be done about a part that is damaged.
-    otherwise
-        What is to be done where the folder is of other work.
     """
 
     folder: Folder

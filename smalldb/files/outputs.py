@@ -36,23 +36,8 @@ class Outputs:
 
     A process that is killed while files are moved leaves the first ones new and the others as they were: name
     last what nobody may find without the others. Then the folders are synced. What a killed process has begun
-    is removed by the next one that writes there.
-
-    Parameters
-    ----------
-    paths
-        The places.
-    confidential
-        Those among them that get mode 0600, whatever stood there; others keep their mode, or the umask's.
-    last
-        Whether a command is done once they are in their places: a signal is ignored from then on.
-
-    Raises
-    ------
-    OSError
-        From the constructor, with the path: the place cannot be written.
-    ValueError
-        From the constructor: an empty path, or two paths to one file.
+    is removed by the next one that writes there. Those that are `confidential` get mode 0600, whatever stood
+    there; others keep their mode, or the umask's.
     """
 
     def __init__(
@@ -337,25 +322,10 @@ def _umask() -> int:
 
 
 class OutputFolder:
-    """
-    A new folder of files, written beside its place and moved there at once.
+    """A new folder of files, written beside its place and moved there at once.
 
     Opening proves that the place can be written. `close` removes what was begun, unless it was placed. What a
     killed process has begun is removed by the next one that writes there.
-
-    Parameters
-    ----------
-    path
-        The place: nothing, or an empty folder.
-    begun
-        Whether an earlier run may have placed the folder, and been killed then: see `stands`.
-
-    Raises
-    ------
-    OSError
-        From the constructor, with the path: the place cannot be written.
-    ValueError
-        From the constructor: something is there, or it is a mount point.
     """
 
     def __init__(self, path: str, begun: bool = False) -> None:

@@ -13,15 +13,9 @@ R = TypeVar("R")
 
 @final
 class SparkExecutor(Executor):
-    """
-    Runs each call as a task of Spark, which runs those of a lost worker again.
+    """Runs each call as a task of Spark, which runs those of a lost worker again.
 
     The workers need this package in the same version. They see what the calls are given: the data.
-
-    Parameters
-    ----------
-    session
-        Of ``pyspark.sql``, which stays open.
     """
 
     def __init__(self, session: Any) -> None:

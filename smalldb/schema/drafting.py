@@ -297,16 +297,8 @@ _COMMENT = """\
 
 
 def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """
-    Draft a schema of two related tables: the first is the unit, its key the first column that both have.
+    """Draft a schema of two related tables: the first is the unit, its key the first column that both have.
 
-    Parameters
-    ----------
-    tables
-        By name, the names of their columns with the dtypes that are declared, or None.
-
-    Examples
-    --------
     >>> text = draft_related({"homes": {"hid": None, "rent": None}, "persons": {"hid": None, "age": None}})
     >>> print(text[text.index("unit =") :])
     unit = "homes"
@@ -331,9 +323,9 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
     own = [name for name in children if name != key and name.strip().lower().endswith("id")]
     lines = [
         HEAD.replace("ignore = []\n", _COMMENT),
-        f"\nunit = {toml(unit)}\n\n[tables.{_toml_key(unit)}]\nkey = {toml(key)}\n",
+        f"\nunit = {toml(unit)}\n\n[tables.{_key(unit)}]\nkey = {toml(key)}\n",
         _columns_of_table(unit, parents, {key}),
-        f"\n[tables.{_toml_key(child)}]\nparent = {toml(unit)}\n",
+        f"\n[tables.{_key(child)}]\nparent = {toml(unit)}\n",
         "" if key else 'link = ""\n',
         f"key = {toml(own[0])}\n" if own else "",
         "most = 8\n",
@@ -350,11 +342,5 @@ def _columns_of_table(table: str, columns: Mapping[str, object], without: set[st
             continue
         # one at a time, under a name that is no id: none is left out
         text = draft_schema({"x": dtype}).removeprefix(HEAD)
-        found += text.replace("[columns.x]", f"[tables.{_toml_key(table)}.columns.{_toml_key(name)}]")
+        found += text.replace("[columns.x]", f"[tables.{_key(table)}.columns.{_key(name)}]")
     return found
-
-
-def _toml_key(name: str) -> str:
-    """Write a key of TOML."""
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else toml(name)

@@ -337,13 +337,7 @@ class Schema:
         return self.count(self.mended(self.pieces(as_frame(frame), counts)), counts)
 
     def mended(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Hand on the pieces of a table, with what becomes of rows that break a rule; each row by itself.
-
-        Parameters
-        ----------
-        pieces
-            As `count` takes them; further columns may stand behind those of the schema.
-        """
+        """Hand on the pieces of a table, with what becomes of rows that break a rule; each row by itself."""
         for fields, times in pieces:
             if not self.breaking:
                 yield fields, times
@@ -359,15 +353,7 @@ class Schema:
             yield own, times
 
     def mended_codes(self, fields: Sequence[Fields], codes: Integers) -> tuple[Integers, Booleans]:
-        """Return codes with gaps for what breaks rules, again until none is new; and which rows are left out.
-
-        Parameters
-        ----------
-        fields
-            Of a piece of rows, for each column of the schema in its order.
-        codes
-            Of these fields, as `Column.found` has them.
-        """
+        """Return codes with gaps for what breaks rules, until none is new; and which rows are left out."""
         left, before = np.zeros(len(codes), dtype=bool), None
         while self.breaking and not (before is not None and (codes == before).all()):
             before = codes
@@ -376,13 +362,7 @@ class Schema:
         return codes, left
 
     def broken(self, fields: Sequence[Fields], codes: Integers) -> dict[int, Integers]:
-        """Return which rows break each rule that some row breaks, by its number, of those that are covered.
-
-        Parameters
-        ----------
-        fields, codes
-            As `mended_codes` takes them.
-        """
+        """Return which covered rows break each rule that some row breaks, by its number."""
         lost = np.array([column.kind.size for column in self.columns])
         absent = np.array([not column.missing for column in self.columns])
         covered = np.flatnonzero(~((codes == UNKNOWN) | ((codes == lost) & absent)).any(axis=1))

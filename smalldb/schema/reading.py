@@ -167,12 +167,6 @@ def read_any(given: object) -> Schema | OpenSchema | RelatedSchema:
     return read_open(given)  # type: ignore[arg-type]
 
 
-def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | None:
-    """Read the schema of an argument, which is alone; errors as `read_schema` and `check_alone`."""
-    check_alone(given, domain)
-    return None if given is None else read_schema(given)
-
-
 def check_alone(given: object, domain: object) -> None:
     """Refuse a domain beside a schema, and a schema in place of a domain: TypeError."""
     if isinstance(domain, Schema):

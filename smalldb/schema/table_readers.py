@@ -24,9 +24,7 @@ from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema
-from smalldb.schema.readers.compressed import parted
-from smalldb.schema.readers.csv_files import FIELDS, Heading, heading, sniffed
-from smalldb.schema.readers.database_files import duckdb_dtypes, duckdb_pieces
+from smalldb.schema.readers.csv_files import FIELDS, heading, sniffed
 from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.readers.registry import CSV, READERS, reader_of
 from smalldb.schema.schema_columns import Column
@@ -128,32 +126,6 @@ def _is_plain(kind: object) -> bool:
     return isinstance(kind, Cuts | WholeNumbers) and kind.numbers.plain
 
 
-def read_by_duckdb(
-    path: str,
-    schema: Schema,
-    counts: str | None = None,
-    table: str | None = None,
-    file: FileFormat = USUAL,
-) -> Rows:
-    """Count the rows of a CSV or Parquet file or of a DuckDB database, grouped by DuckDB out of core."""
-    header: Heading | None = None
-    with unchanged(path):
-        name = "" if table is not None else reader_of(path).name
-        if name not in ("", "csv", "parquet") or parted(path)[1]:
-            raise ValueError(f"{shown(path)}: DuckDB reads CSV and Parquet files here: use read_table")
-        if name == "csv":
-            form = agreed(file, schema.file)
-            if {*form.stated()} - {"separator"}:
-                raise ValueError(
-                    f"{path}: DuckDB reads CSV in UTF-8 alone, with usual quotes: use read_table"
-                )
-            header = heading(path, form, [*schema.names, counts or "", *schema.unread])
-            if header.lines > 1:  # DuckDB may lose rows behind lines that it passes over
-                raise ValueError(f"{path}: DuckDB needs all column names in the first line, and none above")
-        pieces = duckdb_pieces(path, lambda names: schema.chosen(names, counts), table, header)
-        return schema.count(schema.mended(pieces), counts)
-
-
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
     """Return the positions of the schema's columns in a file; errors as `Schema.chosen`, with the file."""
     try:
@@ -162,16 +134,12 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
         raise ValueError(f"{shown(path)}: {error}") from error
 
 
-def read_columns(
-    path: str, table: str | None = None, file: FileFormat = USUAL, known: Collection[str] = ()
-) -> dict[str, object]:
+def read_columns(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> dict[str, object]:
     """Read the column names of a table, each with the dtype that the file or database declares, or None.
 
-    No data is read; of JSON lines the names in the first record, sorted. With `table` the file is a database
-    of DuckDB. Errors as `read_domain`: names that are `known` are not taken for those of another separator.
+    No data is read; of JSON lines the names in the first record, sorted. Errors as `read_domain`: names that
+    are `known` are not taken for those of another separator.
     """
-    if table is not None:
-        return duckdb_dtypes(path, table)
     return dict(reader_of(path).columns(path, file, known))
 
 
@@ -180,12 +148,12 @@ def read_described(path: str, file: FileFormat = USUAL) -> dict[str, Described]:
     return dict(reader_of(path).described(path, file))
 
 
-def read_form(path: str, table: str | None = None, file: FileFormat = USUAL) -> FileFormat:
+def read_form(path: str, file: FileFormat = USUAL) -> FileFormat:
     """Return how a table is written: what is stated, and what the first line of a CSV file says of the rest.
 
     Errors as `read_domain`: the first line does not tell.
     """
-    return sniffed(path, file) if table is None and reader_of(path) is CSV else file
+    return sniffed(path, file) if reader_of(path) is CSV else file
 
 
 def _positions(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]:

@@ -24,7 +24,6 @@ FEW = 10_000
 OURS = "from smalldb.schema import *\nfrom smalldb.schema.table_readers import *\nimport sys\n"
 WAYS = {
     "smalldb": f"{OURS}read_table(sys.argv[1], read_schema(sys.argv[2]))",
-    "smalldb, DuckDB counts": f"{OURS}read_by_duckdb(sys.argv[1], read_schema(sys.argv[2]))",
     "DuckDB": "import duckdb, sys\nduckdb.sql('SET threads = 1')\n"
     "duckdb.sql(f\"SELECT count(*) FROM (SELECT *, count(*) FROM '{sys.argv[1]}' GROUP BY ALL)\").fetchall()",
     "pandas": "import pandas as pd, sys\nt = pd.read_parquet(sys.argv[1])\nt.groupby([*t]).size()",

@@ -22,15 +22,7 @@ _SIGNS = {"decimal": ".,", "thousands": ".,'\u2019 \u00a0\u202f_"}
 @final
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """The signs of written numbers.
-
-    Parameters
-    ----------
-    decimal
-        Before the fraction: ``.`` or ``,``.
-    thousands
-        Between groups of three digits, where these are grouped; empty: they never are.
-    """
+    """The signs of written numbers."""
 
     decimal: str = "."
     thousands: str = ""
