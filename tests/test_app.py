@@ -2,13 +2,16 @@
 
 import ast
 import asyncio
+import json
 import re
 import shlex
 import subprocess
 import sys
 import time
 from html import unescape
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("shiny")
@@ -34,12 +37,15 @@ from smalldb.app.workplace import (
 )
 from smalldb.cli import parser
 from smalldb.commands.input_files import named
+from smalldb.releasing.record import written_record
 from smalldb.schema import draft_schema, read_schema
 from smalldb.schema.answers import LEFT_OUT, Place, answered, changed, columns_of, keys_of, shown
 from smalldb.schema.column_parsing import SHARED
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
+from smalldb.schema.reading import read_any
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 HOST, TOKEN = "127.0.0.1:8123", "0123456789abcdef0123456789abcdef"
 AGE = Place("", "age")
 
@@ -527,6 +533,113 @@ def test_a_release_that_runs_is_not_begun_again_and_is_seen_by_whoever_looks(wor
     while work.releases()["r1"] != UNFINISHED:  # it ended, and left no table
         time.sleep(0.01)
     assert work.text("r1", LOG) == "said"
+
+
+def until_ended(work, name):
+    """The state of a release when its command does not run any more."""
+    while work.releases()[name].startswith("running"):
+        time.sleep(0.05)
+    return work.releases()[name]
+
+
+def files_in(home):
+    found = (path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
+    return {name: (home / name).read_bytes() for name in found}
+
+
+KINDS = {
+    "titanic": {"table": "titanic.csv"},
+    "titanic.parquet, several": {"table": "titanic.parquet", "tables": "2"},
+    "homes": {"table": "homes.csv", "second": "persons.csv"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
+def test_what_the_page_releases_is_what_its_command_and_its_python_release_and_all_of_it_is_served(
+    tmp_path, monkeypatch, given
+):
+    if "parquet" in given["table"]:
+        pytest.importorskip("pyarrow")
+    raw = pd.read_csv(EXAMPLES / "titanic.csv")
+    raw.to_csv(tmp_path / "titanic.csv", index=False)
+    if "parquet" in given["table"]:
+        raw.to_parquet(tmp_path / "titanic.parquet")
+    text = "rows_per_person = 1\n" + "".join(f'[columns.{name}]\nkind = "bool"\n' for name in raw.columns)
+    if "second" in given:
+        homes = [EXAMPLES / "make_homes.py", tmp_path / "homes.csv", tmp_path / "persons.csv"]
+        subprocess.run([sys.executable, *homes], check=True)
+        text = (EXAMPLES / "homes.toml").read_text(encoding="utf-8")
+    (tmp_path / f"{workplace.stem(given['table'])}.toml").write_text(text)
+    work = Workplace(tmp_path)
+    steps = chosen(
+        work, **{"epsilon": "1", "name": "r1", "seed": "7", "mechanism": "auto", "target": (), **given}
+    )
+    steps.read = lambda: (toml_of(text), read_any(f"{text}\n"), None)
+    work.begin("r1", steps._releasing(), text)
+    assert until_ended(work, "r1") == FINISHED, work.text("r1", LOG)
+    released = files_in(tmp_path / "r1")
+    assert {*released} == {*work.outputs("r1"), COMMAND, LOG}
+    for name in (COMMAND, LOG):
+        del released[name]
+    (tmp_path / "r1").rename(tmp_path / "page")
+    (tmp_path / "r1").mkdir()
+    (tmp_path / "r1" / SCHEMA).write_text(text)
+    command, python = re.findall(r"<pre>(.*?)</pre>", unescape(str(steps._same_release())), re.S)
+    subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)], cwd=tmp_path, check=True, capture_output=True
+    )
+    assert files_in(tmp_path / "r1") == released
+    monkeypatch.chdir(tmp_path)
+    exec(python, namespace := {})
+    release = namespace["release"]
+    record = json.loads(released.get(RECORD) or released[f"{SEVERAL}/{RECORD}"])
+    assert json.loads(written_record(release.record)) == record
+    if given["table"] == "titanic.csv":
+        assert release.data.to_csv(index=False).lower().encode() == released[TABLE]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from smalldb.releasing.budget_ledger import Ledger
+place, renamed = Path.replace, []
+def replaced(self, target):
+    renamed.append(place(self, target))
+    if os.path.basename(target) == {file!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+def finish(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+Path.replace = replaced
+if {file!r} == "the end":
+    Ledger.finish = finish
+from smalldb.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [RECORD, PAGE, TABLE, "the end"])
+def test_a_release_that_was_killed_while_its_files_were_written_goes_on_and_is_paid_once(
+    work, monkeypatch, file
+):
+    (work.folder / "old.ledger").unlink()
+    (work.folder / "b.csv").write_text("a,b\n" + "1,0\n0,1\n" * 500)
+    schema = '[columns.a]\nkind = "bool"\n[columns.b]\nkind = "bool"\n'
+    monkeypatch.setattr(workplace, "SMALLDB", [sys.executable, "-c", KILLED.format(file=file)])
+    work.begin("r1", written("r1", budget="1"), schema)
+    assert until_ended(work, "r1") == UNFINISHED and work.outputs("r1") == []
+    known = work.account("old.ledger")
+    assert known is not None and known[0].names == ("r1",) and known[1] == ["r1"]
+    with pytest.raises(ValueError, match="stands in this folder already"):
+        work.begin("r1", written("r1", budget="1"), schema)
+    stood = [(work.folder / "r1" / name).read_bytes() for name in (RECORD,) if work.text("r1", name)]
+    monkeypatch.undo()
+    work.go_on("r1")
+    assert until_ended(work, "r1") == FINISHED, work.text("r1", LOG)
+    assert stood == [(work.folder / "r1" / RECORD).read_bytes()] and {*work.outputs("r1")} >= {TABLE, PAGE}
+    account, unfinished = work.account("old.ledger")
+    assert len(account.records) == 1 and unfinished == []
 
 
 def test_a_table_that_a_command_printed_is_a_table_of_the_page():
