@@ -16,6 +16,8 @@ import pytest
 
 pytest.importorskip("shiny")
 
+from shiny import reactive
+
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import row
 from smalldb.app.serving import HEADERS, RELEASED, Guard
@@ -259,7 +261,7 @@ def chosen(work, **given):
 def test_names_and_seeds_are_what_they_are_in_commands_and_in_python(work):
     evil = "1); import os; (b"
     steps = chosen(work, table="a=b.csv", second="p.csv", name="r", seed=evil, mechanism="auto", target=())
-    assert steps._data() == ["a-b=a=b.csv", "p=p.csv"]
+    assert steps._data() == ["a_b=a=b.csv", "p=p.csv"]
     named(steps._data())  # as the command reads them
     html = unescape(str(steps._same_release()))
     command, python = re.findall(r"<pre>(.*?)</pre>", html, re.S)
@@ -267,7 +269,8 @@ def test_names_and_seeds_are_what_they_are_in_commands_and_in_python(work):
     (_, call) = ast.parse(python).body
     given = {each.arg: ast.literal_eval(each.value) for each in call.value.keywords}
     assert given["seed"] == evil
-    assert ast.literal_eval(call.value.args[0]) == {"a-b": "a=b.csv", "p": "p.csv"}
+    assert ast.literal_eval(call.value.args[0]) == {"a_b": "a=b.csv", "p": "p.csv"}
+    assert chosen(work, table="=o.csv", second="p.csv")._data()[0] == "_o==o.csv"  # no option -o
     assert "read_columns('a=b.csv')" in unescape(str(steps._same_table()))
 
 
@@ -398,6 +401,25 @@ def test_links_lead_nowhere(work, linked, tmp_path_factory):
         with pytest.raises((ValueError, OSError)):
             run()
     assert (secret.exists() and secret.read_text()) == before
+
+
+def test_a_schema_that_is_a_link_is_neither_shown_nor_written(work, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("outside") / "secret"
+    secret.write_text("secret")
+    (work.folder / "b.toml").symlink_to(secret)
+    steps = chosen(work, table="b.csv")
+    with reactive.isolate():
+        with pytest.raises(OSError, match=r"b\.toml"):
+            steps._taken("taken")
+        with pytest.raises(ValueError, match="is a link"):
+            steps._keep("other", forms=False)
+    assert secret.read_text() == "secret"
+    (work.folder / "b.toml").unlink()
+    with reactive.isolate():
+        steps._keep("other", forms=False)
+        steps._taken("taken")
+        assert steps.text() == "other"
+    assert (work.folder / "b.toml").read_text() == "other"
 
 
 def test_a_link_that_comes_between_a_look_and_a_download_is_not_followed(work, monkeypatch):

@@ -14,6 +14,7 @@ from queries.faults import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import field, row
 from smalldb.exact.numbers import brief
+from smalldb.files.inputs import opened_below
 from smalldb.inference import Measurements
 from smalldb.planning import Plan, plan
 from smalldb.planning.starting import check_start
@@ -39,9 +40,7 @@ FAULTS = (ValueError, TypeError, OSError, LookupError, AttributeError)
 
 def made_page(work: workplace.Workplace) -> App:
     """Make the page for a folder."""
-    return App(
-        lambda _: layout.layout(work), lambda input, output, session: Steps(work, input, session).follow()
-    )
+    return App(lambda _: layout.layout(work), lambda given, _, session: Steps(work, given, session).follow())
 
 
 def guarded(do: Callable[[], Any], tell: Callable[[Any], Any] = lambda fault: fault) -> Callable[[], Any]:
@@ -109,7 +108,7 @@ class Steps:
     def _tables(self) -> dict[str, str]:
         """Return the files of tables by the names of these, which hold no sign that parts them."""
         files = filter(None, (self.input.table() or "DATA", self.input.second()))
-        return {workplace.stem(file).replace("=", "-"): file for file in files}
+        return {workplace.stem(file).replace("=", "_"): file for file in files}
 
     def _data(self) -> list[str]:
         """Return how a command names the tables."""
@@ -136,10 +135,12 @@ class Steps:
 
     def _taken(self, said: str) -> None:
         """Take the schema that stands beside the table; where there is none, an empty one."""
-        path = self.work.folder / self._schema_file()
-        self.text.set(path.read_text(encoding="utf-8", errors="replace") if path.exists() else "")
+        text = ""
+        with suppress(FileNotFoundError), opened_below(self.work.folder, self._schema_file()) as file:
+            text = file.read().decode("utf-8", "replace")
+        self.text.set(text)
         self.anew.set(self.anew.get() + 1)
-        self.told["draft"].set(layout.good(said) if path.exists() else None)
+        self.told["draft"].set(layout.good(said) if text else None)
 
     def _fields(self, labels: Mapping[str, str]) -> Any:
         """Make fields for keys of the whole schema; related tables have none of them."""
@@ -359,8 +360,7 @@ class Steps:
         return found or ui.p("None yet.")
 
     def _released(self) -> Any:
-        done = [name for name, state in self.releases().items() if state == workplace.FINISHED][:1]
-        files = [f"released/{name}/{file}" for name in done for file in self.work.outputs(name)]
+        files = (f"released/{name}/{file}" for name in self.releases() for file in self.work.outputs(name))
         pages = [file for file in files if file.endswith(f"/{workplace.PAGE}")]
         title = "page of the newest release"  # it runs no script, whoever wrote it
         return ui.tags.iframe(src=pages[0], title=title, sandbox="") if pages else None

@@ -30,13 +30,8 @@ PUBLIC = ["measurements.json", "record.json", "report.html", "schema.toml", "tab
 MEASURED, RECORD, PAGE, SCHEMA, TABLE = PUBLIC
 PLACED = ("--schema", "--record", "--measurements", "--report", "--output")  # options of files in it
 GIVEN = ("tables", "seed", "ledger", "budget", "budget_delta", "release_id", "schema_unseen", "even_if_empty")
-OPTIONS = {
-    *PLACED,
-    *(
-        f"--{name.replace('_', '-')}"
-        for name in (*Settings.__annotations__, *About.__dataclass_fields__, *GIVEN)
-    ),
-}
+NAMES = {*Settings.__annotations__, *About.__dataclass_fields__, *GIVEN}
+OPTIONS = {*PLACED, *(f"--{name.replace('_', '-')}" for name in NAMES)}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SMALLDB = [sys.executable, "-P", "-m", "smalldb"]  # -P: no file of the folder is imported
 BEGUN: list[subprocess.Popen[bytes]] = []  # nobody waits for them
@@ -57,8 +52,10 @@ class Workplace:
         return [name for name in names if os.path.splitext(parted(name)[0])[1].lower() in suffixes]
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole, or not at all."""
-        path = os.fspath(self.folder / name)
+        """Write a file whole, or not at all; ValueError: it would be written elsewhere."""
+        path = os.fspath(self.folder.resolve() / name)
+        if os.path.realpath(path) != path:
+            raise ValueError(f"{name} is a link: put the file itself into the folder")
         with Outputs([path]) as outputs:
             outputs.write(path, text)
 
@@ -191,7 +188,8 @@ class Workplace:
 
     def outputs(self, release: str) -> list[str]:
         """Return the public files of a release that is finished: those that releases write, and no others."""
-        if self.releases().get(release) != FINISHED:
+        known = NAME.fullmatch(release) and self._stands(release, COMMAND)
+        if not known or self._progress(release) != FINISHED:
             return []
         several = (MEASURED, RECORD, PAGE, HOW, *self.files(inside=f"{release}/{SEVERAL}"))
         names = [*PUBLIC, *(f"{SEVERAL}/{name}" for name in several)]
