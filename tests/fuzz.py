@@ -487,12 +487,7 @@ def zipped(raw):
     return held.getvalue()
 
 
-PACKED = [
-    (".gz", gzip.compress),
-    (".bz2", bz2.compress),
-    (".xz", lzma.compress),
-    (".zip", zipped),
-]
+PACKED = [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zip", zipped)]
 
 
 def fuzz_compressed(raw):

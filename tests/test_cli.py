@@ -6,12 +6,10 @@ import math
 import os
 import pty
 import re
-import signal
 import struct
 import subprocess
 import sys
 import termios
-import time
 from functools import partial
 
 import pandas as pd
@@ -19,8 +17,6 @@ import pytest
 from calling import called
 from records import check_record
 
-import smalldb
-from queries import Marginals
 from smalldb.cli import WELCOME, main
 
 pytestmark = pytest.mark.slow
@@ -161,10 +157,6 @@ def test_public_refusals_come_before_the_data_are_read(folder, run):
         assert told == "smalldb: epsilon must be above 0\n"
 
 
-def test_an_epsilon_must_be_given(run):
-    assert run("generate", "data.csv")[0] == 2
-
-
 def test_the_scores_guard_is_public(folder, run):
     (folder / "many.csv").write_text("a\n0\n")
     code, _, err = run(
@@ -216,49 +208,6 @@ def test_an_existing_file_is_replaced_only_on_success(folder, run):
     assert (folder / "out.csv").read_text().startswith("a,b\n")
 
 
-def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
-    frame = pd.read_csv(examples / "titanic.csv")[["first_class", "female", "child", "survived"]]
-    for engine in ("enumeration", "dynamic"):  # so that the process below finds its kernels compiled
-        smalldb.census(frame, Marginals(2), rows=4, engine=engine)
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "smalldb", "generate", examples / "titanic.csv", "--epsilon", "1"),
-            *("--columns", ",".join(frame.columns), "--rows", "18", "-o", "out.csv"),
-        ],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # may be ignored here
-    )
-    deadline = time.monotonic() + 60
-    while not os.listdir(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)  # the census takes some 3 s of two quiet cores
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert errors == "smalldb: interrupted; unfinished files were removed\n"
-    assert os.listdir(tmp_path) == []
-
-
-def test_an_interrupt_after_the_table_is_written_does_not_deny_it(tmp_path):
-    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
-    (tmp_path / "interrupted.py").write_text(
-        "import os, signal, sys\n"
-        "import smalldb.commands.generate as generate\n"
-        "from smalldb.cli import run\n"
-        "generate.tell = lambda *_, **given: os.kill(os.getpid(), signal.SIGINT)\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "sys.argv = 'smalldb generate data.csv --epsilon 1 --rows 2 -o out.csv'.split()\n"
-        "run()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr  # from the last output on signals change nothing
-    assert sorted(os.listdir(tmp_path)) == ["data.csv", "interrupted.py", "out.csv"]
-
-
 @pytest.mark.parametrize(("epsilon", "said"), [("10", False), ("11", True)])
 def test_the_account_says_when_epsilon_leaves_little(folder, capsys, epsilon, said):
     assert main(["generate", str(folder / "data.csv"), "--epsilon", epsilon, "--rows", "2"]) == 0
@@ -302,12 +251,6 @@ def test_alone_it_shows_three_commands_that_work(folder, monkeypatch):
     monkeypatch.chdir(folder)
     shown = re.findall("^  smalldb (.*?)  ", WELCOME, re.M)
     assert [main(command.split()) for command in shown] == [0, 0, 0]
-
-
-def test_a_command_that_is_misspelled_is_recognised(run):
-    code, out, err = run("genrate", "data.csv")
-    assert (code, out) == (2, "") and "usage" not in err
-    assert "invalid choice: 'genrate'; did you mean 'generate'?" in err
 
 
 def test_help_and_version(folder, run):

@@ -44,16 +44,7 @@ def test_no_door_shows_hidden_signs(tmp_path, capfd, monkeypatch):
     common = ["--schema", "s.toml"]
     release = [
         *common,
-        "--epsilon",
-        "1",
-        "--even-if-empty",
-        "--rows",
-        "2",
-        "--seed",
-        "1",
-        "--report",
-        "r.html",
-        "--title",
+        *"--epsilon 1 --even-if-empty --rows 2 --seed 1 --report r.html --title".split(),
         HOSTILE,
     ]
     for arguments, code in (
@@ -64,13 +55,8 @@ def test_no_door_shows_hidden_signs(tmp_path, capfd, monkeypatch):
         (["plan", *common, "--n", "9", "--epsilon", "1"], 0),
         (
             [
-                "plan",
-                "--attributes",
+                *"plan --n 9 --epsilon 1 --attributes".split(),
                 f"a,{HOSTILE}",
-                "--n",
-                "9",
-                "--epsilon",
-                "1",
                 "--queries",
                 f"predicates:`{HOSTILE}`",
             ],

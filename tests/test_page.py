@@ -99,12 +99,12 @@ def test_the_page_is_whole_and_loads_nothing():
     assert len(anchors) == len(set(anchors))
     for _, given in outline.given:
         assert given.get("aria-labelledby", anchors[0]) in anchors
-
-
-def test_the_record_is_in_it():
-    _, made = released()
-    (found,) = re.findall(r'<pre id="record"[^>]*>(.*?)</pre>', page(made, SCHEMA), re.S)
-    assert json.loads(html.unescape(found)) == made.record
+        assert given.get("href", f"#{anchors[0]}")[1:] in anchors
+    tags = [tag for tag, _ in outline.given]
+    assert {"header", "nav", "main", "footer"} <= {*tags}
+    assert tags.count("main") == tags.count("h1") == 1
+    (record,) = re.findall(r'<pre id="record"[^>]*>(.*?)</pre>', page(made, SCHEMA), re.S)
+    assert json.loads(html.unescape(record)) == made.record
 
 
 def test_names_are_texts_and_no_markup():
@@ -125,8 +125,8 @@ def test_without_the_data_it_is_a_function_of_what_is_public():
 def test_with_the_data_it_is_confidential_and_says_their_errors():
     real, made = released()
     text = page(made, SCHEMA, compare(real, made))
-    assert text.count("CONFIDENTIAL") == 2
-    assert "may be published" not in text
+    assert text.count("CONFIDENTIAL") == 2 and "Publish the table, but not this page" in text
+    assert "may be published" not in text and "Publish it and pass it on" in page(made)
     assert f"<dd>{made.confidential.max_error:.4f}</dd>" in text
     assert repr(compare(real, made)) == "<Comparison: computed from the data>"
 
@@ -711,10 +711,3 @@ def test_cards_of_long_labels_still_fit_on_a_sheet():
         boxes = [int(h) for h in re.findall(r'viewBox="0 0 300 (\d+)" role', text)]
         assert len(boxes) == cards + 1
         assert max(boxes) <= 800
-
-
-def test_a_confidential_page_says_to_publish_the_table_alone():
-    real, made = of_columns(COLUMNS, Marginals(2))
-    text = page(made, comparison=compare(real, made))
-    assert "Publish the table, but not this page" in text
-    assert "Publish it and pass it on" in page(made)

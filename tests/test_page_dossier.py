@@ -186,17 +186,6 @@ def test_many_columns_are_indexed_from_a_to_z():
     assert "Columns from A to Z" not in page(release())
 
 
-def test_landmarks_and_links_lead_somewhere():
-    outline = Outline(page(release()))
-    tags = [tag for tag, _ in outline.given]
-    assert {"header", "nav", "main", "footer"} <= {*tags}
-    assert tags.count("main") == tags.count("h1") == 1
-    anchors = {given["id"] for _, given in outline.given if "id" in given}
-    assert {given["href"] for tag, given in outline.given if tag == "a"} <= {
-        f"#{anchor}" for anchor in anchors
-    }
-
-
 def test_the_command_passes_what_the_curator_says(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     FRAME.to_csv("data.csv", index=False)

@@ -20,32 +20,8 @@ from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
 COMMANDS = {
     "account": ("account", "--epsilon", "0.5", "--releases", 10, "--delta", "1e-6", "--bounded-range"),
-    "audit": (
-        "audit",
-        "--attributes",
-        1,
-        "--queries",
-        "conjunctions:1",
-        "--rows",
-        2,
-        "--epsilon",
-        1,
-        "--n",
-        4,
-    ),
-    "plan": (
-        "plan",
-        "--attributes",
-        3,
-        "--n",
-        500,
-        "--epsilon",
-        1,
-        "--mechanism",
-        "marginals",
-        "--strategy",
-        "contrasts",
-    ),
+    "audit": "audit --attributes 1 --queries conjunctions:1 --rows 2 --epsilon 1 --n 4".split(),
+    "plan": "plan --attributes 3 --n 500 --epsilon 1 --mechanism marginals --strategy contrasts".split(),
 }
 
 
