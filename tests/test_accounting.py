@@ -178,35 +178,9 @@ def test_mixed_releases_are_bounded(data):
         assert composed(pairs, total) <= delta * (1 + 1e-9)
 
 
-def adaptive_below(total, eps, releases, steps=800):
-    """A lower bound on the adaptive optimum, d_k(g) = max_t P1 d(g - t) + P0 d(g - t + eps), on a grid."""
-    unit = eps / steps
-    span = 2 * releases * steps
-    g = (np.arange(-span, span + 1)) * unit
-    d = np.maximum(-np.expm1(g), 0)  # d_0, exact on the grid
-    t = np.arange(steps + 1)
-    high = -np.expm1(t * unit - eps) / -math.expm1(-eps)
-    for _ in range(releases):
-        new = np.zeros_like(d)
-        for k in t:
-            down = np.concatenate([np.full(k, d[0]), d[: len(d) - k]])
-            up = d if k == steps else np.concatenate([d[steps - k :], np.zeros(steps - k)])
-            new = np.maximum(new, high[k] * down + (1 - high[k]) * up)
-        d = new
-    return float(np.interp(total, g, d))
-
-
-def test_adaptive_releases_lose_more_than_fixed_ones(vectors):
-    value = vectors["br_adaptive_k2_eps1_eg0"]["value"]
-    found = adaptive_below(0.0, 1.0, 2, steps=300)
-    assert value["lower"] - 1e-3 <= found <= value["upper"] + 1e-3
-    assert binomials.range_delta(0.0, 1.0, 2) == pytest.approx(value["nonadaptive"], rel=1e-9)
-    assert found > value["nonadaptive"] + 0.01
-
-
 @pytest.mark.parametrize("eps, releases, total", [(1.0, 2, 0.5), (1.0, 3, 0.7), (0.5, 4, 0.9)])
 def test_what_is_valid_for_adaptive_releases_is_above_the_adaptive_optimum(eps, releases, total):
-    delta = adaptive_below(total, eps, releases, steps=200)
+    delta = adaptive_delta(total=total, epsilon=eps, releases=releases, steps=200)[0]
     made = compose(epsilon=eps, releases=releases, delta=delta, bounded_range=True)
     assert made.table[made.table["valid"]]["epsilon"].min() >= total - 5e-3
 
@@ -560,19 +534,14 @@ def test_the_adaptive_optimum_is_enclosed(vectors):
     value = vectors["br_adaptive_k2_eps1_eg0"]["value"]
     low, high = adaptive_delta(total=0, epsilon=1, releases=2)
     assert value["lower"] - 1e-12 <= low <= high <= value["upper"]
+    fixed = binomials.range_delta(0.0, 1.0, 2)
+    assert low > fixed + 0.01 and fixed == pytest.approx(value["nonadaptive"], rel=1e-9)
     note = {("0.7", 3): (0.161261, 0.161966), (1, 4): (0.147299, 0.148081), ("0.5", 2): (0.152451, 0.152453)}
     for (total, releases), (least, most) in note.items():
         low, high = adaptive_delta(total=total, epsilon=1, releases=releases)
         assert least - 2e-6 <= low <= high <= most
         assert high - low < 1e-5
         assert binomials.range_delta(float(Fraction(total)), 1.0, releases) <= high
-
-
-@pytest.mark.parametrize("eps, total", [(1.0, 0.2), (0.3, 0.05), (3.0, 2.2)])
-def test_one_adaptive_release_is_a_fixed_one(eps, total):
-    low, high = adaptive_delta(total=total, epsilon=eps, releases=1)
-    assert low <= binomials.range_delta(total, eps, 1) <= high
-    assert adaptive_delta(total=eps, epsilon=eps, releases=1)[0] == 0.0
 
 
 @pytest.mark.slow

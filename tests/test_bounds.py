@@ -135,13 +135,6 @@ def test_the_worked_table(name):
     assert bounds.theorem_4_5_data(error=0.1, **data) == math.ceil(expected["thm45_n_for_alpha_0_1"])
 
 
-def test_hoeffding_alone_at_the_rows_of_the_theorem():
-    # 32 attributes: rounding does not help there, so the minimum is the Hoeffding figure
-    name = "bound_d32_J41449_n100000000"
-    found = bounds.sharp(rows=VECTORS[name]["m_thm"], **SETTINGS[name])
-    assert found == pytest.approx(VECTORS[name]["sharp_hoeff_at_m_thm"], rel=1e-8)
-
-
 @pytest.mark.parametrize("queries", [2, 10])
 def test_rows_of_each_method(queries):
     expected = VECTORS[f"m_J{queries}_a1/10"]

@@ -347,10 +347,7 @@ def test_exact_laws_never_exceed_the_bounds(candidates):
         (lambda: bounds.gibbs(n=0, epsilon=1, optimum=0, total=3), "n must"),
         (lambda: bounds.sharp_epsilon(error=0, n=5, cells=4, queries=2, beta=0.1), "error"),
         (lambda: bounds.laplace_histogram(n=5, cells=4, queries=2, epsilon=1, support=0), "support"),
-        (
-            lambda: bounds.vc_data(attributes=0, rows=1, error=0.1, epsilon=1, beta=0.1),
-            "attributes",
-        ),
+        (lambda: bounds.vc_data(attributes=0, rows=1, error=0.1, epsilon=1, beta=0.1), "attributes"),
     ],
 )
 def test_refusals(call, message):

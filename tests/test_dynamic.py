@@ -4,7 +4,6 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -105,17 +104,6 @@ def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, se
     assert seen == Counter({int(scores.levels[rank]): min(counts[rank], 10)})
 
 
-@pytest.mark.slow
-@bases
-def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
-    data = [2, 0, 3]
-    for first, second in product(product((0, 1), repeat=3), repeat=2):
-        for rows in (1, 2, 3):
-            scores, (*arguments, _, _) = posed([first, second], data, rows)
-            counted = count_scores(scores, candidates=candidates, threads=1)
-            assert found(scores, counted) == dict(BASES[candidates](*arguments, 3, rows))
-
-
 @bases
 def test_bytes_of_a_state(candidates):
     for cells, rows in [(3, 4), (3, 41), (40, 40)]:
@@ -200,8 +188,7 @@ def test_wider_keys_are_refused_whatever_the_data():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "candidates, cells, rows, limbs",
-    [("multisets", 24, 60, 2), ("tuples", 3, 64, 2), ("tuples", 5, 70, 3)],
+    "candidates, cells, rows, limbs", [("multisets", 24, 60, 2), ("tuples", 3, 64, 2), ("tuples", 5, 70, 3)]
 )
 def test_counts_beyond_a_word(candidates, cells, rows, limbs):
     generator = np.random.default_rng(cells)
@@ -257,22 +244,6 @@ def test_prefixes_partition_the_candidates(cells, rows, shards):
     assert all(len(matching) == 1 for matching in starts)
     assert parts == sorted(parts)
     assert len(parts) >= min(shards, len(starts))
-
-
-def test_law_of_multisets_and_of_ordered_rows(vectors):
-    vector = vectors["multiset_vs_ordered"]["value"]
-    scores, _ = posed([[0, 1]], [3, 1], 2)
-    for candidates, name in (("multisets", "multiset"), ("tuples", "ordered")):
-        counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
-        census = found(scores, counted)
-        law = naive.fraction_law(census, Fraction(1, 4))
-        mass = Counter()
-        for rank, count in enumerate(counted.counts):
-            for index in range(count):
-                candidate = tuple(counted.candidate(rank, index).tolist())
-                mass[candidate] += law[int(scores.levels[rank])] / count
-        for candidate, expected in zip(vector["candidates"], vector[name], strict=True):
-            assert abs(mass[tuple(candidate)] - Fraction(expected)) < Fraction(1, 10**18)
 
 
 def test_unknown_candidates_are_refused():

@@ -11,8 +11,6 @@ from scipy.optimize import minimize
 from scipy.special import wrightomega
 
 from queries.mixing import splitmix64
-from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.cell_sums import added_up, carry, met, unmet
 from smalldb.kernels.nearby_rows import refine, swap
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
@@ -126,7 +124,6 @@ def test_every_factor_lies_in_its_bucket():
         assert bucket.parent == -1 or bucket.parent > position
 
 
-@pytest.mark.slow
 def cells_of_a_table(seed, size=60, coarse=7):
     """Probabilities, one of them 0; of each the coarse cell, the last of which holds nothing."""
     rng = np.random.default_rng([13, seed])
@@ -253,13 +250,6 @@ def test_rounding_is_what_its_definition_says():
         shares = table[c, starts[g] : starts[g + 1]] / table[c, starts[g] : starts[g + 1]].sum()
         counts = np.bincount(fine[those] - starts[g], minlength=starts[g + 1] - starts[g])
         assert np.abs(counts - those.sum() * shares).max() < 1 + 1e-9
-
-
-def test_orders_are_permutations():
-    for seed in range(5):
-        assert sorted(uniform_permutation(100, SeededBits(seed))) == list(range(100))
-    firsts = [int(uniform_permutation(4, SeededBits(seed))[0]) for seed in range(400)]
-    assert min(np.bincount(firsts)) > 60
 
 
 def test_rows_have_the_tables_of_the_model():

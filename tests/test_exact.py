@@ -61,43 +61,10 @@ def test_as_fraction_and_as_text(value, expected, text):
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            math.nan,
-            math.inf,
-            -math.inf,
-            np.float32("nan"),
-            Decimal("NaN"),
-            Decimal("sNaN"),
-            Decimal("-Infinity"),
-        ),
-        *(
-            "",
-            " ",
-            "x",
-            "nan",
-            "inf",
-            "1_0",
-            "1 /2",
-            "1/",
-            "/2",
-            "1/2/3",
-            "1/0",
-            "1/2.5",
-            "0x10",
-            ".",
-            "e5",
-            "1e",
-        ),
-        *(
-            "--1",
-            "1,5",
-            "\u0663",
-            "1e999999999",
-            "1e-999999999",
-            "1e" + "9" * 6000,
-            "9" * 6000,
-            "1/" + "9" * 6000,
-        ),
+        *(math.nan, math.inf, -math.inf, np.float32("nan")),
+        *map(Decimal, ("NaN", "sNaN", "-Infinity")),
+        *("", " ", "1 /2", "1e" + "9" * 6000, "9" * 6000, "1/" + "9" * 6000, "\u0663"),
+        *"x nan inf 1_0 1/ /2 1/2/3 1/0 1/2.5 0x10 . e5 1e --1 1,5 1e999999999 1e-999999999".split(),
         *(Decimal("1e999999"), Fraction(10**5000), Fraction(1, 2**10001)),
     ],
 )
@@ -413,13 +380,6 @@ def test_uniform_equals_its_slow_twin(n, seed):
     for _ in range(3):
         assert uniform_below(n, quick) == dice_roller(n, slow)
     assert quick.bits(64) == slow.bits(64)
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_frequencies_of_uniform_below(fails):
-    law = dict.fromkeys(range(100), Fraction(1, 100))
-    draw = (lambda source: source.bits(7) % 100) if fails else (lambda source: uniform_below(100, source))
-    assert chi_square_fails(draw, law, 5000, 6) == fails
 
 
 @pytest.mark.parametrize("n", [0, -3])

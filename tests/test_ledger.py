@@ -26,8 +26,6 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account, OutOfBudget
 from smalldb.releasing.record import make_record
 
-SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
-
 
 def record(epsilon="0.1", neighbours="replace-one", **changes):
     """What counts of a record."""
@@ -226,11 +224,8 @@ def test_a_ledger_of_another_format_is_refused(path, head):
 
 def test_a_line_of_another_format_is_refused(path):
     filled(path)
-    for text in (
-        '{"epsilon": "1"}',
-        '{"bounded_range": null, "epsilon": "x", "neighbours": "replace-one"}',
-        "[]",
-    ):
+    cases = ['{"epsilon": "1"}', '{"bounded_range": null, "epsilon": "x", "neighbours": "replace-one"}', "[]"]
+    for text in cases:
         raw = path.read_bytes()
         last = raw.splitlines()[-1][:64].decode()
         path.write_bytes(raw + f"{sha256(f'{last} {text}'.encode()).hexdigest()} {text}\n".encode())

@@ -149,12 +149,6 @@ def test_labels_of_intervals_are_plain():
     ]
 
 
-def test_the_number_of_intervals_of_16_values(vectors):
-    domain = domain_of(4)
-    assert Intervals().stated(domain) == vectors["misc_vc"]["value"]["intervals_count_16"]
-    assert len(naive_ordered(Intervals(), range(16))) == 137
-
-
 @pytest.mark.parametrize(
     ("queries", "d", "message"),
     [
@@ -242,11 +236,6 @@ def test_halfspaces_are_their_definition(d, vectors):
 def test_halfspaces_are_what_real_weights_separate(d):
     expected = {table for table in product((0, 1), repeat=2**d) if separable(table, d)}
     assert {tuple(row) for row in stated_table(Halfspaces(), domain_of(d))} == expected
-
-
-@pytest.mark.parametrize(("d", "count"), [(3, 56), (4, 986)])
-def test_smaller_weights_would_miss_some(d, count):
-    assert len(naive_halfspaces(d, d - 2)) == count
 
 
 @pytest.mark.slow

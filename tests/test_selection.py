@@ -267,14 +267,6 @@ def test_chunks_may_be_overwritten_by_the_next(kind):
         assert smalldb.select(stream(), epsilon=10, sensitivity=1, method=method, rng=1).index == 2
 
 
-@pytest.mark.parametrize("method", [*ONE, "top-k"])
-def test_the_law_sums_to_one(method):
-    law = selection_law(
-        [4, 1, 0, 2, 4], epsilon="0.7", sensitivity=2, method=method, k=3 if method == "top-k" else 1
-    )
-    assert sum(low for low, _ in law.values()) <= 1 <= sum(high for _, high in law.values())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ONE)
 def test_the_law_of_as_many_as_there_may_be(method):
@@ -582,12 +574,7 @@ def test_permute_and_flip_is_not_bounded_range(vectors):
 
 
 @settings(max_examples=40)
-@given(
-    st.lists(st.integers(-3, 3), min_size=2, max_size=5),
-    st.data(),
-    st.sampled_from(ONE),
-    st.booleans(),
-)
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=5), st.data(), st.sampled_from(ONE), st.booleans())
 def test_no_neighbour_costs_more_than_epsilon(scores, data, method, monotone):
     moves = st.integers(0, 1) if monotone else st.integers(-1, 1)
     other = [u + data.draw(moves) for u in scores]
