@@ -1,6 +1,7 @@
 """Domains, tables and scores of small instances, as many tests build them."""
 
 import numpy as np
+import pandas as pd
 
 from queries import Domain, Rows
 from smalldb.counting.scores import Scores
@@ -10,6 +11,15 @@ def flags(d, valid=None, name="x"):
     """A domain of d yes/no columns."""
     names = [f"{name}{i}" for i in range(d)]
     return Domain(names) if valid is None else Domain(names, valid)
+
+
+def latent(d, n, seed, classes=4):
+    """A frame of d yes/no columns that depend on each other by a few classes of rows alone."""
+    generator = np.random.default_rng(seed)
+    rates = generator.beta(1, 1, (classes, d))[generator.integers(0, classes, n)]
+    return pd.DataFrame(
+        (generator.random((n, d)) < rates).astype(np.int64), columns=[f"a{i}" for i in range(d)]
+    )
 
 
 def counted(domain, histogram):

@@ -26,19 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from losses import (
-    SLACK,
-    Change,
-    Cone,
-    Exponential,
-    Gaussian,
-    Geometric,
-    KNorm,
-    Law,
-    Loss,
-    Wishart,
-    holds,
-)
+from losses import SLACK, Change, Cone, Exponential, Gaussian, Geometric, KNorm, Law, Loss, Wishart, holds
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits

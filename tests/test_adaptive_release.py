@@ -116,10 +116,7 @@ def test_the_law_of_a_step_is_what_its_cost_says():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "law",
-    [PrivacyMeasure(*both) for both in product((False, True), repeat=2)],
-)
+@pytest.mark.parametrize("law", [PrivacyMeasure(*both) for both in product((False, True), repeat=2)])
 def test_noise_is_as_large_as_stated(law):
     cost = Fraction(1, 5) if not law.concentrated else Fraction(1, 50)
     noise = measure(np.zeros(4_000, dtype=np.int64), (), law, cost, SeededBits(1)).counts

@@ -50,14 +50,8 @@ def test_what_is_enough():
 
 def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
     stopping = StoppingRule()
-    for informative, times in (
-        (False, 1),
-        (True, 1),
-        (True, 1),
-        (False, RAISED),
-        (True, RAISED),
-        (False, RAISED**2),
-    ):
+    cases = [(False, 1), (True, 1), (True, 1), (False, RAISED), (True, RAISED), (False, RAISED**2)]
+    for informative, times in cases:
         stopping = stopping.after(informative)
         assert stopping.cost_factor == times
     for _ in range(20):

@@ -190,12 +190,8 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
         assert plan.name == "pairs" and plan.measuring > 0
         assert plan.cost == plan.budget == epsilon
         assert plan_tables(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
-    for epsilon, n in (
-        (Fraction(1, 10), N),
-        (Fraction(1, 100), N),
-        (Fraction(1, 10), 1000),
-        (Fraction(10), 20),
-    ):
+    cases = [(Fraction(1, 10), N), (Fraction(1, 100), N), (Fraction(1, 10), 1000), (Fraction(10), 20)]
+    for epsilon, n in cases:
         plan = plan_tables(universe(SIZES), epsilon, None, replaced, n)
         assert plan.name == "adaptive"
 

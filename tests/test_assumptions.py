@@ -13,15 +13,9 @@ from smalldb.mechanisms.known_pairs import LEARNED, KnownPair
 from smalldb.schema import as_schema
 
 SCHEMA = """
-[columns.age]
-kind = "cuts"
-cuts = [40, 60, 80]
-range = [20, 100]
-[columns.town]
-kind = "categories"
-values = ["A", "B", "C"]
-[columns.ill]
-kind = "bool"
+columns.age = { kind = "cuts", cuts = [40, 60, 80], range = [20, 100] }
+columns.town = { kind = "categories", values = ["A", "B", "C"] }
+columns.ill = { kind = "bool" }
 """
 HALVES = (0, 0, 1, 1)
 """Of age, below 60 and from 60 on."""

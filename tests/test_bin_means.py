@@ -62,15 +62,7 @@ def public(relation, n):
 )
 def test_an_offset_is_exact_and_at_most_half_a_bin(kind):
     inside, found = InBins.of(kind), set()
-    texts = [f"{x:f}" for x in kind.edges] + [
-        "-7",
-        "1e999999",
-        "1e-999999",
-        "-1e-999999",
-        "0.1",
-        "33.3",
-        "49",
-    ]
+    texts = [f"{x:f}" for x in kind.edges] + "-7 1e999999 1e-999999 -1e-999999 0.1 33.3 49".split()
     texts += [str(x) for x in np.random.default_rng(2).uniform(float(kind.low), float(kind.high), 200)]
     for text in texts:
         code, offset = divmod(inside.code(text), UNITS + 1)
@@ -376,11 +368,8 @@ def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, 
     rows = {row["row"]: row["groups"] for row in json.loads(out)}
     assert code == 0 and [*rows] == ["pay, mean", "pay, median", "age, mean", "age, median"]
     assert [*rows["age, mean"]] == ["all", "not ill", "ill"]
-    for group, question in (
-        ("all", "mean(age)"),
-        ("ill", "mean(age) where ill"),
-        ("not ill", "mean(age) where ~ill"),
-    ):
+    cases = [("all", "mean(age)"), ("ill", "mean(age) where ill"), ("not ill", "mean(age) where ~ill")]
+    for group, question in cases:
         assert rows["age, mean"][group]["low"] == ask(made.measurements, question).low
     code, out, _ = called(capfd, "ask", "r.json", "age", "ill | age<30", "--by", "ill", "--csv")
     assert code == 0 and out.startswith("row,group,known,estimate,low,high,guess,") and out.count("\n") == 10

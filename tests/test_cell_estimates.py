@@ -151,12 +151,7 @@ def test_a_function_is_minimised_as_by_another_method():
 def small_counts():
     """Three attributes, cells and a public number of rows; and the model that they are read by."""
     domain = Domain(["a", "b", "c"], "a | b | c")
-    released = CellCounts(
-        Contrasts.of(domain),
-        counts=np.array([5, -2, 9, 0, 1, 14, 3]),
-        rate=0.4,
-        rows=25.0,
-    )
+    released = CellCounts(Contrasts.of(domain), counts=np.array([5, -2, 9, 0, 1, 14, 3]), rate=0.4, rows=25.0)
     return released, np.array([0, 1, 2, 4, 3]), np.array([10.0, 0.6, 0.6, 0.6, 0.2])
 
 

@@ -225,19 +225,10 @@ def test_ordered_classes_count_by_the_number_of_the_cell():
             lambda: Marginals(3).workload(Domain([Column(f"c{i}", 1000) for i in range(3)])),
             "states 1003003001 queries over 3 columns, more than 134217728",
         ),
-        (
-            lambda: (Marginals(1) + Conjunctions(4)).workload(Domain([Column("c", 100)])),
-            "more than 16384",
-        ),
+        (lambda: (Marginals(1) + Conjunctions(4)).workload(Domain([Column("c", 100)])), "more than 16384"),
         (lambda: Linear([[0, 1]]).workload(domain_of([3])), "2 weights for 3 cells"),
-        (
-            lambda: Intervals().workload(Domain([Column("c", 1000)])),
-            "states 500501 queries",
-        ),
-        (
-            lambda: Predicates(["a>=3 & b>=3 & c>=3"]).workload(Domain([Column(n, 200) for n in "abc"])),
-            None,
-        ),
+        (lambda: Intervals().workload(Domain([Column("c", 1000)])), "states 500501 queries"),
+        (lambda: Predicates(["a>=3 & b>=3 & c>=3"]).workload(Domain([Column(n, 200) for n in "abc"])), None),
         (
             lambda: Predicates(["a=3 & b<3 & c>7"]).workload(Domain([Column(n, 200) for n in "abc"])),
             "3 columns, which have 8000000 cells together",

@@ -313,11 +313,7 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
-    for refused in (
-        ("--n", "1000000"),
-        ("--mechanism", "contrasts"),
-        ("--neighbours", "none"),
-    ):
+    for refused in (("--n", "1000000"), ("--mechanism", "contrasts"), ("--neighbours", "none")):
         assert main([*arguments, *refused, "--checkpoint", "unmade/audits"]) == 2
         assert json.loads(capfd.readouterr().out)["exit_code"] == 2
         assert not os.path.exists("unmade")

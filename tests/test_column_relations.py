@@ -34,44 +34,18 @@ REGISTER = """
 rows_per_person = 1
 valid = ["exit >= injection", "hits <= at_bats"]
 
-[columns.injection]
-kind = "dates"
-cuts = [1990, 2000]
-range = [1980, 2009]
-
-[columns.exit]
-kind = "dates"
-cuts = ["1990-06-01", 1995, 2005]
-range = [1985, 2009]
-
-[columns.death]
-kind = "bool"
-
-[columns.cause]
-kind = "categories"
-values = ["heart", "cancer"]
-missing = true
-only_if = "death"
-
-[columns.liver]
-kind = "bool"
-missing = ["NA"]
-
-[columns.bilirubin]
-kind = "cuts"
-cuts = [0.7, 1.2]
-range = [0, 9]
-missing = true
-missing_with = "liver"
-
-[columns.hits]
-kind = "integers"
-range = [0, 4]
-
-[columns.at_bats]
-kind = "cuts"
-cuts = [3]
-range = [0, 6]
+columns.injection = { kind = "dates", cuts = [1990, 2000], range = [1980, 2009] }
+columns.exit = { kind = "dates", cuts = ["1990-06-01", 1995, 2005], range = [1985, 2009] }
+columns.death = { kind = "bool" }
+columns.cause = { kind = "categories", values = ["heart", "cancer"], missing = true, only_if = "death" }
+columns.liver = { kind = "bool", missing = ["NA"] }
+columns.bilirubin.kind = "cuts"
+columns.bilirubin.cuts = [0.7, 1.2]
+columns.bilirubin.range = [0, 9]
+columns.bilirubin.missing = true
+columns.bilirubin.missing_with = "liver"
+columns.hits = { kind = "integers", range = [0, 4] }
+columns.at_bats = { kind = "cuts", cuts = [3], range = [0, 6] }
 """
 
 
@@ -158,7 +132,7 @@ def test_a_written_table_keeps_them(form, tmp_path):
 def test_relations_do_not_hinder_the_rehearsal_of_a_format(form):
     book = 'determines = { half = { 0 = "low", 1 = "low", 2 = "low", 3 = "high", 4 = "high" } }'
     half = '[columns.half]\nkind = "categories"\nvalues = ["low", "high"]\n'
-    schema = parse_schema(REGISTER.replace("[columns.hits]", f"[columns.hits]\n{book}") + half)
+    schema = parse_schema(REGISTER.replace("hits = {", f"hits = {{ {book},") + half)
     assert rehearse(schema, form) > 0
 
 
@@ -468,12 +442,11 @@ def test_a_relation_is_part_of_what_a_domain_is():
 
 CITIES = """
 columns.country = { kind = "categories", values = ["FR", "UK", "IT"], missing = true }
-[columns.city]
-kind = "categories"
-values = ["Leeds", "York", "Paris"]
-unknown = "other"
-missing = true
-determines = { country = { Leeds = "UK", York = "UK", Paris = "FR", Rome = "IT" } }
+columns.city.kind = "categories"
+columns.city.values = ["Leeds", "York", "Paris"]
+columns.city.unknown = "other"
+columns.city.missing = true
+columns.city.determines = { country = { Leeds = "UK", York = "UK", Paris = "FR", Rome = "IT" } }
 """
 COUNTRIES = {"Leeds": "UK", "York": "UK", "Paris": "FR"}
 

@@ -29,14 +29,8 @@ from smalldb.schema.table_writers import form_like
 GENERATE = ["generate", "data.csv", "--epsilon", "5", "--mechanism", "marginals", "--quiet"]
 SCHEMA = """
 file = { separator = ";" }
-[columns.ill]
-kind = "bool"
-true = ["ja"]
-false = ["nein"]
-[columns.age]
-kind = "cuts"
-cuts = [40, 60]
-range = [20, 80]
+columns.ill = { kind = "bool", true = ["ja"], false = ["nein"] }
+columns.age = { kind = "cuts", cuts = [40, 60], range = [20, 80] }
 """
 
 
@@ -131,10 +125,7 @@ def columns_of(number, workdir):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (
-            ["--mechanism", "census", "--rows", "3"],
-            "is for marginals: census .* --mechanism marginals",
-        ),
+        (["--mechanism", "census", "--rows", "3"], "is for marginals: census .* --mechanism marginals"),
         (["--strategy", "cells"], "three or more columns .* fewer rows than noise: add --strategy adaptive"),
         (
             ["--strategy", "contrasts", "--epsilon", "1.5"],

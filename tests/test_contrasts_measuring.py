@@ -23,11 +23,7 @@ from queries import Column, Conjunctions, Domain, Halfspaces, Intervals, Linear,
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import (
-    coins,
-    uniform_integers,
-    whole_geometric,
-)
+from smalldb.exact.integers import coins, uniform_integers, whole_geometric
 from smalldb.marginals import asks
 from smalldb.marginals.asks import Noisy
 from smalldb.marginals.contrasts.spectrum import spectrum

@@ -6,6 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from builders import latent
 from hypothesis import given
 from hypothesis import strategies as st
 from parities import alternatives, bound, columns_alone, estimated, fitted, max_error, means
@@ -27,13 +28,6 @@ pytestmark = pytest.mark.usefixtures("remembered")
 
 def names(d):
     return [f"a{i}" for i in range(d)]
-
-
-def latent(d, n, seed, classes=4):
-    """Rows of a few classes, attributes independent within each."""
-    generator = np.random.default_rng(seed)
-    rates = generator.beta(1, 1, (classes, d))[generator.integers(0, classes, n)]
-    return pd.DataFrame((generator.random((n, d)) < rates).astype(np.int64), columns=names(d))
 
 
 def released(frame, queries, *, epsilon=1, relation="replace-one", valid=None, delta=None, seed=1):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asking import release_tables
+from builders import latent
 from parities import planned
 
 import smalldb
@@ -21,13 +22,6 @@ from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.releasing.evaluation import evaluate
 
 FULL = 1 << 21
-
-
-def latent(d, n, seed, classes=4):
-    """Rows of a few classes, attributes independent within each."""
-    generator = np.random.default_rng(seed)
-    rates = generator.beta(1, 1, (classes, d))[generator.integers(0, classes, n)]
-    return (generator.random((n, d)) < rates).astype(np.int64)
 
 
 def domain_of(d):
@@ -140,7 +134,7 @@ def test_categories_start_as_frequent_as_they_are_to_be():
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [None, "1e-9"])
 def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
-    real = latent(24, 6_000, 1)
+    real = latent(24, 6_000, 1).to_numpy()
     domain = domain_of(24)
     public = {"n_max": 6_000} if relation == "add-remove" else {}
     made = smalldb.release(
@@ -157,7 +151,7 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
 
 
 def test_what_is_released_follows_from_the_seed_and_the_rows():
-    domain, real = domain_of(22), latent(22, 500, 2)
+    domain, real = domain_of(22), latent(22, 500, 2).to_numpy()
     rows = Rows.from_codes(domain, real)
     one, same, other = (
         smalldb.release(rows, epsilon=2, mechanism="marginals", rng=seed).codes for seed in (1, 1, 2)
@@ -168,7 +162,7 @@ def test_what_is_released_follows_from_the_seed_and_the_rows():
 
 @pytest.mark.slow
 def test_answers_of_three_columns_follow_the_pairs():
-    domain, real = domain_of(22), latent(22, 5_000, 3)
+    domain, real = domain_of(22), latent(22, 5_000, 3).to_numpy()
     workload = Marginals(3, exactly=True).workload(domain)
     rows = Rows.from_codes(domain, real)
     made = smalldb.release(rows, workload, epsilon=20, rows=1_000, rng=1)
@@ -183,13 +177,13 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = np.full(len(plan.sets), noisy, dtype=np.int64)
         monkeypatch.setattr(Noisy, "draw", lambda *_, released=released: released)
-        rows = Rows.from_codes(domain_of(24), latent(24, 50, 1))
+        rows = Rows.from_codes(domain_of(24), latent(24, 50, 1).to_numpy())
         assert release_tables(plan, rows, SeededBits(1), 9).total == total
 
 
 @pytest.mark.slow
 def test_fifty_columns():
-    real = latent(50, 10_000, 6)
+    real = latent(50, 10_000, 6).to_numpy()
     rows = Rows.from_codes(domain_of(50), real)
     made = smalldb.release(rows, Conjunctions(2), epsilon=20, rng=1)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.02
@@ -211,7 +205,7 @@ def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certif
 
 
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
-    rows = Rows.from_codes(domain_of(24), latent(24, 300, 1))
+    rows = Rows.from_codes(domain_of(24), latent(24, 300, 1).to_numpy())
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)  # pairs would drown: columns alone
     assert not made.plan.chosen.strategy.measures_all(made.plan.workload)
     assert made.record["bounds"]["released"] is None and made.record["bounds"]["covers"] == []
@@ -226,7 +220,7 @@ def test_rules_and_very_many_columns_take_rounds():
 
 
 def test_predicates_of_many_columns_are_moved_to():
-    real = latent(24, 4_000, 5)
+    real = latent(24, 4_000, 5).to_numpy()
     frame = pd.DataFrame(real, columns=[f"a{i}" for i in range(24)])
     made = smalldb.release(frame, Predicates(["a0 & a1 & a2", "a3 ^ a4 ^ a5"]), epsilon=20, rng=1)
     assert made.confidential.max_error < 0.01

@@ -25,30 +25,18 @@ from smalldb.schema.file_format import FileFormat
 from smalldb.schema.table_readers import read_table, table_pieces
 
 SCHEMA = """
-[columns.x]
-kind = "cuts"
-cuts = [-1, 0.1, 18, 65.5]
-range = [-5, 110]
-missing = ["NA", "-9", "99", "0"]
-unknown = "missing"
-
-[columns.day]
-kind = "dates"
-cuts = [1990, "2000-02", "2010-03-04"]
-range = [1980, 2020]
-missing = ["NA", "1999-09-09"]
-unknown = "missing"
-
-[columns.town]
-kind = "categories"
-values = ["Aix", "aix", "7"]
-unknown = "other"
-missing = true
-
-[columns.flag]
-kind = "bool"
-missing = true
-unknown = "missing"
+columns.x.kind = "cuts"
+columns.x.cuts = [-1, 0.1, 18, 65.5]
+columns.x.range = [-5, 110]
+columns.x.missing = ["NA", "-9", "99", "0"]
+columns.x.unknown = "missing"
+columns.day.kind = "dates"
+columns.day.cuts = [1990, "2000-02", "2010-03-04"]
+columns.day.range = [1980, 2020]
+columns.day.missing = ["NA", "1999-09-09"]
+columns.day.unknown = "missing"
+columns.town = { kind = "categories", values = ["Aix", "aix", "7"], unknown = "other", missing = true }
+columns.flag = { kind = "bool", missing = true, unknown = "missing" }
 """
 EDGES = [-9, -9.0, 99, 99.5, 0, -0.0, 0.1, 0.09999999999999999, 18, 17.999999999999996, 65.5]
 EDGES += [65.50000000000001, 1e300]
@@ -347,7 +335,7 @@ def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
 def test_finer_bins_are_counted_apart(tmp_path):
     path = str(tmp_path / "t.db")
     table_of_sqlite(path)
-    finer = parse_schema(SCHEMA.replace('missing = ["NA", "-9"', 'finer = 3\nmissing = ["NA", "-9"'))
+    finer = parse_schema(SCHEMA.replace("columns.x.kind", "columns.x.finer = 3\ncolumns.x.kind"))
     assert finer.columns[0].finer is not None
     found = []
     for file in ("t", counting_query(finer, "sqlite", "t", "k")):

@@ -193,10 +193,7 @@ def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
         (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),
         (("data.csv", "out.csv", "--plot", "x.gif"), "must be named .png"),
         (("data.csv", "out.csv", "--record", "data.csv"), "not a record"),
-        (
-            ("data.csv", "out.csv", "--record", "empty.json"),
-            "not a record of smalldb: it lacks schema, mech",
-        ),
+        (("data.csv", "out.csv", "--record", "empty.json"), "not a record of smalldb: it lacks schema, mech"),
         (("data.csv", "out.csv", "--queries", "nothing"), "unknown query class"),
     ],
 )

@@ -17,11 +17,7 @@ from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 
 # what `openssl dgst -shake256` makes of the bytes of the seed and eight zero bytes, first eight bytes
-STREAMS = {
-    0: 0xD5167A096C7DB7C8,
-    -1: 0x5526A740DCC4EA5D,
-    12345: 0xDCB395E243F91C9C,
-}
+STREAMS = {0: 0xD5167A096C7DB7C8, -1: 0x5526A740DCC4EA5D, 12345: 0xDCB395E243F91C9C}
 
 
 @pytest.mark.parametrize(("seed", "first"), STREAMS.items())

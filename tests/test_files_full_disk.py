@@ -145,11 +145,8 @@ def test_a_disk_that_cannot_be_written(data, mounted):
     Ledger(disk / "l", 1)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True, timeout=60)
     before = content(disk)
-    for arguments in (
-        ["-o", disk / "out.csv"],
-        ["--ledger", disk / "l"],
-        ["--ledger", disk / "m", "--budget", 1],
-    ):
+    cases = [["-o", disk / "out.csv"], ["--ledger", disk / "l"], ["--ledger", disk / "m", "--budget", 1]]
+    for arguments in cases:
         done = generate(data, "--rows", 2, *arguments)
         assert (done.returncode, done.stdout) == (3, "")
         target = arguments[1]

@@ -23,17 +23,12 @@ from smalldb.schema import parse_schema
 pytestmark = pytest.mark.slow
 
 SCHEMA = parse_schema("""
-[columns.children]
-kind = "categories"
-values = ["1", "True"]
-unknown = "other"
-missing = true
-coding = "bits"
-
-[columns.born]
-kind = "dates"
-cuts = [2020]
-range = [2000, 2039]
+columns.children.kind = "categories"
+columns.children.values = ["1", "True"]
+columns.children.unknown = "other"
+columns.children.missing = true
+columns.children.coding = "bits"
+columns.born = { kind = "dates", cuts = [2020], range = [2000, 2039] }
 """)
 EAST = timezone(timedelta(hours=1))
 HELD = {  # the objects that a text can stand for; many of one text equal those of another

@@ -32,24 +32,12 @@ from smalldb.schema.table_readers import (
 from smalldb.schema.table_writers import FORMATS, form_of, written
 
 SCHEMA = """
-[columns.age]
-kind = "cuts"
-cuts = [18, 65]
-range = [0, 110]
-
-[columns.pay]
-kind = "cuts"
-cuts = [10.5, 20]
-range = [0, 40]
-missing = ["", "-9,9"]
-
-[columns.town]
-kind = "categories"
-values = ["Köln", "Aix; sur | mer", "'s-Hertogenbosch", 'a "b", c']
-missing = true
-
-[columns.smoker]
-kind = "bool"
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 110] }
+columns.pay = { kind = "cuts", cuts = [10.5, 20], range = [0, 40], missing = ["", "-9,9"] }
+columns.town.kind = "categories"
+columns.town.values = ["Köln", "Aix; sur | mer", "'s-Hertogenbosch", 'a "b", c']
+columns.town.missing = true
+columns.smoker = { kind = "bool" }
 """
 TOWNS = ["Köln", "Aix; sur | mer", "'s-Hertogenbosch", 'a "b", c', ""]
 

@@ -11,6 +11,7 @@ import openpyxl
 import pandas as pd
 import pyreadstat
 import pytest
+from test_readers_formats import every, same
 
 from queries import DataError
 from smalldb.cli import main
@@ -21,39 +22,15 @@ from smalldb.schema.table_writers import form_of, written
 
 SEX, JOB = {1: "male", 2: "female"}, {1: "none", 2: "part time", 3: "full time", 9: "refused"}
 SCHEMA = """
-[columns.sex]
-kind = "categories"
-groups = { male = [1], female = [2] }
-missing = true
-
-[columns.job]
-kind = "categories"
-groups = { none = [1], "part time" = [2], "full time" = [3] }
-missing = ["", "9", "refused"]
-
-[columns.age]
-kind = "cuts"
-cuts = [18, 65]
-range = [0, 110]
-missing = true
-
-[columns.pay]
-kind = "cuts"
-cuts = [10.5, 20]
-range = [0, 40]
-
-[columns.town]
-kind = "categories"
-values = ["Köln", "=1+1"]
-missing = true
-
-[columns.born]
-kind = "dates"
-cuts = [1950, 1980]
-range = [1890, 2020]
-
-[columns.smoker]
-kind = "bool"
+columns.sex = { kind = "categories", groups = { male = [1], female = [2] }, missing = true }
+columns.job.kind = "categories"
+columns.job.groups = { none = [1], "part time" = [2], "full time" = [3] }
+columns.job.missing = ["", "9", "refused"]
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 110], missing = true }
+columns.pay = { kind = "cuts", cuts = [10.5, 20], range = [0, 40] }
+columns.town = { kind = "categories", values = ["Köln", "=1+1"], missing = true }
+columns.born = { kind = "dates", cuts = [1950, 1980], range = [1890, 2020] }
+columns.smoker = { kind = "bool" }
 """
 
 
@@ -107,15 +84,6 @@ def put(frame, path):
             made["born"] = made["born"].dt.date
             pyreadstat.write_xport(made, str(path), file_format_version=8)
     return str(path)
-
-
-def same(found, expected):
-    assert found.n == expected.n
-    assert np.array_equal(found.words, expected.words) and np.array_equal(found.counts, expected.counts)
-
-
-def every(found):
-    return np.repeat(found.codes(), found.counts, axis=0)
 
 
 @pytest.mark.slow
@@ -340,7 +308,7 @@ def test_neighbours_get_one_public_refusal_and_one_draft(tmp_path, capsys):
     for each in (frame, other):
         path = put(each, tmp_path / "t.dta")
         assert main(["schema", "init", path]) == 0
-        narrow = SCHEMA[: SCHEMA.index("[columns.smoker]")]
+        narrow = SCHEMA[: SCHEMA.index("columns.smoker")]
         (tmp_path / "s.toml").write_text(narrow, encoding="utf-8")
         assert main(["generate", path, "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]) == 2
         said.append(capsys.readouterr())

@@ -7,16 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import flags
-from rejecting import (
-    check_coins,
-    distance,
-    gaps,
-    instance,
-    lane_of,
-    starred,
-    survivors,
-    without_stars,
-)
+from rejecting import check_coins, distance, gaps, instance, lane_of, starred, survivors, without_stars
 
 from queries import Rows, Workload
 from queries.spec import parse

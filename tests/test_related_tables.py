@@ -122,10 +122,8 @@ def test_check_counts_what_would_be_refused(files, capsys):
 def test_where_nothing_is_expected_nothing_is_paid(files, capsys):
     given = ["generate", *files, "--schema", "s.toml", "--epsilon", "0.02", "-o", "out"]
     given += ["--ledger", "led", "--budget", "1"]
-    for more, said in (
-        ([], "more than 100 points"),
-        (["--neighbours", "add-remove", "--n-max", "200"], "points"),
-    ):
+    cases = [([], "more than 100 points"), (["--neighbours", "add-remove", "--n-max", "200"], "points")]
+    for more, said in cases:
         assert main([*given, *more]) == 2
         error = capsys.readouterr().err
         assert "nothing useful is expected" in error and said in error and "--even-if-empty" in error

@@ -63,7 +63,6 @@ class Case:
     """A strategy, and how a plan is brought to take it."""
 
     domain: Domain
-    queries: str
     given: Mapping[str, Any]
     takes: Callable[[Any], bool]  # whether a plan takes the strategy
     steps: str  # of a release, each by its letter: a regular expression
@@ -71,6 +70,7 @@ class Case:
     changed: Callable[[Any], Any] = lambda chosen: chosen  # changes the mechanism that was planned
     n: int = 300
     tied: int = 6  # how many rows of ten have all columns alike
+    queries: str = "marginals:2"
 
 
 SMALL = Domain([Column("a", 3), Column("b", cuts=[1, 2, 3, 4]), "c"])
@@ -125,7 +125,7 @@ def little_memory(chosen):
 
 def refining(chosen):
     """Refine a release of a table with the same columns."""
-    case = Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "", n=900)
+    case = Case(COLUMNS, ADAPTIVE, in_rounds, "", n=900)
     first = smalldb.release(
         Rows.from_codes(COLUMNS, table_of(case, np.random.default_rng(5))),
         case.queries,
@@ -142,7 +142,7 @@ def of_start(chosen):
 
 def with_start(chosen, tied, domain=COLUMNS):
     """Start from a table of 300 rows."""
-    case = Case(domain, "marginals:2", {}, lambda _: True, "", tied=tied)
+    case = Case(domain, {}, lambda _: True, "", tied=tied)
     codes = table_of(case, np.random.default_rng(9), 300)
     start = Start(codes, np.ones(300, dtype=np.int64), "other people", "digest")
     return ByMarginals.planned(replace(chosen.request, start=start))
@@ -184,48 +184,32 @@ def certified_contrasts(chosen):
 
 def contrasts(noise, steps, domain=YES_NO, queries="marginals:3", given=None, n=300, guarded=False):
     asked = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40} | (given or {})
-    return Case(domain, queries, asked, lambda _: True, steps, changed=designed(noise, guarded), n=n)
+    return Case(domain, asked, lambda _: True, steps, changed=designed(noise, guarded), n=n, queries=queries)
 
 
 CASES = {
-    "cells": Case(SMALL, "marginals:2", CELLS, lambda _: True, "m"),
-    "cells, certified": Case(
-        SMALL,
-        "marginals:2",
-        CELLS,
-        lambda c: c.strategy.certifying,
-        "mcn",
-        CERTIFIED,
-    ),
-    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "k"),
-    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+k?cn"),
-    "halves": Case(COLUMNS, "marginals:2", ADAPTIVE, halved, "kpcn", HALVES),
-    "halves, rules": Case(RULED, "marginals:2", ADAPTIVE, halved, "kpcn", HALVES),
+    "cells": Case(SMALL, CELLS, lambda _: True, "m"),
+    "cells, certified": Case(SMALL, CELLS, lambda c: c.strategy.certifying, "mcn", CERTIFIED),
+    "columns": Case(COLUMNS, ADAPTIVE, lambda c: not c.strategy.rounds, "k", queries="marginals:1"),
+    "adaptive": Case(COLUMNS, ADAPTIVE, in_rounds, "k(sm)+k?cn"),
+    "halves": Case(COLUMNS, ADAPTIVE, halved, "kpcn", HALVES),
+    "halves, rules": Case(RULED, ADAPTIVE, halved, "kpcn", HALVES),
     "adaptive, delta": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"delta": "1e-6"},
         concentrated,
         "m{4}(sm)+(m{4})?cn",
         {"marginals.strategies.choosing_tables.CLEARLY": 0},
     ),
-    "no certificate": Case(
-        COLUMNS,
-        "marginals:2",
-        ADAPTIVE | {"certificate": 0},
-        in_rounds,
-        "k(sm)+(k)?",
-    ),
+    "no certificate": Case(COLUMNS, ADAPTIVE | {"certificate": 0}, in_rounds, "k(sm)+(k)?"),
     "target": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"target": "c", "epsilon": 8},
         in_rounds,
         "m{3}(sm)*k?cn",  # the star alone, which the columns are read from
     ),
     "target, delta": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"target": "a", "epsilon": 1, "delta": "1e-3"},
         concentrated,
         "m{3}(sm)*(m{4})?cn",
@@ -233,7 +217,6 @@ CASES = {
     ),
     "target, delta, columns first": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"target": "b", "epsilon": 1, "delta": "1e-3"},
         concentrated,
         "m{4}m{3}(sm)*(m{4})?cn",
@@ -241,7 +224,6 @@ CASES = {
     ),
     "target, groups": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"target": ["b", "c"], "epsilon": 2},
         in_rounds,
         "km{5}(sm)*k?cn",
@@ -250,14 +232,12 @@ CASES = {
     ),
     "named tables": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"measure_first": ["a x b x d"], "epsilon": 4},
         in_rounds,
         "mm(sm)*k?cn",  # the column that it does not have, too
     ),
     "named tables and target, delta": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"measure_first": ["a x b x d", "a x b"], "target": "b", "epsilon": 1, "delta": "1e-3"},
         concentrated,
         "m{4}m{4}(sm)*(m{4})?cn",
@@ -265,15 +245,14 @@ CASES = {
     ),
     "three columns, little room": Case(
         COLUMNS,
-        "marginals:3",
         ADAPTIVE | {"epsilon": 20},
         in_rounds,
         "k(sm)+k?cn",
         changed=little_memory,
+        queries="marginals:3",
     ),
     "rounds that end": Case(
         COLUMNS,
-        "marginals:2",
         ADAPTIVE | {"epsilon": 5},
         in_rounds,
         "k(sm)+kcn",
@@ -283,23 +262,15 @@ CASES = {
         },
         tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+k?cn", STRIPS),
-    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+k?cn"),
-    "rules, cells": Case(RULED, "marginals:2", CELLS, lambda _: True, "m"),
-    "pairs at once": Case(COLUMNS, "marginals:2", PAIRS, lambda _: True, "p"),
-    "pairs, certified": Case(
-        COLUMNS,
-        "marginals:2",
-        PAIRS,
-        lambda c: c.strategy.certifying,
-        "pcn",
-        CERTIFIED,
-    ),
-    "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=1000, tied=10),
-    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=1000, tied=0),
+    "strips": Case(COLUMNS, ADAPTIVE, in_rounds, "k(sm)+k?cn", STRIPS),
+    "rules": Case(RULED, ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+k?cn"),
+    "rules, cells": Case(RULED, CELLS, lambda _: True, "m"),
+    "pairs at once": Case(COLUMNS, PAIRS, lambda _: True, "p"),
+    "pairs, certified": Case(COLUMNS, PAIRS, lambda c: c.strategy.certifying, "pcn", CERTIFIED),
+    "asked, then at once": Case(COLUMNS, ROUNDS, asked, "ap", ASKED, n=1000, tied=10),
+    "asked, then rounds": Case(COLUMNS, ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=1000, tied=0),
     "asked, delta": Case(
         COLUMNS,
-        "marginals:2",
         ROUNDS | {"delta": "1e-6"},
         asked,
         "am{4}((sm)+(m{4})?)?cn",
@@ -311,46 +282,30 @@ CASES = {
         },
         n=1000,
     ),
-    "refined": Case(
-        COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900
-    ),
-    "start, believed": Case(
-        COLUMNS, "marginals:2", ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)
-    ),
-    "start, far": Case(
-        COLUMNS, "marginals:2", ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900
-    ),
-    "start, cells": Case(
-        SMALL, "marginals:2", ROUNDS, of_start, "am(cn)?", {}, lambda c: with_start(c, 0, SMALL), n=900
-    ),
-    "parities": Case(
-        WIDE, "marginals:2", CONTRASTS, lambda _: True, "W", PARITIES, changed=designed(WishartDifference)
-    ),
+    "refined": Case(COLUMNS, ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900),
+    "start, believed": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)),
+    "start, far": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900),
+    "start, cells": Case(SMALL, ROUNDS, of_start, "am(cn)?", {}, lambda c: with_start(c, 0, SMALL), n=900),
+    "parities": Case(WIDE, CONTRASTS, lambda _: True, "W", PARITIES, changed=designed(WishartDifference)),
     "parities, delta": Case(
-        WIDE,
-        "marginals:2",
-        CONTRASTS | {"delta": "1e-6"},
-        lambda _: True,
-        "G",
-        PARITIES,
-        changed=designed(DiscreteGaussian),
+        WIDE, CONTRASTS | {"delta": "1e-6"}, lambda _: True, "G", PARITIES, changed=designed(DiscreteGaussian)
     ),
     "parities, certified": Case(
         WIDE,
-        "marginals:3",
         CONTRASTS | {"epsilon": 1},
         lambda c: c.strategy.certifying,
         "[Wk]cn",
         PARITIES,
+        queries="marginals:3",
     ),
     "parities, delta, certified": Case(
         WIDE,
-        "marginals:3",
         CONTRASTS | {"epsilon": "1/2", "delta": "1e-3"},
         lambda _: True,
         "Gcn",
         PARITIES,
         lambda chosen: replace(chosen, strategy=certified_contrasts(chosen)),
+        queries="marginals:3",
     ),
     "coded": contrasts(WishartDifference, "W", SMALL, "marginals:2"),
     "coded, delta": contrasts(DiscreteGaussian, "G", SMALL, "marginals:2", {"delta": "1e-6"}),

@@ -337,36 +337,12 @@ def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):
 
 
 RANGED = """
-[columns.age]
-kind = "cuts"
-cuts = [18, 65]
-range = [0, 110]
-missing = ["999"]
-
-[columns.n]
-kind = "integers"
-range = [1, 3]
-unknown = "nearest"
-
-[columns.day]
-kind = "dates"
-cuts = ["2000-04"]
-range = ["2000-01", "2000-06"]
-missing = true
-
-[columns.moment]
-kind = "dates"
-cuts = ["2000-04-01T12:00"]
-range = ["2000-01-01", "2000-06-30"]
-
-[columns.at]
-kind = "times"
-cuts = ["12:00"]
-range = ["06:00", "18:00"]
-
-[columns.job]
-kind = "categories"
-values = ["a", "b"]
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 110], missing = ["999"] }
+columns.n = { kind = "integers", range = [1, 3], unknown = "nearest" }
+columns.day = { kind = "dates", cuts = ["2000-04"], range = ["2000-01", "2000-06"], missing = true }
+columns.moment = { kind = "dates", cuts = ["2000-04-01T12:00"], range = ["2000-01-01", "2000-06-30"] }
+columns.at = { kind = "times", cuts = ["12:00"], range = ["06:00", "18:00"] }
+columns.job = { kind = "categories", values = ["a", "b"] }
 """
 
 

@@ -635,16 +635,7 @@ PATHS = {
     "single": ["data.csv", "--mechanism", "marginals", "-o", "{}.csv", "--record", "{}.json"],
     "learned": ["data.csv", "--schema", "schema.toml", "-o", "{}.csv", "--schema-out", "{}.toml"],
     "checkpoint": ["data.csv", "--mechanism", "marginals", "-o", "{}.csv", "--checkpoint", "own{}"],
-    "database": [
-        "data.sqlite",
-        "--query",
-        "t",
-        "--count-in-database",
-        "--schema",
-        "flags.toml",
-        "-o",
-        "{}.csv",
-    ],
+    "database": "data.sqlite --query t --count-in-database --schema flags.toml -o {}.csv".split(),
     "tables": [*FOLDERS["tables"], "-o", "{}"],
     "related": [*FOLDERS["related"], "-o", "{}"],
 }
