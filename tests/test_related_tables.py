@@ -54,6 +54,66 @@ def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys)
     assert "not empty" in capsys.readouterr().err
 
 
+def test_copies_are_written_beside_the_tables(files, tmp_path, capsys):
+    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "5", "--seed", "1"]
+    given += ["--strategy", "cells"]
+    assert main([*given, "--tables", "3", "-o", "out"]) == 0
+    assert "fitted anew for each" in capsys.readouterr().err
+    assert main([*given, "-o", "alone"]) == 0
+    out = tmp_path / "out"
+    copies = [f"{name}-0{k}.csv" for name in ("homes", "persons") for k in (1, 2, 3)]
+    own = ["homes.csv", "persons.csv", "record.json", "report.html"]
+    assert sorted(path.name for path in out.iterdir()) == sorted([*own, *copies, "tables.json"])
+    assert all((out / name).read_bytes() == (tmp_path / "alone" / name).read_bytes() for name in own)
+    record = json.loads((out / "record.json").read_text())
+    how = json.loads((out / "tables.json").read_text())
+    assert (how["tables"], how["rows"]) == (3, 200)
+    sizes = set()
+    for k in (1, 2, 3):
+        homes, persons = (pd.read_csv(out / f"{name}-0{k}.csv") for name in ("homes", "persons"))
+        assert [*homes.columns] == [*pd.read_csv("homes.csv").columns] and len(homes) == 200
+        assert sorted(homes.hid) == [*range(1, 201)] and persons.hid.isin(homes.hid).all()
+        assert not ((persons.role == "spouse") & (persons.age < 15)).any()
+        assert persons.groupby("hid").size().max() <= record["tables"]["persons"]["most"]
+        assert (homes.town == "A").mean() == pytest.approx(
+            (pd.read_csv("homes.csv").town == "A").mean(), abs=0.1
+        )
+        sizes.add(len(persons))
+    assert len(sizes) > 1
+    assert main([*given, "--tables", "3", "--table-rows", "9", "-o", "more"]) == 2
+    assert "do not take --table-rows yet" in capsys.readouterr().err
+    made = smalldb.release(made_tables(200), schema=SCHEMA, epsilon=5, seed=1, strategy="cells")
+    first, again = made.tables(2, rng=3), made.tables(2, rng=3)
+    assert all(a[name].equals(b[name]) for a, b in zip(first, again, strict=True) for name in a)
+    assert not first[0]["homes"].equals(first[1]["homes"])
+    with pytest.raises(ValueError, match="drawn whole"):
+        made.tables(2, rows=5)
+
+
+def test_targets_and_named_tables_are_measured_first():
+    tables = made_tables(300)
+    made = smalldb.release(
+        tables, schema=SCHEMA, epsilon=9, seed=1, target="role", measure_first=["rent x town", "town x age"]
+    )
+    assert made.record["target"] == "persons.role"
+    assert ["homes.rent", "homes.town"] in made.record["measure_first"]
+    told = made.record["tables"]
+    measured = {
+        name: [part["columns"] for one in table["measurements"] for part in one["tables"]]
+        for name, table in told.items()
+    }
+    assert ["homes.rent", "homes.town"] in measured["homes"]
+    assert ["homes.town", "persons.age"] in measured["persons"]
+    others = {
+        (*columns,) for columns in measured["persons"] if "persons.role" in columns and len(columns) == 2
+    }
+    assert {first for first, _ in others} >= {"homes.rent", "homes.town", "number of persons"}
+    with pytest.raises(ValueError, match="no column 'rol'"):
+        smalldb.plan(schema=SCHEMA, n=300, epsilon=1, target="rol")
+    with pytest.raises(ValueError, match="do not take refine yet"):
+        smalldb.plan(schema=SCHEMA, n=300, epsilon=1, refine=made.record)
+
+
 def test_a_ledger_is_paid(files, capsys):
     options = ["--schema", "s.toml", "--epsilon", "1", "--ledger", "led", "--budget", "1", "--json"]
     assert main(["generate", *files, *options, "-o", "out"]) == 0

@@ -50,7 +50,7 @@ FREE = (
 TAKEN = (  # options that related tables take, but for `columns` and such, which their schema says
     *FREE,
     *OUTPUTS,
-    *("data", "more", "tables", "table_rows", "seed", "schema_unseen", "middle", "spreadsheet_safe"),
+    *("data", "more", "tables", "seed", "schema_unseen", "middle", "spreadsheet_safe"),
     *("queries", *STATED, *Settings.__annotations__),
 )
 MANY = 10**7  # distinct rows, which take about 1.1 GB if a database counts them

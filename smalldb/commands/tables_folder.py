@@ -93,7 +93,9 @@ class TablesFolder:
         for names, (table, codes) in zip(self._copies, bar, strict=True):
             for name, own in tables_of(table, self._forms).items():
                 self._folder.write(names[name], contents(name, own, codes))
-        assumed, drawn = summary(copies.made_by, release.measurements)
+        measured: Any = release.measurements
+        measured = [measured] if release.of is None else measured.values()
+        assumed, drawn = summary(copies.made_by, *measured)
         self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
         how = {"tables": arguments.tables, "rows": copies.rows, **assumed}
         self._folder.write(HOW, json.dumps(how, indent=2, ensure_ascii=False) + "\n")

@@ -174,9 +174,16 @@ class Tables(Sequence[Any]):
         return self._spelling.table(codes, None)
 
 
-def summary(made_by: Refitted, measurements: Measurements) -> tuple[dict[str, Any], str]:
-    """Tell how tables were drawn, and what they assume: for `tables.json`, and in two lines."""
-    unmeasured, _ = assumed(measurements, made_by.left_out)
+def summary(made_by: Refitted, *measured: Measurements) -> tuple[dict[str, Any], str]:
+    """Tell how tables were drawn, and what they assume: for `tables.json`, and in two lines.
+
+    Walks of related tables say nothing of columns of parents alone.
+    """
+    unmeasured, known = list[tuple[str, str]](), set[str]()
+    for each in measured:
+        pairs, _ = assumed(each, made_by.left_out)
+        unmeasured += [pair for pair in pairs if not {*pair} <= known]
+        known = {*each.domain.names}
     rare = sum(map(len, made_by.rare.values()))
     told = _told_how(made_by) + (f"; {rare} rare categories, see {HOW}" if rare else "")
     if unmeasured:

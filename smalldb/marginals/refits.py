@@ -19,13 +19,14 @@ import numpy as np
 
 from queries import Domain
 from queries.arrays import Codes, Floats, Integers
-from smalldb.exact.bits import bit_source
+from smalldb.exact.bits import BitSource, bit_source
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
 from smalldb.marginals.estimate.junction import Scope, Tree, build
 from smalldb.marginals.estimate.modelling import OWN, Fixed, Model, cells_of, fitted_to, scopes_of, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import Factor
 from smalldb.marginals.strategies.strategy import MEMORY
+from smalldb.marginals.universe import Rule
 from smalldb.mechanisms import Dependence, Marginal, Measurement
 
 FIRST_SWEEPS = 100
@@ -144,9 +145,17 @@ class Refits:
     tree: Tree  # the junction tree of the model
 
     @classmethod
-    def of(cls, domain: Domain, measurements: Sequence[Measurement], total: int) -> Self | None:
+    def of(
+        cls,
+        domain: Domain,
+        measurements: Sequence[Measurement],
+        total: int,
+        rules: Sequence[Rule] | None = None,
+        known: int = 0,
+    ) -> Self | None:
         """Lay out the model; tables come into it in the order of measuring, as long as there is room.
 
+        `rules` are those of the domain, if they are not given; so many first columns are `known`.
         None: something else than tables was measured, or in groups that are not nested.
         """
         parts = [
@@ -164,16 +173,21 @@ class Refits:
             variance = max(measurements[number].noise.variance(), _NO_NOISE)
             tables.append(_table(number, starts[number], part, groupings, variance))
             starts[number] += part.size
-        fixed = zeros_of([(rule.columns, rule.allowed) for rule in domain.rules], groupings)
-        least = cells_of([], groupings, fixed)
+        if rules is None:
+            rules = [(rule.columns, rule.allowed) for rule in domain.rules]
+        fixed = zeros_of(rules, groupings)
+        least = cells_of([], groupings, fixed, known)
         scopes, inside = list[Scope](), list[int]()
         for number, table in enumerate(tables):
-            if len(table.scope) > 1 and cells_of([*scopes, table.scope], groupings, fixed) <= MEMORY + least:
+            if (
+                len(table.scope) > 1
+                and cells_of([*scopes, table.scope], groupings, fixed, known) <= MEMORY + least
+            ):
                 scopes.append(table.scope)
                 inside.append(number)
         told = _pairs(scopes)
         left_out = [pair for pair in _pairs(table.scope for table in tables) if pair not in told]
-        tree = build(scopes_of(range(len(groupings)), groupings, scopes, fixed), groupings)
+        tree = build(scopes_of(range(len(groupings)), groupings, scopes, fixed), groupings, known)
         kept = tuple(measurements), total, tuple(groupings), tuple(tables)
         return cls(*kept, tuple(inside), tuple(left_out), fixed, tree)
 
@@ -187,11 +201,11 @@ class Refits:
 
     def draws(self, seed: int) -> Iterator[Integers]:
         """Yield tables without end: categories, shape (total, C)."""
-        first = self._fitted(self._released(), (), FIRST_SWEEPS)
+        first = self.fitted(self._released(), (), FIRST_SWEEPS)
         coins = bit_source(seed)
         while True:
-            values = [_noisier(each, each.noise.draw(len(each.values), coins)) for each in self.measurements]
-            model = self._fitted(values, first.coefficients, SWEEPS)
+            values = [noisier(each, coins) for each in self.measurements]
+            model = self.fitted(values, first.coefficients, SWEEPS)
             rows: Codes = model.rows(self.total, coins.bits(64))
             yield rows.T.astype(np.int64)
 
@@ -231,7 +245,7 @@ class Refits:
             found.append(counts * (self.total / counts.sum()))
         return found
 
-    def _fitted(self, values: Sequence[Floats], start: Sequence[Floats], sweeps: int) -> Model:
+    def fitted(self, values: Sequence[Floats], start: Sequence[Floats], sweeps: int) -> Model:
         """Fit the model to released numbers: columns first, then tables that have these margins."""
         columns, total = self._columns(self._told(values)), self.total
         factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in columns]
@@ -299,7 +313,8 @@ def _table(number: int, start: int, part: Marginal, groupings: Sequence[Grouping
     return _Table(number, start, part.shape, tuple(takes), tuple(scope), variance)
 
 
-def _noisier(measurement: Measurement, noise: Integers) -> Floats:
+def noisier(measurement: Measurement, coins: BitSource) -> Floats:
     """Return the released values with noise added; that of low ones is wider."""
+    noise = measurement.noise.draw(len(measurement.values), coins)
     low = measurement.values < LOW * measurement.noise.variance() ** 0.5
     return np.asarray(measurement.values + np.where(low, WIDER, 1.0) * noise)

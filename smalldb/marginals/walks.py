@@ -1,7 +1,7 @@
 """Two related tables: parents with their numbers of children, then walks from a parent to a child."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -253,17 +253,30 @@ def plan_walks(
     cap: int | None = None,
     share: Fraction | None = None,
     n: int | None = None,
+    targets: tuple[int, ...] = (),
+    named: Sequence[tuple[int, ...]] = (),
+    strategy: str | None = None,
 ) -> Walks:
-    """Share epsilon among parents and walks such that the sum of their expected errors is least."""
-    universe = walk_universe(parents, children)
+    """Share epsilon among parents and walks such that the sum of their expected errors is least.
+
+    `targets` and tables that are `named` are of columns of walks; a `strategy` is that for parents.
+    """
+    universe, shift = walk_universe(parents, children), len(parents.sizes)
+    parents = replace(
+        parents,
+        targets=tuple(c for c in targets if c < shift),
+        named=tuple(columns for columns in named if columns[-1] < shift),
+    )
+    first = dict.fromkeys((*universe.named, *(columns for columns in named if columns[-1] >= shift)))
+    universe = replace(universe, targets=tuple(c for c in targets if c >= shift), named=tuple(first))
     law = PrivacyMeasure(concentrated=False, replaced=replaced, unit=UNIT)
 
     def plan(share: Fraction) -> Walks:
-        own = plan_tables(parents, epsilon * share, None, replaced, rows, certificate=Fraction(0))
-        known = len(parents.sizes)
+        none = Fraction(0)
+        own = plan_tables(parents, epsilon * share, None, replaced, rows, certificate=none, strategy=strategy)
         left = epsilon * (1 - share)
         walked = Setting(universe=universe, law=law, epsilon=left, rows=rows * UNIT, certificate=Fraction(0))
-        walks = Adaptive.shared(walked, known)
+        walks = Adaptive.shared(walked, shift)
         if law.drowns(min(walks.costs_of_tables)):
             raise ValueError(DROWNED)
         return Walks(own, walks, parents.sizes[-1] - 1, cap, n)

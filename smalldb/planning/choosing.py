@@ -189,13 +189,14 @@ def plan(
     check_alone(schema, domain)
     read = None if schema is None else read_any(schema)
     if isinstance(read, RelatedSchema):
-        others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "strategy": strategy}
-        others |= {"candidates": candidates, "certificate": certificate, "target": target}
-        others |= {"measure_first": measure_first or None, "rows_per_person": rows_per_person}
+        others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "candidates": candidates}
+        others |= {"certificate": certificate, "rows_per_person": rows_per_person}
         others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
         others |= {"means": means or None, "start": start, "start_is": start_is, "start_rows": start_rows}
         others["refine"] = refine
-        return _of_related(read, epsilon, relation_of(neighbours), n, n_max, mechanism, queries, others)
+        first = target, measure_first, strategy
+        sizes = relation_of(neighbours), n, n_max
+        return _of_related(read, epsilon, *sizes, mechanism, queries, first, others)
     known = None if read is None else read_schema(read)
     if known is not None:
         domain, queries = known.domain, known.queries if queries is None else queries
@@ -335,9 +336,10 @@ def _of_related(
     n_max: int | None,
     mechanism: str,
     queries: QueryClass | Workload | str | None,
+    first: tuple[str | Sequence[str] | None, Sequence[str] | None, str | None],
     others: dict[str, Any],
 ) -> Plan:
-    """Plan a release of related tables."""
+    """Plan a release of related tables; `first` are targets, tables to measure first and a strategy."""
     if mechanism not in ("auto", ByMarginals.name):
         raise ValueError("mechanism: related tables are made by marginals: leave it out")
     ready = queries if isinstance(queries, Workload) and queries.domain == schema.domain else None
@@ -359,6 +361,14 @@ def _of_related(
     if wrong:
         raise ValueError(joined(wrong))
     parents = _universe(schema.parents.domain, schema.most, schema.least)
+    target, measure_first, strategy = first
+    if strategy is not None:
+        _taking("marginals", strategy, None, aimed=False, calibrated=False)
+    names = _short_names(schema.domain)
+    given = [target] if isinstance(target, str) else [*(target or ())]
+    full = dict(zip(names, schema.domain.names, strict=True))
+    targets = columns_named(schema.domain, [full.get(name, name) for name in given] or None)
+    named_first = named_tables(measure_first or (), names)
     request = Request(
         workload_of(ready, schema.domain),
         n,
@@ -366,6 +376,9 @@ def _of_related(
         exact,
         Fraction(USUAL_BETA),
         relation,
+        targets=targets,
+        first=named_first,
+        strategy=strategy,
         links=links_of(schema),
     )
     walks = plan_walks(
@@ -376,8 +389,17 @@ def _of_related(
         request.rows_hint or 1,
         cap=schema.cap,
         n=n,
+        targets=targets,
+        named=named_first,
+        strategy=strategy,
     )
     return Plan(request, walks, persons_stated=True)
+
+
+def _short_names(domain: Domain) -> list[str]:
+    """Return the names of columns of walks: their own where one table alone has it, else with the table's."""
+    bare = [name.partition(".")[2] or name for name in domain.names]
+    return [own if bare.count(own) == 1 else name for own, name in zip(bare, domain.names, strict=True)]
 
 
 def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -15,9 +16,12 @@ from smalldb.inference.several_tables import Refitted, Spelling, Tables, assumed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.parity_refits import LOUD, ParityRefits
 from smalldb.marginals.refits import EMPTY, Refits
+from smalldb.marginals.related_refits import RelatedRefits
+from smalldb.marginals.walks import Walks
 from smalldb.mechanisms import Measurements, Offsets
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
+from smalldb.releasing.table_source import LinkedSource
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 
@@ -66,9 +70,8 @@ def streamed(
     rng: int | BitSource | None = None,
 ) -> Stream:
     """Draw tables of n rows, or of fewer of these: see `Release.tables`."""
-    for name, value in (("the number of tables", count), ("rows", 1 if rows is None else rows)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1")
+    checked_count(count)
+    checked_count(1 if rows is None else rows, "rows")
     if not len(measurements):
         raise ValueError(UNMEASURED)
     total = released_total(measurements) if n is None else n
@@ -92,6 +95,40 @@ def streamed(
     seeds = splitmix64(count, seed ^ 1).tolist()
     draws = ((_some(table, rows, own), own) for own, table in zip(seeds, refits.draws(seed), strict=False))
     return Stream(refitted(refits, domain), draws)
+
+
+def checked_count(value: int, name: str = "the number of tables") -> int:
+    """Return a whole number of at least 1; ValueError: it is none."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1")
+    return value
+
+
+def related_copies(release: Any, count: int, rows: int | None, coins: BitSource) -> Copies:
+    """Draw several copies of related tables, see `Release.tables`."""
+    walks, schema = release.plan.chosen, release.schema
+    checked_count(count)
+    if rows is not None:
+        raise ValueError("related tables are drawn whole: leave out how many rows each has")
+    if not all(each.noise.refitted for own in release.measurements.values() for each in own):
+        raise ValueError(f"{AT_ONCE}: {INSTEAD}")
+    parents = release.codes[schema.unit]
+    if not len(parents):
+        raise ValueError("no row was released, so no table can be drawn: release with a larger epsilon")
+    cap = release.record["tables"][schema.child]["weights"]["cap"]
+    refits = RelatedRefits.of(walks, cap, schema.domains, release.measurements, len(parents))
+    if refits is None:
+        raise ValueError(f"several tables are drawn from counts of cells in nested groups; {INSTEAD}")
+    if not refits.parents.suitable:
+        raise ValueError(f"{EMPTY}: intervals from several tables would be too narrow; {INSTEAD}")
+    source, width = LinkedSource(release.data, schema), parents.shape[1] - 1
+
+    def written() -> Iterator[tuple[Any, Any]]:
+        for drawn, children, of in islice(refits.draws(coins), count):
+            yield source.written(drawn[:, :width], children, of, False, coins), None
+
+    made_by = Refitted(len(refits.parents.inside) + len(refits.of_walks), 0, (), {})
+    return Copies(made_by, len(parents), written())
 
 
 def with_measured_means(schema: Schema, measurements: Measurements, total: float) -> Schema:
@@ -125,6 +162,10 @@ def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.ND
 
 def check_drawable(plan: Plan) -> None:
     """Refuse a plan of which it is public that several tables cannot be drawn: before anything is paid."""
+    if isinstance(plan.chosen, Walks):
+        if why := plan.chosen.parents.undrawable(plan.n) or plan.chosen.children.undrawable(None):
+            raise ValueError(f"--tables: {why}")
+        return
     if not isinstance(plan.chosen, ByMarginals):
         raise ValueError(
             f"--tables is for marginals: {plan.mechanism} draws a table and measures nothing; leave it out, "

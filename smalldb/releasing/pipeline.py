@@ -317,7 +317,8 @@ def related(
     parents, schema = made.parents.codes, source.schema
     record = make_record(plan, private=journal.source.private, drawn=Drawn(parents))
     record = with_tables(record, plan.chosen, schema, made)
-    data = source.written(made, middle, journal.postprocessing_bits())
+    bits = journal.postprocessing_bits()
+    data = source.written(parents[:, :-1].astype(np.int64), made.children, made.of, middle, bits)
     codes = {schema.unit: parents, schema.child: np.column_stack([parents[made.of], made.children])}
     return Release(data, record, plan, codes, schema, None, Measurements.of_tables(record), made.of)
 

@@ -13,7 +13,7 @@ from queries import Rows, Workload
 from queries.arrays import Integers
 from queries.late import pd
 from smalldb.counting import Census
-from smalldb.exact.bits import BitSource
+from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.measurement_list import released_total
@@ -25,7 +25,7 @@ from smalldb.showing import in_notebook, reported
 
 if TYPE_CHECKING:
     from smalldb.inference import Answer
-    from smalldb.inference.several_tables import Spelling, Tables
+    from smalldb.inference.several_tables import Spelling
     from smalldb.releasing.evaluation import Evaluation, RelatedEvaluation
     from smalldb.releasing.imputed_tables import Copies
 
@@ -218,7 +218,7 @@ class Release:
         *,
         rows: int | None = None,
         rng: int | BitSource | None = None,
-    ) -> Tables:
+    ) -> Any:
         """
         Draw several tables from what was released, so that what is computed from them has an interval.
 
@@ -233,7 +233,8 @@ class Release:
         Parameters
         ----------
         count
-            How many tables. Each has n rows, or about as many where n is private.
+            How many tables. Each has n rows, or about as many where n is private. Of related tables, so many
+            times both tables by their names, in a list.
         rows
             At most n: a random sample of so many rows of each draw, where whole tables are too large. What is
             computed from them is less exact, and their intervals tell it. None: all rows.
@@ -243,9 +244,9 @@ class Release:
         Raises
         ------
         ValueError
-            No measurements were released; or intervals would be too narrow, because most cells of three and
-            more columns that were measured together are empty, or contrasts have so much noise that hardly
-            any table has them.
+            No measurements were released; `rows` are given of related tables; or intervals would be too
+            narrow, because most cells of three and more columns that were measured together are empty, or
+            contrasts have so much noise that hardly any table has them.
 
         Examples
         --------
@@ -260,6 +261,8 @@ class Release:
         """
         from smalldb.releasing.imputed_tables import imputed, streamed
 
+        if self.of is not None:
+            return [table for table, _ in self.copies(count, rows, bit_source(rng)).draws]
         stream = streamed(self.measurements, self.plan.n, count=count, rows=rows, rng=rng)
         return imputed(self._spelling, stream, self.measurements)
 
@@ -273,8 +276,10 @@ class Release:
         coins
             What they are drawn by.
         """
-        from smalldb.releasing.imputed_tables import Copies, streamed
+        from smalldb.releasing.imputed_tables import Copies, related_copies, streamed
 
+        if self.of is not None:
+            return related_copies(self, count, rows, coins)
         total = released_total(self.measurements) if self.plan.n is None else self.plan.n
         some = None if rows is None or rows >= total else rows
         stream, spelling = streamed(self.measurements, self.plan.n, count=count, rows=some, rng=coins), None

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, final, overload
 import numpy as np
 
 from queries import Domain, Rows
+from queries.arrays import Integers
 from queries.frames import as_frame, as_given, rows_of, universe_of, without_index
 from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
-from smalldb.marginals.walks import Related
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 from smalldb.schema.counting_sql import counting_inside
@@ -136,13 +136,14 @@ class LinkedSource:
         """Read the tables, each child with its parent; errors as `read_linked`."""
         return read_linked(self.given, self.schema)
 
-    def written(self, made: Related, middle: bool, bits: BitSource) -> Any:
+    def written(
+        self, parents: Integers, children: Integers, of: Integers, middle: bool, bits: BitSource
+    ) -> Any:
         """Write released codes as tables like those given; keys are 1, 2, ..., rows in random order."""
-        schema, whole, given, numbers = self.schema, self.schema.whole, self.given, made.of + 1
-        parents, children = made.parents.codes[:, :-1], made.children
+        schema, whole, given = self.schema, self.schema.whole, self.given
         if whole is not None:
-            codes = np.empty((len(made.of), len(whole.columns)), dtype=np.int64)
-            for own, values in ((schema.parents, parents[made.of]), (schema.children, children)):
+            codes = np.empty((len(of), len(whole.columns)), dtype=np.int64)
+            for own, values in ((schema.parents, parents[of]), (schema.children, children)):
                 codes[:, [whole.names.index(name) for name in own.names]] = values
             tables = {"": whole.decode(codes, middle=middle, rng=bits)}
             ids, columns, given = whole.ids, {"": whole}, {"": given}
@@ -151,7 +152,7 @@ class LinkedSource:
             tables = {name: own.decode(values, middle=middle, rng=bits) for (name, own), values in both}
             ids, columns = schema.children.ids, schema.tables
         (link,) = (column for column in ids if column.name == schema.link)
-        [*tables.values()][-1][schema.link] = link.holding(np.minimum(made.of, 1), numbers.tolist())
+        [*tables.values()][-1][schema.link] = link.holding(np.minimum(of, 1), (of + 1).tolist())
         found = {}
         for name, table in tables.items():
             order = columns_of(given[name], columns[name])
