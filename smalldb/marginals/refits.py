@@ -19,7 +19,7 @@ import numpy as np
 
 from queries import Domain
 from queries.arrays import Codes, Floats, Integers
-from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.bits import bit_source
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
 from smalldb.marginals.estimate.junction import Scope, Tree, build
@@ -204,7 +204,7 @@ class Refits:
         first = self.fitted(self._released(), (), FIRST_SWEEPS)
         coins = bit_source(seed)
         while True:
-            values = [noisier(each, coins) for each in self.measurements]
+            values = [noisier(each, each.noise.draw(len(each.values), coins)) for each in self.measurements]
             model = self.fitted(values, first.coefficients, SWEEPS)
             rows: Codes = model.rows(self.total, coins.bits(64))
             yield rows.T.astype(np.int64)
@@ -313,8 +313,7 @@ def _table(number: int, start: int, part: Marginal, groupings: Sequence[Grouping
     return _Table(number, start, part.shape, tuple(takes), tuple(scope), variance)
 
 
-def noisier(measurement: Measurement, coins: BitSource) -> Floats:
+def noisier(measurement: Measurement, noise: Integers) -> Floats:
     """Return the released values with noise added; that of low ones is wider."""
-    noise = measurement.noise.draw(len(measurement.values), coins)
     low = measurement.values < LOW * measurement.noise.variance() ** 0.5
     return np.asarray(measurement.values + np.where(low, WIDER, 1.0) * noise)

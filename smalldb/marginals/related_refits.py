@@ -13,8 +13,8 @@ from math import sqrt
 import numpy as np
 
 from queries import Domain
-from queries.arrays import Integers
-from smalldb.exact.bits import BitSource
+from queries.arrays import Floats, Integers
+from smalldb.exact.bits import bit_source
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.refits import FIRST_SWEEPS, Refits, noisier
 from smalldb.marginals.walks import Walks, known_columns, weights_of, with_children
@@ -52,16 +52,17 @@ class RelatedRefits:
             return None
         return cls(plan, cap, (first, second), parents, walks, laid_out)
 
-    def draws(self, coins: BitSource) -> Iterator[tuple[Integers, Integers, Integers]]:
+    def draws(self, seed: int) -> Iterator[tuple[Integers, Integers, Integers]]:
         """Yield copies without end: parents with their numbers, children, and the parent of each child."""
-        width = len(self.domains[0].sizes)
+        width, coins = len(self.domains[0].sizes), bit_source(seed)
+
+        def again(each: Measurement) -> Floats:
+            return noisier(each, each.noise.draw(len(each.values), coins))
+
         while True:
             (drawn,) = islice(self.parents.draws(coins.bits(64)), 1)
-            again = [
-                replace(each, values=np.rint(noisier(each, coins)).astype(np.int64))
-                for each in self.of_parents
-            ]
-            parents = with_children(drawn, again, self.plan.most)
+            told = [replace(each, values=np.rint(again(each)).astype(np.int64)) for each in self.of_parents]
+            parents = with_children(drawn, told, self.plan.most)
             times = parents[:, -1]
             of = np.repeat(np.arange(len(times)), times)
             if not len(of):
@@ -77,7 +78,7 @@ class RelatedRefits:
             )
             assert model is not None
             values = [each.values.astype(np.float64) for each in given]
-            values += [noisier(each, coins) for each in self.of_walks]
+            values += [again(each) for each in self.of_walks]
             rows = model.fitted(values, (), FIRST_SWEEPS).rows(len(of), coins.bits(64), known.rows)
             order = uniform_permutation(len(of), coins)
             yield parents, rows[width:, order].T.astype(np.int64), of[order]

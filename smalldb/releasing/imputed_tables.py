@@ -124,7 +124,7 @@ def related_copies(release: Any, count: int, rows: int | None, coins: BitSource)
     source, width = LinkedSource(release.data, schema), parents.shape[1] - 1
 
     def written() -> Iterator[tuple[Any, Any]]:
-        for drawn, children, of in islice(refits.draws(coins), count):
+        for drawn, children, of in islice(refits.draws(coins.bits(64)), count):
             yield source.written(drawn[:, :width], children, of, False, coins), None
 
     made_by = Refitted(len(refits.parents.inside) + len(refits.of_walks), 0, (), {})
