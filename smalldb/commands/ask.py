@@ -258,7 +258,7 @@ def answer_told(answer: Answer) -> str:
         )
     if answer.within is not None:
         low, high = (number_told(end, answer.within) for end in answer.within)
-        by = "by measured groups and by rules"
+        by = "by what was measured of its columns and by rules"
         lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
     if answer.guess is not None:
         sure, guessed = "it has no level", (answer.guess_low, answer.guess_high)
@@ -273,8 +273,7 @@ def answer_told(answer: Answer) -> str:
             f"  {number_told(answer.assumed)} in the synthetic table: an assumption, not a measurement"
         )
     if answer.bound is not None:
-        bound = promised(answer.bound)
-        lines.append(f"  a query of the release: the synthetic table is off by at most {bound}")
-    elif answer.known != "measured":
+        lines.append(f"  by its bound, the synthetic table is off by at most {promised(answer.bound)}")
+    elif answer.known != "measured" and answer.within is None:
         lines.append("  no bound holds for this question")
     return "\n".join(lines)

@@ -16,8 +16,9 @@ from queries.arrays import Booleans, Floats
 from queries.expressions import shorten
 from smalldb.exact.numbers import Number, as_fraction, number_told
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.coarser import below_and_above, coarser, is_query, otherwise, tables_named, widened
+from smalldb.inference.coarser import coarser, otherwise, queries_of, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.known_limits import limits
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.means_of_bins import inside_bins, simulated
 from smalldb.inference.questions import OtherKind, Question, Term, read_question
@@ -65,11 +66,11 @@ class Answer:
         If it was not measured: the value in the synthetic table, where this is at hand. It rests on the
         assumption that columns which were not measured together are independent, given others.
     within
-        If it was not measured: between which numbers it lies at this level, by groups that were measured and
-        by rules between columns; None: these tell nothing.
+        If it was not measured, or noise hides its condition: between which numbers it lies at this level, by
+        all that was measured of its columns and by rules; None: these tell nothing.
     bound
-        If it was not measured and is a query of the release: what the synthetic table is off by at most.
-        None: no bound holds for this question.
+        If it was not measured and is a query of the release, or a sum of some: what the synthetic table is
+        off by at most. None: no bound holds for this question.
     """
 
     question: str
@@ -149,8 +150,9 @@ def ask(
         raise ValueError(f"question {shorten(question)!r}: a population has no count: ask a share")
     if read.quantile is not None:
         return _quantile(_Asking(measurements, read, chance, population), read.quantile)
-    covered = bound is not None and workload is not None and is_query(read, workload)
-    answer = _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
+    count = None if bound is None or workload is None else queries_of(read, workload)
+    known = None if bound is None or count is None or count * bound >= 1 else count * bound
+    answer = _Asking(measurements, read, chance, population).answer(rows, known)
     if start is None or answer.assumed is None:
         return answer
     return replace(answer, note="; ".join(filter(None, [answer.note, FROM_START.format(start)])))
@@ -255,9 +257,8 @@ class _Asking:
                 squares = own[side] ** 2 if term.spread is None else own[side] ** 2 + term.spread
                 arrays += [self._over(term, one) for one in (own[side], squares * term.rows)]
         shape = [domain.sizes[c] for c in self.columns]
-        self.asked, cells = AskedCells.of(
-            measurements, self.columns, [np.broadcast_to(one * factor, shape) for one in arrays]
-        )
+        self.arrays = [np.broadcast_to(one * factor, shape) for one in arrays]
+        self.asked, cells = AskedCells.of(measurements, self.columns, self.arrays)
         if len(terms) == 2:
             g, h = cells[:, 0], cells[:, 1]
             for start in self.starts:
@@ -318,7 +319,8 @@ class _Asking:
         noise = self.noise()
         found = [made for start in self.starts if (made := self._interval(start, noise)) is not None]
         if len(found) < len(self.starts):
-            return Answer(text, "measured", None, None, None, level, self.population, of, None, FEW_ROWS)
+            few = Answer(text, "measured", None, None, None, level, self.population, of, None, FEW_ROWS)
+            return replace(few, within=self.known() if len(self.question.terms) == 1 else None)
         limits = self._limits()
         least, most = (min(max(end, limits[0]), limits[1]) for end in (found[0].low, found[-1].high))
         estimate = min(max(found[0].estimate, limits[0]), limits[1])
@@ -407,6 +409,15 @@ class _Asking:
             for pair in self.measurements.pairs()
             if pair.quiet and pair.columns in asked
         ]
+
+    def known(self) -> tuple[float, float] | None:
+        """Return between which numbers one term lies, by what was measured of its columns; None: nothing."""
+        if any(self.inside):  # the arrays are not the ends of bins
+            return None
+        below, least, most = (self.arrays[at] for at in (0, self.starts[0], self.starts[-1]))
+        bounds, how = self.question.terms[0].bounds, (self.level, self.population)
+        found = limits(self.measurements, self.columns, below, least, most, bounds, *how)
+        return None if found == bounds else found
 
     def _within(self) -> tuple[float, float] | None:
         """Return between which numbers the answer lies nevertheless; None: nothing is known of it."""
@@ -565,19 +576,12 @@ def _term_within(
     measurements: Measurements, term: Term, level: Fraction, population: bool
 ) -> tuple[float, float]:
     """Return between which numbers a term lies: all that is known of it, at this level together."""
-
-    def asked(one: Term) -> _Asking:
-        return _Asking(measurements, Question(one.text, (one,)), level, population)
-
-    tables = [(asked(term),) * 2]
-    if tables[0][0].lacking():
-        bounded = ((asked(low), asked(high)) for low, high in below_and_above(measurements, term))
-        tables = [both for both in bounded if not any(one.lacking() for one in both)]
-    low, high = term.bounds
-    for both in tables:
-        for one in both:
-            one.level = 1 - (1 - level) / len(tables)
-        below, above = (one.answer(None, None) for one in both)
-        low = low if below.low is None else max(low, below.low)
-        high = high if above.high is None else min(high, above.high)
-    return (low, high) if low <= high else term.bounds
+    asking = _Asking(measurements, Question(term.text, (term,)), level, population)
+    if asking.lacking():
+        found = asking.known()
+    else:
+        answer = asking.answer(None, None)
+        found = answer.within
+        if answer.low is not None and answer.high is not None:
+            found = answer.low, answer.high
+    return term.bounds if found is None else found
