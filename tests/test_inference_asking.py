@@ -329,6 +329,18 @@ def test_single_columns_bound_what_was_not_measured_together():
     assert answer.known == "measured" and answer.low is None
 
 
+def test_intervals_of_what_was_not_measured_hold_together():
+    """Where the limit is one sum, it is as far off as the largest noise of all eight categories may be."""
+    known = Measurements(DOMAIN, [exact_measurement((c,)) for c in (0, 3)], N)
+    answer, count = ask(known, "kids=3 & age<30"), by_hand("kids=3") * N
+    drawn = np.random.default_rng(1).geometric(1 - np.exp(-0.1), (2, 100_000, 2, 4))
+    noise = (drawn[0] - drawn[1]).astype(float)
+    noise -= noise.mean(axis=2, keepdims=True)  # n is public
+    largest = np.abs(noise / noise.std(axis=0)).max(axis=(1, 2))
+    reach = (answer.within[1] * N - count) / noise[:, 0, 0].std()
+    assert reach > 0.98 * np.quantile(largest, 0.95)
+
+
 def test_tables_that_tell_only_the_number_of_rows_tell_nothing_else():
     items = [exact_measurement((0, c), [(0, 1, 0, 2), range(DOMAIN.sizes[c])]) for c in (1, 2)]
     for n in (N, None):
@@ -540,6 +552,20 @@ def test_a_difference_of_shares_is_exact_where_n_is_public():
     reach = margin(Uniforms.fixed().geometric_sums(1 / 30, 4) / 2, Fraction(19, 20)) / N
     assert found.high - found.estimate == pytest.approx(found.estimate - found.low)
     assert found.high - found.estimate == pytest.approx(reach, rel=0.03)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 80)])
+def test_a_difference_is_no_narrower_than_its_noise(rate):
+    """The noise of the difference itself, drawn: the margins of the parts alone fall short by a tenth."""
+    known = Measurements(DOMAIN, [exact_measurement((0, 2), noise=Geometric(rate))])
+    answer = ask(known, "death | age>=80 - death | age<30")
+    counts = known[0].values.reshape(4, 2)[[3, 0]]
+    below, rng = counts.sum(axis=1), np.random.default_rng(1)
+    drawn = rng.geometric(1 - np.exp(-float(rate)), (2, 200_000, 2, 2))
+    noise = drawn[0] - drawn[1]
+    apart = (noise[..., 1] - counts[:, 1] / below * noise.sum(axis=2)) / below
+    reach = np.quantile(np.abs(apart[:, 0] - apart[:, 1]), 0.95)
+    assert min(answer.estimate - answer.low, answer.high - answer.estimate) > reach
 
 
 def test_sampling_widens():
