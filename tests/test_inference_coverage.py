@@ -270,6 +270,38 @@ def test_intervals_of_the_population_cover_in_many_runs(case):
     check(covered(case, 300, population=True), 4 * 0.3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("population", [False, True])
+def test_what_was_not_measured_lies_within(population):
+    """Radius and area of tumours rise together: the most that both may be is what they are."""
+    table = pytest.importorskip("sklearn.datasets").load_breast_cancer(as_frame=True).frame
+    frame = pd.DataFrame({"area": table["mean area"], "radius": table["mean radius"]})
+    schema = """
+        columns.area = { kind = "cuts", cuts = [400, 700, 1000], range = [100, 3000] }
+        columns.radius = { kind = "cuts", cuts = [11, 15, 18], range = [5, 30] }
+        """
+    large, wide = frame["area"] >= 1000, frame["radius"] >= 15
+    truths = {
+        "area>=1000 & radius>=15": (large & wide).mean(),
+        "area>=1000 | radius>=18": large[frame["radius"] >= 18].mean(),
+        "mean(area) | radius>=15": frame["area"][wide].mean(),
+        "area>=1000 | radius>=15 - area>=1000": large[wide].mean() - large.mean(),
+    }
+    held, told, runs = 0, 0, 15
+    for seed in range(runs):
+        rows = frame.sample(len(frame), replace=True, random_state=seed) if population else frame
+        made = smalldb.release(
+            rows, "marginals:1", schema=schema, epsilon=2, mechanism="marginals", rng=seed, means=0
+        )
+        for text, truth in truths.items():
+            answer = made.ask(text, level="0.8", population=population)
+            low, high = answer.within or (-1e9, 1e9)
+            assert answer.known == "not measured"
+            held += low <= truth <= high
+            told += answer.within is not None
+    assert told > (1 if population else 2.5) * runs and held >= 0.8 * runs * len(truths)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3"])
 def test_whole_releases_cover_what_they_say_is_measured(epsilon):
