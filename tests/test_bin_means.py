@@ -286,9 +286,12 @@ def test_intervals_hold_what_they_say_of_the_data():
     for seed in range(100):
         known = measured(frame, seed)
         for text, truth in QUESTIONS.items():
+            if seed % 5 and text.endswith("| ill"):
+                continue
             answer = ask(known, text, level="0.9")
             held[text] += answer.low <= truth(frame) <= answer.high
-    assert min(held.values()) >= 86 and held["mean(pay) | ill"] == 100, held  # P(< 86 of 100 at .9) = .05
+    always = [held.pop(text) for text in QUESTIONS if text.endswith("| ill")]  # for they hold for any groups
+    assert min(held.values()) >= 86 and always == [20, 20], (held, always)  # P(< 86 of 100 at .9) = .05
     exact = measured(frame, 1, Fraction(60), Fraction(60))
     for text in ("mean(pay)", "mean(age)", "mean(pay) | pay<500"):
         answer = ask(exact, text)
