@@ -228,7 +228,8 @@ class Number(Ask):
 
     of: Linear
     function: Callable[[list[Integers]], int]
-    moved: int  # how far a row that is added or removed moves the function, at most
+    # how far a row that is added or removed moves the function, at most; or half of what a replaced one does
+    moved: int
     noise: Noise
     part: Dependence  # as it is published
 

@@ -25,10 +25,14 @@ class Tuning:
     width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
     # times the noise of all tables of two columns, where rounds reach them all: pure, and under rho
     noise_factors: tuple[float, float] = (1.5, 1.2)
+    reach: float = (
+        5.0  # of a measured table: how many times the dependence of a usual pair it teaches, at most
+    )
     unlearned_factor: float = 2.0  # of these after rounds in noise: times the distance of columns
     unpaired_factor: float = 1.8  # of tables of two columns without rounds: times the distance of columns
     at_once_factor: float = 0.8  # of all pairs at once: times what noise and shrinking put them off
     dependent_distance: float = 0.15  # of tables from independent columns: shrinking errs by no more
+    read_factor: float = 2.0  # of columns: by how many times their noise what is read of them is less noisy
 
 
 TUNING = Tuning()
@@ -72,18 +76,31 @@ def columns_at_once(
 
 
 def in_rounds(
-    universe: Universe, columns_error: float, concentrated: bool, each: Sequence[float], dependence: float
+    universe: Universe,
+    columns_error: float,
+    concentrated: bool,
+    each: Sequence[float],
+    dependence: float,
+    tables: int,
 ) -> float:
-    """Return the mean distance of the workload's tables after rounds."""
+    """Return the mean distance of the workload's tables after so many of two columns were measured."""
+    if not concentrated:  # the factors under rho were fitted to noise as it is
+        columns_error = as_read(columns_error)
     pairs = TUNING.rounds_factors[concentrated] * sqrt(dependence * columns_error)
     if pairs > dependence / 2:  # little is learned
         pairs = max(pairs, hypot(TUNING.unlearned_factor * columns_error, dependence / 2))
-    return by_width(universe, min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each)))
+    pairs = min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each))
+    return by_width(universe, max(pairs, dependence * (1 - TUNING.reach * tables / len(each))))
 
 
 def columns_only(universe: Universe, columns_error: float, dependence: float) -> float:
     """Return the mean distance of the workload's tables where nothing but columns is measured."""
-    return by_width(universe, hypot(TUNING.unpaired_factor * columns_error, dependence))
+    return by_width(universe, hypot(TUNING.unpaired_factor * as_read(columns_error), dependence))
+
+
+def as_read(columns_error: float) -> float:
+    """Return the distance of columns' tables that noise leaves: rare categories are read as 0."""
+    return columns_error / (1 + TUNING.read_factor * columns_error)
 
 
 def by_width(universe: Universe, pairs: float) -> float:
@@ -114,7 +131,7 @@ def all_pairs(
     dependence: float,
 ) -> float:
     """Return the mean distance of the workload's tables where all pairs are measured at once."""
-    columns_error, total = of_columns(universe, dict(enumerate(columns)), rows), 0.0
+    columns_error, total = as_read(of_columns(universe, dict(enumerate(columns)), rows)), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:

@@ -265,7 +265,9 @@ class RoundsBudget(TableStrategy):
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-        return replace(plan, expected=in_rounds(universe, columns_error, law.concentrated, noise, dependence))
+        tables = rounds + len(first)
+        found = in_rounds(universe, columns_error, law.concentrated, noise, dependence, tables)
+        return replace(plan, expected=found)
 
 
 def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:

@@ -24,7 +24,9 @@ from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MEMORY, Setting, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
 
-CLEARLY = 0.85  # of the error with a delta: below it, a pure plan is taken though a delta is allowed
+# of the error of a plan: below it, one is taken that costs single columns, or time and memory; or a pure one
+# though a delta is allowed
+CLEARLY = 0.85
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and cannot prefer a target or named tables: "
@@ -77,28 +79,34 @@ def plan_tables(
     settings = [setting] if delta is None else [gaussian, setting]
     if aimed or strategy == Adaptive.name:
         shared = [Adaptive.shared(each, halves=True) for each in settings]
-        adaptive = _audible(shared[_law(shared)])
+        adaptive = _audible(shared[_first_unless(shared, CLEARLY)])
         if cells is None or strategy is not None or universe.named:
             return adaptive
         # all cells may tell about as much of the tables of targets, and more of others
         return cells if cells.expected < adaptive.to_beat else adaptive
-    best: list[TableStrategy] = [min(_ways(each), key=_error) for each in settings]
+    best: list[TableStrategy] = [_way(each) for each in settings]
     if cells is not None and cells.expected <= best[-1].expected:
         best[-1] = cells
-    law = _law(best)
+    law = _first_unless(best, CLEARLY)
     return best[law] if best[law] is cells else _asking(settings[law], _audible(best[law]))
 
 
-def _law(plans: Sequence[TableStrategy]) -> int:
-    """Return which is taken: the plan with a delta, which is first, unless the pure one is clearly better."""
-    return len(plans) - 1 if _error(plans[-1]) < CLEARLY * _error(plans[0]) else 0
+def _first_unless(plans: Sequence[TableStrategy], times: float) -> int:
+    """Return which is taken: the first, unless a later one errs less than so many times the best before."""
+    best = 0
+    for number, plan in enumerate(plans):
+        if _error(plan) < times * _error(plans[best]):
+            best = number
+    return best
 
 
-def _ways(setting: Setting, dependence: float = USUAL) -> list[Way]:
-    """Return what can be measured by one law where pairs are so far from independent columns."""
+def _way(setting: Setting, dependence: float = USUAL) -> Way:
+    """Return what is measured by one law where pairs are so far from independent columns."""
     shared = partial(Adaptive.shared, setting, dependence=dependence)
     at_once = None if setting.law.concentrated else AllPairs.planned(setting, dependence)
-    return [shared(alone=True), shared(), *([] if at_once is None else [at_once])]
+    ways: list[Way] = [shared(alone=True), shared(), *([] if at_once is None else [at_once])]
+    # rounds under rho cost columns little
+    return ways[_first_unless(ways, 1.0 if setting.law.concentrated else CLEARLY)]
 
 
 def _error(way: TableStrategy) -> float:
@@ -114,9 +122,7 @@ def _asking(setting: Setting, best: TableStrategy) -> TableStrategy:
     if not pairs_of(setting.universe) or loudness(setting, cost) > LOUD:
         return best
     after = replace(setting, asked=cost)
-    tested = DependenceTested.before(
-        setting, [min(_ways(after, level), key=_error) for level in LEVELS], cost
-    )
+    tested = DependenceTested.before(setting, [_way(after, level) for level in LEVELS], cost)
     return tested if len(tested.ways) > 1 else best
 
 

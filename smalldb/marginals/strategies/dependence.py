@@ -26,12 +26,14 @@ LEVELS = (0.02, 0.04, 0.065, USUAL, 0.13, 0.2, 0.35)  # mean distances of pairs 
 SPREAD = 0.07  # of distances of data sets around the usual one, as a standard deviation
 SKEWED = 0.75  # of what sampling adds to distances of columns whose categories are all alike
 # of all but the certificate, for the number: the first that is heard
-SHARES = (Fraction(1, 100), Fraction(1, 30))
-HEARD = 0.03  # noise of the number, as a distance, that is little
-LOUD = 0.07  # noise that leaves nothing to hear
+SHARES = (Fraction(1, 100), Fraction(1, 50), Fraction(1, 30))
+HEARD = 0.02  # noise of the number, as a distance, that is little
+LOUD = 0.06  # noise that leaves nothing to hear
 GROUPS = 8  # runs of categories that a column is counted by, at most
 MOST_PAIRS = 1 << 9  # of all, evenly
-MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
+# by how much a row that is added or removed moves the distance of a table from independent columns, at most;
+# and half of what a row that is replaced does
+MOVED = {False: 4, True: 3}
 Way: TypeAlias = Adaptive | AllPairs
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
 
@@ -62,7 +64,7 @@ def distance(counts: Integers) -> int:
 
 # Proof: docs/proofs/rounds.md, lemma 13.
 def summed(counts: Sequence[Integers]) -> int:
-    """Return the sum of the distances of tables; a row moves it by `MOVED` for each."""
+    """Return the sum of the distances of tables."""
     return sum(map(distance, counts))
 
 
@@ -70,11 +72,12 @@ def summed(counts: Sequence[Integers]) -> int:
 def ask(universe: Universe, law: PrivacyMeasure, cost: Fraction) -> Number:
     """Ask how far pairs of columns depend: the sum of the distances of their tables."""
     of = tables_asked(universe)
+    moved = MOVED[law.replaced] * len(of)
     return Number(
         of=of,
         function=summed,
-        moved=MOVED * len(of),
-        noise=law.noise_of_number(cost, law.moved * law.unit * MOVED * len(of)),
+        moved=moved,
+        noise=law.noise_of_number(cost, law.moved * law.unit * moved),
         part=Dependence(tuple((a, b) for a, b in (table.columns for table in of)), groups=GROUPS),
     )
 
@@ -82,7 +85,9 @@ def ask(universe: Universe, law: PrivacyMeasure, cost: Fraction) -> Number:
 def loudness(setting: Setting, cost: Fraction) -> float:
     """Return the mean size of the noise of a number of that cost, as a mean distance."""
     law = setting.law
-    return law.noise_of_number(cost, law.moved * law.unit * MOVED).mean_size / (2 * setting.rows)
+    return law.noise_of_number(cost, law.moved * law.unit * MOVED[law.replaced]).mean_size / (
+        2 * setting.rows
+    )
 
 
 def level_of(answer: int, setting: Setting, cost: Fraction) -> int:
