@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from naive import replaced_rows
 
 import smalldb
 from queries import Column, Domain
+from smalldb.cli import main
 from smalldb.kernels.nearby_rows import replace_rows
 from smalldb.marginals.estimate.weighted_rows import Started, believed
 from smalldb.marginals.measuring import NoisyTable
@@ -284,6 +286,19 @@ def test_an_earlier_release_is_refined_and_answers_come_from_both(tmp_path):
     path.write_text(json.dumps(first.record))
     again = released(data, seed=52, refine=path)
     np.testing.assert_array_equal(again.codes, both.codes)
+
+
+def test_a_file_whose_rows_nobody_counted_yet_is_refined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 100)
+    Path("less.csv").write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 99)
+    given = ("--epsilon", "1", "--mechanism", "marginals")
+    assert main(["generate", "data.csv", "-o", "1.csv", "--record", "1.json", *given]) == 0
+    given += ("-o", "2.csv", "--record", "2.json", "--refine", "1.json")
+    assert main(["generate", "less.csv", *given]) == 2
+    assert "other columns, categories or rows" in capsys.readouterr().err
+    assert main(["generate", "data.csv", *given]) == 0
+    assert json.loads(Path("2.json").read_text())["refines"]["epsilon"] == "1"
 
 
 def test_what_cannot_be_refined_is_refused():

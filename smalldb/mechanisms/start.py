@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Floats
-from queries.domain import Integers
+from queries.domain import Domain, Integers
 from queries.mixing import splitmix64
 from smalldb.mechanisms.measurement import Measurement
 
@@ -24,6 +24,8 @@ class Earlier:
     """A release of the same data, which a new one refines: public."""
 
     measurements: tuple[Measurement, ...]
+    domain: Domain
+    n: int | None  # how many rows it had; None: private
     epsilon: str  # that its record states
     digest: str  # SHA-256 of its measurements
 

@@ -37,7 +37,7 @@ from smalldb.mechanisms import (
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan, finer_measure
-from smalldb.planning.starting import earlier_of, with_start
+from smalldb.planning.starting import refined, with_start
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import SHARE
 from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
@@ -230,7 +230,7 @@ def plan(
     aimed = target is not None or bool(measure_first)
     checked_flag(calibrated, "calibrated")
     mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
-    earlier = None if refine is None else earlier_of(refine, workload_of(queries, domain).domain, n)
+    earlier = None if refine is None else refined(refine, workload_of(queries, domain).domain, n)
     if None not in (earlier, begun["start"]):
         raise ValueError("pass start or refine, not both")
     if earlier is not None or begun["start"] is not None:

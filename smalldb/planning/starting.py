@@ -91,8 +91,10 @@ def _read(start: object, described: Schema | Domain) -> Rows:
     return described.encode(frame)
 
 
-def earlier_of(refine: object, domain: Domain, n: int | None) -> Earlier:
+def earlier_of(refine: object) -> Earlier:
     """Read an earlier release of the same data: a release, its record, or the path of that."""
+    if isinstance(refine, Earlier):
+        return refine
     record = getattr(refine, "record", refine)
     found = getattr(refine, "measurements", None)
     if isinstance(record, str | os.PathLike):
@@ -103,13 +105,19 @@ def earlier_of(refine: object, domain: Domain, n: int | None) -> Earlier:
     if not isinstance(record, Mapping):
         raise TypeError("refine must be a release, its record, or the path of that")
     told = Measurements.from_record(record) if found is None else found
-    own, others = ([(c.name, c.labels) for c in each.columns] for each in (domain, told.domain))
-    if own != others or (n is not None and told.n not in (None, n)):
+    digest = hashlib.sha256(json.dumps(told.as_json(), sort_keys=True).encode()).hexdigest()
+    return Earlier(tuple(told), told.domain, told.n, str(record["privacy"]["epsilon"]), digest)
+
+
+def refined(refine: object, domain: Domain, n: int | None) -> Earlier:
+    """Read an earlier release, of these columns and as many rows; ValueError: it is of others."""
+    earlier = earlier_of(refine)
+    own, others = ([(c.name, c.labels) for c in each.columns] for each in (domain, earlier.domain))
+    if own != others or (n is not None and earlier.n not in (None, n)):
         raise ValueError(
             "refine: the earlier release is of other columns, categories or rows than these data"
         )
-    digest = hashlib.sha256(json.dumps(told.as_json(), sort_keys=True).encode()).hexdigest()
-    return Earlier(tuple(told), str(record["privacy"]["epsilon"]), digest)
+    return earlier
 
 
 def digest_of(finished: Rows) -> str:

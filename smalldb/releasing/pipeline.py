@@ -29,7 +29,7 @@ from smalldb.mechanisms.measurement_list import released_total
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
-from smalldb.planning.starting import with_start
+from smalldb.planning.starting import earlier_of, with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import (
     Histograms,
@@ -132,6 +132,8 @@ def carry_out(
         if settings.get("start") is not None:
             raise ValueError("a start needs all categories: write out those that the schema learns")
     settings = with_start(settings, source.described, source.origin)
+    earlier = None if settings.get("refine") is None else earlier_of(settings["refine"])
+    settings = settings if earlier is None else {**settings, "refine": earlier}
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
@@ -159,11 +161,12 @@ def carry_out(
     # the transaction ends last: from what it keeps the release can go on until all of it is in its place
     with ExitStack() as kept, destination:
         # Whatever can be refused without the data is refused before they are read: it shows nothing of them,
-        # and costs nothing. Where n is public, and not known before a file is read, 1 stands for it.
+        # and costs nothing. Where n is public, and not known before a file is read, that of an earlier
+        # release of the data stands for it, or 1.
         check_running(executor, checkpoint)
         if public and source.n == 0:
             raise ValueError(EMPTY)
-        n_or_placeholder = ready.n if ready else source.n or 1
+        n_or_placeholder = ready.n if ready else source.n or (earlier and earlier.n) or 1
         foreseen = planned(source.described, n_or_placeholder if public else None, queries)
         known = not public or ready is not None or source.n is not None
         if known:
