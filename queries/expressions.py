@@ -127,10 +127,12 @@ def parse(text: str) -> Expression:
 @lru_cache(maxsize=MAX_RULES)
 def _parsed(text: str) -> Expression:
     def fail(at: int, expected: str) -> ValueError:
-        hint = " (and, or, not are written &, |, ~)" if _WORDS.search(text) else ""
+        hint = " (a name with spaces stands in backticks)" if re.match(r"\w", text[at:]) else ""
+        hint = " (one = is enough)" if "==" in text else hint
+        hint = " (and, or, not are written &, |, ~)" if _WORDS.search(text) else hint
         return ValueError(f"predicate {shorten(text)!r}: expected {expected} at character {at + 1}{hint}")
 
-    words = "an attribute name (in backticks if it is no identifier), & | ^ ~ or parentheses"
+    words = "an attribute name (in backticks if it is not an identifier), & | ^ ~ or parentheses"
     return Expression(text, _postfix(text, _PREDICATE, _operand, _BINDING, {"~": "~"}, fail, words))
 
 

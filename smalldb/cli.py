@@ -173,6 +173,8 @@ def _reason(error: OSError) -> str:
         folder = os.path.dirname(error.filename)
         if folder and not os.path.isdir(folder):
             return f"no such folder: {folder}"
+        if not os.path.lexists(error.filename):
+            return f"no such file in {folder or 'this folder'}"
     return (error.strerror or str(error)).lower()
 
 

@@ -438,7 +438,7 @@ def test_names_of_releases_are_names_of_folders_here(work, name):
 
 def test_the_name_of_a_finished_release_is_not_taken_again(work):
     begun(work, "r1", **{RECORD: "{}", TABLE: ""})
-    with pytest.raises(ValueError, match="stands in this folder already"):
+    with pytest.raises(ValueError, match="is in this folder already"):
         work.begin("r1", written("r1"), "")
 
 
@@ -514,7 +514,7 @@ def test_of_two_pages_one_begins_a_release(work, started, monkeypatch):
 
     def interrupted(self, name, text):
         tried.append(name)
-        with pytest.raises(ValueError, match=r"is running|stands in this folder"):
+        with pytest.raises(ValueError, match=r"is running|is in this folder"):
             Workplace(work.folder).begin("r1", written("r1", epsilon="9"), "other")
         write(self, name, text)
 
@@ -533,7 +533,7 @@ def test_a_page_that_was_killed_before_its_command_was_written_leaves_the_name_f
     assert work.text("r1", SCHEMA) == "own" and len(started) == 1
     (work.folder / "r2").mkdir()
     (work.folder / "r2" / "mine.txt").write_text("")
-    with pytest.raises(ValueError, match="stands in this folder already"):
+    with pytest.raises(ValueError, match="is in this folder already"):
         work.begin("r2", written("r2"), "")
     assert [path.name for path in (work.folder / "r2").iterdir()] == ["mine.txt"]
 
@@ -549,7 +549,7 @@ def test_a_release_that_runs_is_not_begun_again_and_is_seen_by_whoever_looks(wor
     work.begin("r1", written("r1"), "schema")
     assert Workplace(work.folder).releases()["r1"].startswith("running for ")
     for again in (lambda: work.go_on("r1"), lambda: work.begin("r1", written("r1"), "")):
-        with pytest.raises(ValueError, match=r"is running|stands in this folder|no ledger"):
+        with pytest.raises(ValueError, match=r"is running|is in this folder|no ledger"):
             again()
     pipe.write_text("end")
     while work.releases()["r1"] != UNFINISHED:  # it ended, and left no table
@@ -653,7 +653,7 @@ def test_a_release_that_was_killed_while_its_files_were_written_goes_on_and_is_p
     assert until_ended(work, "r1") == UNFINISHED and work.outputs("r1") == []
     known = work.account("old.ledger")
     assert known is not None and known[0].names == ("r1",) and known[1] == ["r1"]
-    with pytest.raises(ValueError, match="stands in this folder already"):
+    with pytest.raises(ValueError, match="is in this folder already"):
         work.begin("r1", written("r1", budget="1"), schema)
     stood = [(work.folder / "r1" / name).read_bytes() for name in (RECORD,) if work.text("r1", name)]
     monkeypatch.undo()

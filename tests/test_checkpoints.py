@@ -201,7 +201,7 @@ def test_a_part_that_is_no_regular_file_is_refused(make, tmp_path):
     list(finished(twice, [3, 4], checkpoint=kept))
     (tmp_path / "kept" / "000001.shard").unlink()
     make(tmp_path / "kept" / "000001.shard")
-    with pytest.raises(ValueError, match=r"000001\.shard is no regular file"):
+    with pytest.raises(ValueError, match=r"000001\.shard is not a regular file"):
         list(finished(twice, [3, 4], checkpoint=kept))
 
 
@@ -212,7 +212,7 @@ def test_a_lock_that_is_a_pipe_is_refused(tmp_path):
     with pytest.raises(OSError, match="lock"):
         census(folder)
     reader = os.open(folder / "lock", os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(ValueError, match="lock is no regular file"):
+    with pytest.raises(ValueError, match="lock is not a regular file"):
         census(folder)
     os.close(reader)
 

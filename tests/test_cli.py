@@ -265,7 +265,7 @@ def test_with_json_a_failure_is_a_line_for_machines_too(capsys):
     assert main(["generate", "nowhere.csv", "--epsilon", "1", "-o", "out.csv", "--json"]) == 2
     shown = capsys.readouterr()
     said = json.loads(shown.out)
-    assert said == {"error": "nowhere.csv: no such file or directory", "exit_code": 2, "paid": False}
+    assert said == {"error": "nowhere.csv: no such file in this folder", "exit_code": 2, "paid": False}
     assert shown.err == f"smalldb: {said['error']}\n"
 
 

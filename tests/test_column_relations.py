@@ -508,7 +508,10 @@ def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid
 @pytest.mark.parametrize(
     ("book", "said"),
     [
-        ('{ country = { Leeds = "US", York = "UK", Paris = "FR" } }', "'US' is no value of column 'country'"),
+        (
+            '{ country = { Leeds = "US", York = "UK", Paris = "FR" } }',
+            "'US' is not a value of column 'country'",
+        ),
         ('{ city = { Leeds = "UK" } }', "names the column itself"),
         ("{ }", "determines must be a file, or such as"),
         ('{ country = "UK" }', "determines must be a file, or such as"),

@@ -268,7 +268,7 @@ def test_names_that_a_database_cannot_tell_apart_are_refused():
         if dialect in ("postgres", "snowflake"):
             assert counting_query(both, dialect, "t")
             continue
-        with pytest.raises(ValueError, match=f"'x' and 'X' are one in {dialect}: rename one"):
+        with pytest.raises(ValueError, match=f"'x' and 'X' have one name in {dialect}: rename one"):
             counting_query(both, dialect, "t")
         with pytest.raises(ValueError, match="'x' and 'X' are one"):
             counting_query(parse_schema(one.format("x")), dialect, "t", "X")

@@ -198,7 +198,7 @@ def test_places_that_cannot_be(data, capsys, monkeypatch):
             out, err = capsys.readouterr()
             assert (code, out, len(err.splitlines())) == (2, "", 1)
             assert err.startswith(f"smalldb: {target}")
-            assert said in err or "is no ledger: it is no regular file" in err
+            assert said in err or "is not a ledger: it is not a regular file" in err
             assert content(data) == before
 
 

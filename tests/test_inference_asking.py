@@ -158,12 +158,14 @@ REFUSED = {
     "age=20": "'age=20' parts a bin: ask age<30",
     "age in (90, 95)": "'age=90' parts a bin: ask age>=80",
     "sex>f": "the categories of 'sex' have no order",
-    "age": "'age' is no yes/no column: ask a category of it, or mean",
+    "age": "'age' is not a yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': use another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
-    "corr(age, sex)": "shares, means, sums, quantiles, counts and differences are answered; several tables "
-    "give an interval for any other quantity: smalldb tables draws them from the public "
+    "corr(age, sex)": "shares, mean(), sum(), median(), quantile(), count() and differences are answered; "
+    "several tables give an interval for any other quantity: smalldb tables draws them from the public "
     "files",
+    "mean kids": "a question is like",
+    "death | age >= 50 of age": "(a name with spaces stands in backticks)",
     "median(sex)": "'sex' holds categories, not numbers",
     "quantile(kids, 2)": "the share below a quantile must lie strictly between 0 and 1",
     "quantile(kids)": "several tables give an interval",

@@ -42,7 +42,7 @@ def test_records_hold_noise(noise):
 
 
 def test_records_of_other_noise_are_refused():
-    with pytest.raises(ValueError, match="no noise of the name 'white': use one of"):
+    with pytest.raises(ValueError, match="no noise is called 'white': use one of"):
         read("white", {})
     with pytest.raises(ValueError, match="K-norm noise has other parameters"):
         read("K-norm", {"rate": "1/2"})

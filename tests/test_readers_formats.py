@@ -199,14 +199,14 @@ def test_broken_and_mistaken_archives_are_refused_in_a_line(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(content)[:-2000])
     with pytest.raises(
-        DataError, match=r"is broken: it is no \.gz file that can be read to its end"
+        DataError, match=r"is broken: it is not a \.gz file that can be read to its end"
     ) as caught:
         read_table(str(path), schema)
     assert caught.value.__context__ is None
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"t\.csv\.gz is no \.gz file"):
+    with pytest.raises(ValueError, match=r"t\.csv\.gz is not a \.gz file"):
         read_table(str(path), schema)
-    with pytest.raises(ValueError, match=r"no \.zip file"):
+    with pytest.raises(ValueError, match=r"not a \.zip file"):
         (tmp_path / "t.zip").write_bytes(content)
         read_table(str(tmp_path / "t.zip"), schema)
     two = tmp_path / "two.zip"

@@ -99,7 +99,7 @@ def test_a_table_schema_says_kinds_ranges_and_values(tmp_path):
 )
 def test_what_is_no_code_book_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match="is no code book: ") as caught:
+    with pytest.raises(ValueError, match="is not a code book: ") as caught:
         read_codebook(str(tmp_path / name))
     assert "\n" not in str(caught.value)
 

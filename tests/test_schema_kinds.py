@@ -230,7 +230,7 @@ def test_bins_of_equal_width():
         (lambda: Cuts(["0.2", "0.4"], 0, 1, decimals=0), "no number of 0 digits lies in one of the bins"),
         (lambda: NumberFormat(",", ","), "must be different signs"),
         (lambda: NumberFormat("x"), "decimal must be one of"),
-        (lambda: Dates(["1990-13"], 1980, 2000), "is no year, month"),
+        (lambda: Dates(["1990-13"], 1980, 2000), "is not a year, month"),
         (lambda: Dates([1990], 1980, 2000, "%d.%m."), "does not tell the dates of the bins"),
         (lambda: Dates([1990], 1880, 2000, "%d.%m.%y"), "does not tell the dates of the bins"),
         (lambda: Dates(["1900-07"], 1900, 1900, "%d.%m. %%Y"), "does not tell the dates of the bins"),

@@ -433,7 +433,7 @@ def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, monkeyp
     assert main(given) == 2
     error = capsys.readouterr().err
     assert "other data" in error
-    assert "go on with what it was started with, or remove it: what it paid" in error
+    assert "continue with what it was started with, or remove it: what it paid" in error
     assert str(folder) in error and len(error.splitlines()) == 1
     Path("data.csv").write_text(data)
     assert main(given) == 0 and Ledger("l").read().spent == 1

@@ -164,7 +164,7 @@ class Steps:
         code, _, said = await to_thread(self.work.run, self._drafting())
         if code:
             raise ValueError(said)
-        self._taken("Drafted. Say who is protected; then go on with 2.")
+        self._taken("Drafted. Say who is protected; then continue with 2.")
 
     def _unit(self) -> Any:
         given = self._given()

@@ -151,7 +151,7 @@ class Workplace:
         known = self.account(ledger) if anew and ledger else None
         # without a command, a page was killed before it wrote that
         if left - {LOG, SCHEMA} and (not anew or (known is not None and release in known[0].names)):
-            raise ValueError(f"name: {release} stands in this folder already: go on with it, or take another")
+            raise ValueError(f"name: {release} is in this folder already: continue with it, or take another")
 
     def go_on(self, release: str) -> None:
         """Run the command of a release, which goes on where it was; ValueError: it runs, or is finished."""

@@ -34,5 +34,5 @@ def run_app(arguments: argparse.Namespace) -> None:
     """Serve the page."""
     folder = Path(arguments.folder)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder")
+        raise ValueError(f"{folder}: no such folder: make it, and put your tables there")
     serve(folder.resolve(), browser=not arguments.no_browser)

@@ -114,7 +114,7 @@ def bit_source(rng: object, seed: int | None = None) -> BitSource:
         return _CheckedBits(rng)
     raise TypeError(
         "rng must be None (the operating system's entropy), an int seed (not private) or a BitSource, "
-        f"not {type(rng).__name__}; generators of numpy and Python are refused: they are no secure sources"
+        f"not {type(rng).__name__}; generators of numpy and Python are refused: they are not secure sources"
     )
 
 

@@ -271,7 +271,7 @@ def _private(path: str, flags: int) -> int:
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise ValueError(f"checkpoint: {path} is no regular file: remove it")
+        raise ValueError(f"checkpoint: {path} is not a regular file: remove it")
     return handle
 
 

@@ -1,6 +1,7 @@
 """Inputs: what their names say, how far reading is, and how what is read once is read again."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -137,6 +138,19 @@ def folders_of(path: str, file: str) -> list[str]:
     """
     fixed = _PATTERN.split(path)[0] if not os.path.isdir(path) else os.path.join(path, "")
     return file[len(os.path.dirname(fixed)) :].lstrip(os.sep).split(os.sep)[:-1]
+
+
+def record_in(path: str | os.PathLike[str]) -> Any:
+    """Read the JSON of a record, or of its measurements; ValueError: it is none, and what to give."""
+    name = os.fspath(path)
+    if os.path.isfile(inside := os.path.join(name, "record.json")):
+        raise ValueError(f"{name!r} is a folder: give the record in it, {inside}")
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{name!r} is not a record: expected JSON, as --record or --measurements wrote it"
+        ) from error
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Outputs:
 
     Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
     error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
-    that is no regular file (a pipe, a device) is written at the end.
+    that is not a regular file (a pipe, a device) is written at the end.
 
     A process that is killed while files are moved leaves the first ones new and the others as they were: name
     last what nobody may find without the others. Then the folders are synced. What a killed process has begun
@@ -200,7 +200,7 @@ def unchanged(path: str) -> Iterator[None]:
 
 
 def _begin(path: str, *, confidential: bool = False) -> Path | None:
-    """Make an empty file beside the place; None where the place is no regular file."""
+    """Make an empty file beside the place; None where the place is not a regular file."""
     if not path:
         raise ValueError("an output needs a file name")
     target = Path(os.path.realpath(path))

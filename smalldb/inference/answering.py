@@ -181,7 +181,7 @@ def ask_related(
     Raises
     ------
     TypeError, ValueError
-        As `ask`; or a population of children is asked for, whose siblings are no random sample.
+        As `ask`; or a population of children is asked for, whose siblings are not a random sample.
     """
     (unit, parents), (child, walks) = tables.items()
     width = len(parents.domain.names)
@@ -205,7 +205,7 @@ def ask_related(
     if not children:
         return ask(parents, of_parents, rows=None if rows is None else rows[unit], **how)
     if population:
-        raise ValueError(f"rows of {child} of one parent are no random sample: ask for the tables themselves")
+        raise ValueError(f"rows of {child} of one parent are not a random sample: ask for the table alone")
     return ask(walks, of_walks, rows=None if rows is None else rows[child], **how)
 
 

@@ -25,6 +25,7 @@ GRAMMAR = (
 
 _CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
 _MEAN = re.compile(rf"(mean|sum)\s*\(\s*({NAME})\s*\)", re.I)
+_BARE = re.compile(r"(?:mean|sum|median|quantile|count)\s+[\w`]", re.I)  # without parentheses
 _QUANTILE = re.compile(rf"(?:median\s*\(\s*({NAME})|quantile\s*\(\s*({NAME})\s*,\s*([0-9./]+))\s*\)", re.I)
 _MINUS, _GIVEN = re.compile(r"\s-\s"), re.compile(r"\||\bwhere\b", re.I)
 _COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
@@ -138,10 +139,12 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     if mean is None and _CALLED.match(asked):
         named = {name.strip("`") for name in re.findall(NAME, asked[asked.index("(") :])}
         raise OtherKind(
-            f"question {shorten(text)!r}: shares, means, sums, quantiles, counts and differences are "
-            "answered",
+            f"question {shorten(text)!r}: shares, mean(), sum(), median(), quantile(), count() and "
+            "differences are answered",
             tuple(c for c, name in enumerate(domain.names) if name in named),
         )
+    if mean is None and _BARE.match(asked):
+        raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
     truths: dict[str, Truth] = {}
     event = _predicate(asked, domain, ranges, truths) if mean is None else None
     given = None if condition is None else _predicate(condition, domain, ranges, truths)
@@ -243,7 +246,9 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
         return c, np.arange(own.size) == 1
     if not sign:
         how = f"{quote(own.name)}=..." if own.size < 3 else f"a category of it, or mean({quote(own.name)})"
-        raise ValueError(f"{name!r} is no yes/no column: ask {how}; its categories are {_some(own.labels)}")
+        raise ValueError(
+            f"{name!r} is not a yes/no column: ask {how}; its categories are {_some(own.labels)}"
+        )
     if sign == "=" and own.labels[:2] == Flag.labels and (code := _yes_or_no(own, value)) is not None:
         return c, np.arange(own.size) == code
     numbers = None if own.spelled else ranges.get(column)  # what files write there are no numbers
@@ -254,7 +259,7 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
     if own.cuts and sign != "=":
         if "-" in value and _position(value) is None:
             raise ValueError(
-                f"{name!r}: {value!r} is no number, date or time; a difference has spaces around its minus"
+                f"{name!r}: {value!r} is not a number, date or time; a difference has spaces around its minus"
             )
         cuts = _cuts_written(own)
         raise ValueError(

@@ -101,7 +101,7 @@ class InMemory:
     def table(self) -> Rows:
         """The rows: see `Counts`."""
         if isinstance(self._table, CountedRows):
-            raise TypeError("weighed rows are counted, and are no table")
+            raise TypeError("weighed rows are counted: they do not make a table")
         return self._table
 
     @cached_property

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +13,7 @@ from queries import Domain
 from queries.arrays import Floats
 from queries.late import pd
 from smalldb.exact.numbers import as_fraction, as_text, whole
+from smalldb.files.inputs import record_in
 from smalldb.mechanisms.known_pairs import KnownPair, known_pairs
 from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Measurement, Offsets, Parity
 from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, standing_ranges
@@ -96,10 +95,7 @@ class Measurements(Sequence[Measurement]):
         ValueError
             It is no such file, or holds no measurements: says what to do.
         """
-        try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path!r} is not a record: expected JSON") from error
+        record = record_in(path)
         try:
             return cls.from_record(record)
         except ValueError as error:

@@ -30,7 +30,7 @@ def read(name: str, parameters: Mapping[str, Any]) -> Noise:
                 return kind(**{key: _field(value) for key, value in parameters.items()})
             except TypeError as error:
                 raise ValueError(f"{name} noise has other parameters") from error
-    raise ValueError(f"there is no noise of the name {name!r}: use one of {[kind.name for kind in KINDS]}")
+    raise ValueError(f"no noise is called {name!r}: use one of {[kind.name for kind in KINDS]}")
 
 
 def _field(value: Any) -> Any:

@@ -296,7 +296,7 @@ def read_laws(told: Any) -> dict[LossLaw, int]:
             given = dict(one)
             kind = next((kind for kind in LAWS if kind.law == given.get("law")), None)
             if kind is None:
-                raise ValueError(f"laws: there is no law of the name {given.get('law')!r}")
+                raise ValueError(f"laws: no law is called {given.get('law')!r}")
             times = whole(given["times"], "times")
             own = zip(fields(kind), kind.keys, strict=True)
             parts = [(whole if each.type is int else positive)(given[key], key) for each, key in own]

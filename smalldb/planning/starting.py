@@ -5,14 +5,13 @@ import json
 import os
 from collections.abc import Mapping
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from queries import DataError, Domain, Rows
 from queries.frames import as_frame, rows_of
-from smalldb.files.inputs import files_of
+from smalldb.files.inputs import files_of, record_in
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.rehearsal import rehearse_from
 from smalldb.marginals.strategies.from_start import FromStart
@@ -98,10 +97,7 @@ def earlier_of(refine: object) -> Earlier:
     record = getattr(refine, "record", refine)
     found = getattr(refine, "measurements", None)
     if isinstance(record, str | os.PathLike):
-        try:
-            record = json.loads(Path(record).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(record)!r} is not a record: expected JSON") from error
+        record = record_in(record)
     if not isinstance(record, Mapping):
         raise TypeError("refine must be a release, its record, or the path of that")
     told = Measurements.from_record(record) if found is None else found

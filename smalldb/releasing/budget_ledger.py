@@ -201,7 +201,7 @@ class Ledger:
         import fcntl  # not on every system
 
         if os.path.exists(self._path) and not os.path.isfile(self._path):
-            raise ValueError(f"{self._path} is no ledger: it is no regular file")
+            raise ValueError(f"{self._path} is not a ledger: it is not a regular file")
         handle = os.open(self._path, os.O_RDONLY if mode == "r" else os.O_RDWR | os.O_APPEND)
         try:
             with named(self._path):  # a file system that has no locks

@@ -133,7 +133,7 @@ class Account:
         """Say what became of a named release that was paid."""
         match self.ended.get(name):
             case None:
-                return f"is paid and not finished, elsewhere: go on there, or give it up: --abandon {name}"
+                return f"is paid and not finished, elsewhere: continue there, or give it up: --abandon {name}"
             case "":
                 return "was abandoned: use another name"
             case _:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
+from smalldb.files.inputs import record_in
 from smalldb.marginals.walks import UNIT, Related, Walks
 from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED
@@ -384,10 +384,7 @@ def record_schema() -> dict[str, Any]:
 
 def read_record(path: str) -> dict[str, Any]:
     """Read the public record in a file; ValueError: it is none."""
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path!r} is not a record: expected JSON") from error
+    record = record_in(path)
     if not isinstance(record, dict):
         raise ValueError(f"{path!r} is not a record: expected an object")
     if "tables" in record and "unit" in record.get("privacy", {}):  # of schema 1

@@ -31,7 +31,7 @@ PrivateArray: TypeAlias = npt.NDArray[Any]
 BEGUN = "unfinished"  # the ending of a folder beside a ledger
 ELSEWHERE = "elsewhere"  # the ending of a file beside a ledger that names a folder of the caller's
 FORGET = (
-    "it has paid and is not finished; go on with what it was started with, or {}: what it paid stays "
+    "it has paid and is not finished; continue with what it was started with, or {}: what it paid stays "
     "paid, and this release then pays for itself"
 )
 

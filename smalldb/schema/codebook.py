@@ -48,7 +48,7 @@ def read_codebook(path: str) -> dict[str, Described]:
         return _from_json(json.loads(text)) if path.lower().endswith(".json") else _from_csv(text)
     except _UNREADABLE as error:
         said = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
-        raise ValueError(f"{path} is no code book: {said}") from error
+        raise ValueError(f"{path} is not a code book: {said}") from error
 
 
 def read_table_schema(path: str) -> dict[str, Described]:

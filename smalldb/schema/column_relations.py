@@ -322,7 +322,7 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
         if code is None or code == rest:
             continue  # it cannot occur, or counts as "other" with many more
         if follows is None:
-            faults.append(f"{shorten(value)!r} is no value of column {right.name!r}")
+            faults.append(f"{shorten(value)!r} is not a value of column {right.name!r}")
         elif found.setdefault(code, follows) != follows:
             faults.append(f"{shorten(text)!r} has two values of column {right.name!r}")
     values = [str(v).lower() if isinstance(v, bool) else str(v) for v in left.kind.values()]

@@ -57,7 +57,7 @@ class Dialect:
                 raise ValueError(f"no column can be called {name!r} in {dialect}: rename it")
             if self.folds and known.setdefault(name.casefold(), name) != name:
                 other = known[name.casefold()]
-                raise ValueError(f"columns {other!r} and {name!r} are one in {dialect}: rename one")
+                raise ValueError(f"columns {other!r} and {name!r} have one name in {dialect}: rename one")
 
 
 def _of_snowflake(of_times: str) -> str:

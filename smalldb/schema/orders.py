@@ -377,7 +377,7 @@ def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]
         most = min([spans[c][1], *ends, *(orders.greatest(spans[p[1]][1], p) for p in pairs if p[0] == c)])
         spans[c] = spans[c][0], most
     if any(least > most for least, most in spans.values()):
-        raise ValueError("a row has categories in which no values keep the orders of valid")
+        raise ValueError("a row has categories whose values cannot keep the orders of valid")
     return spans
 
 

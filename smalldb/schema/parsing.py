@@ -156,7 +156,9 @@ def with_lines(wrong: Iterable[Fault], lines: Mapping[Path, int]) -> list[str]:
 def toml_of(text: str) -> dict[str, Any]:
     """Read the TOML of a schema, with exact decimals; ValueError: it is none."""
     if len(text) > MAX_TEXT:
-        raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
+        raise ValueError(
+            "more than 2^21 characters: is this a schema? If so, describe fewer columns or values"
+        )
     if too_deep(text):
         raise ValueError("not TOML of a schema: it is nested too deeply")
     try:

@@ -57,7 +57,7 @@ class Cuts(Binned):
 
     spelling: ClassVar[str] = (
         "a number is written plainly, as 1234.5: no percent sign or unit, no NaN or infinity, and no spaces "
-        "or commas between digits, but for the signs of decimal and thousands"
+        "or commas between digits, except the signs of decimal and thousands"
     )
     measure: ClassVar[str] = "numbers"
 

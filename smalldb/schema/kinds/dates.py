@@ -243,7 +243,7 @@ def as_edge(given: object, name: str) -> Edge:
     elif not isinstance(given, str):
         given = f"{whole(given, f'a year of {name}'):04}"
     found = _EDGE.fullmatch(given)
-    problem = f"{name}: {given!r} is no year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
+    problem = f"{name}: {given!r} is not a year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
     if given.isdecimal() and len(given) > 4:
         raise Fault(f"{name} must end by the year 9999", name)
     if found is None:

@@ -109,7 +109,7 @@ class _Unpacked(io.RawIOBase):
                 raise
         if content is None:  # not chained: nothing of the data may travel in an error
             raise DataError(
-                f"{self._path} is broken: it is no {self._packed} file that can be read to its end"
+                f"{self._path} is broken: it is not a {self._packed} file that can be read to its end"
             )
         buffer[: len(content)] = content
         self._at += len(content)
@@ -136,7 +136,7 @@ class _Unpacked(io.RawIOBase):
 def _gzip(path: str) -> Callable[[], IO[bytes]]:
     with Path(path).open("rb") as file:
         if file.read(2) != b"\x1f\x8b":
-            raise ValueError(f"{path} is no .gz file")
+            raise ValueError(f"{path} is not a .gz file")
     return lambda: cast(IO[bytes], gzip.open(path, "rb"))
 
 
@@ -149,7 +149,7 @@ def _zstandard() -> Any:
 def _zstd(path: str) -> Callable[[], IO[bytes]]:
     with Path(path).open("rb") as file:
         if file.read(4) != b"\x28\xb5\x2f\xfd":
-            raise ValueError(f"{path} is no .zst file")
+            raise ValueError(f"{path} is not a .zst file")
     package = _zstandard()
 
     def begin() -> IO[bytes]:
@@ -166,7 +166,7 @@ def _archive(path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is no .zip file") from error
+        raise ValueError(f"{path} is not a .zip file") from error
 
 
 def _only(archive: zipfile.ZipFile, path: str) -> str:

@@ -211,7 +211,7 @@ class _Statistical(Reader):
         try:
             return read(path, metadataonly=True, **self.asking)[1]
         except Exception as error:  # a class of its own for each module
-            raise ValueError(f"{path} is no file of {self.what} that can be read") from error
+            raise ValueError(f"{path} is not a file of {self.what} that can be read") from error
 
 
 @final
