@@ -226,7 +226,7 @@ COMMANDS = [  # the command, the cause, what to do
     ("schema init people.csv -o good.toml", "good.toml exists already", "name another file"),
     (
         "schema init people.csv --codebook people.csv",
-        "no code book",
+        "not a code book",
         "must name the columns column and value",
     ),
     ("schema init people.csv --codebook good.toml --interactive", "--interactive asks", "leave one out"),
