@@ -145,6 +145,27 @@ def test_the_loss_tends_to_epsilon_for_few_rows_only():
     assert losses(lambda n: n) == [0.697, 0.715, 0.715]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "domain, queries, rows, epsilon, n, replace, addrem",  # losses / epsilon, theory by brute force
+    [
+        (Domain(["a"]), "conjunctions:1", 7, 1, 6, 0.71585, 0.57754),
+        (AB, "conjunctions:2", 2, "0.1", 6, 0.89018, 0.55176),
+        (AB, "conjunctions:2", 4, "0.1", 6, 0.94961, 0.61691),
+        (Domain(list("abc")), "conjunctions:2", 2, 1, 6, 0.92510, 0.63289),
+        (Domain(list("abc")), "conjunctions:2", 3, "0.1", 5, 0.98069, 0.67285),
+        (Domain(list("abc")), "parities:3", 1, "0.1", 6, 0.86939, 0.43830),
+    ],
+)
+def test_table(domain, queries, rows, epsilon, n, replace, addrem):
+    def worst(neighbours, size):
+        made = audit(domain, queries, rows=rows, epsilon=epsilon, n=size, neighbours=neighbours)
+        return made.worst_loss / float(Fraction(epsilon))
+
+    assert max(worst("replace-one", size) for size in range(1, n + 1)) == pytest.approx(replace, abs=6e-6)
+    assert worst("add-remove", n) == pytest.approx(addrem, abs=6e-6)
+
+
 @settings(max_examples=30)
 @given(
     st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4), min_size=1, max_size=3),

@@ -6,10 +6,12 @@ import math
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from functools import partial
 
 import pandas as pd
@@ -17,6 +19,8 @@ import pytest
 from calling import called
 from records import check_record
 
+import smalldb
+from queries import Marginals
 from smalldb.cli import WELCOME, main
 
 pytestmark = pytest.mark.slow
@@ -206,6 +210,31 @@ def test_an_existing_file_is_replaced_only_on_success(folder, run):
     assert (folder / "out.csv").read_text() == "precious"
     run("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "out.csv")
     assert (folder / "out.csv").read_text().startswith("a,b\n")
+
+
+def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
+    frame = pd.read_csv(examples / "titanic.csv")[["first_class", "female", "child", "survived"]]
+    for engine in ("enumeration", "dynamic"):  # so that the process below finds its kernels compiled
+        smalldb.census(frame, Marginals(2), rows=4, engine=engine)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "smalldb", "generate", examples / "titanic.csv", "--epsilon", "1"),
+            *("--columns", ",".join(frame.columns), "--rows", "18", "-o", "out.csv"),
+        ],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # may be ignored here
+    )
+    deadline = time.monotonic() + 60
+    while not os.listdir(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)  # the census takes some 3 s of two quiet cores
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == "smalldb: interrupted; unfinished files were removed\n"
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(("epsilon", "said"), [("10", False), ("11", True)])

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -244,6 +245,22 @@ def test_prefixes_partition_the_candidates(cells, rows, shards):
     assert all(len(matching) == 1 for matching in starts)
     assert parts == sorted(parts)
     assert len(parts) >= min(shards, len(starts))
+
+
+def test_law_of_multisets_and_of_ordered_rows(vectors):
+    vector = vectors["multiset_vs_ordered"]["value"]
+    scores, _ = posed([[0, 1]], [3, 1], 2)
+    for candidates, name in (("multisets", "multiset"), ("tuples", "ordered")):
+        counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
+        census = found(scores, counted)
+        law = naive.fraction_law(census, Fraction(1, 4))
+        mass = Counter()
+        for rank, count in enumerate(counted.counts):
+            for index in range(count):
+                candidate = tuple(counted.candidate(rank, index).tolist())
+                mass[candidate] += law[int(scores.levels[rank])] / count
+        for candidate, expected in zip(vector["candidates"], vector[name], strict=True):
+            assert abs(mass[tuple(candidate)] - Fraction(expected)) < Fraction(1, 10**18)
 
 
 def test_unknown_candidates_are_refused():

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,26 @@ def test_an_unfinished_line_is_told(generate, folder, capsys):
     assert shown["composed"]["epsilon"] == compose_records(shown["releases"], delta="1e-6").epsilon
     assert main(["ledger", "data.csv"]) == 2
     assert "damaged, or no ledger" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_three_runs_at_once_with_room_for_two(folder):
+    """In real processes; `test_ledger` has forty at once, which share a ledger in the same way."""
+
+    def start(i):
+        command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "0.1", "--rows", "2"]
+        command += ["--ledger", "l", "--budget", "0.2", "-o", f"out{i}.csv"]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+    runs = [start(i) for i in range(3)]
+    told = [run.communicate(timeout=300)[1] for run in runs]
+    codes = [run.returncode for run in runs]
+    assert sorted(codes) == [0, 0, 5], told
+    assert [os.path.exists(f"out{i}.csv") for i in range(3)] == [code == 0 for code in codes]
+    refusal = "smalldb: epsilon: the release needs 0.1, and 0 of the budget of 0.2 is left\n"
+    assert {text for text, code in zip(told, codes, strict=True) if code} == {refusal}
+    account = Ledger("l").read()
+    assert (len(account.records), account.left) == (2, 0)
 
 
 @pytest.mark.parametrize("name", ["0.2.0", "filter"])

@@ -191,6 +191,27 @@ def test_the_record_states_a_guarantee_that_holds(domain, queries, rows, epsilon
         assert 0.25 * stated < loss <= stated
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "domain", "queries", "rows", "epsilon"),
+    [
+        ("privacy_d1_point", Domain(["a"]), Predicates(["a"]), 2, 1),
+        ("privacy_d2_conj", Domain(["a", "b"]), Conjunctions(2), 2, 1),
+        ("privacy_d2_conj_m1", Domain(["a", "b"]), Conjunctions(2), 1, 4),
+    ],
+)
+def test_worst_losses_of_the_vectors(name, domain, queries, rows, epsilon, vectors):
+    workload = queries.workload(domain)
+    rate = Fraction(epsilon, 2 * rows)
+    expected = vectors[name]["value"]
+    assert worst_loss(workload, [6], rows, rate, "replace-one") == pytest.approx(
+        expected["replace"]["loss"], rel=1e-12
+    )
+    assert worst_loss(workload, range(7), rows, rate, "add-remove") == pytest.approx(
+        expected["addrem"]["loss"], rel=1e-12
+    )
+
+
 def test_output_has_the_input_s_columns_order_and_dtypes():
     frame = FRAME.astype({"a": "boolean", "b": "uint8"})[["b", "a"]].set_index(pd.Index(range(10, 16)))
     made = smalldb.generate(frame, Conjunctions(2), epsilon=1, rows=5)
