@@ -127,7 +127,7 @@ def parse(text: str) -> Expression:
 @lru_cache(maxsize=MAX_RULES)
 def _parsed(text: str) -> Expression:
     def fail(at: int, expected: str) -> ValueError:
-        hint = " (a name with spaces stands in backticks)" if re.match(r"\w", text[at:]) else ""
+        hint = " (a name with spaces stands in backticks)" if re.match(r"[^\W\d]", text[at:]) else ""
         hint = " (one = is enough)" if "==" in text else hint
         hint = " (and, or, not are written &, |, ~)" if _WORDS.search(text) else hint
         return ValueError(f"predicate {shorten(text)!r}: expected {expected} at character {at + 1}{hint}")

@@ -187,7 +187,7 @@ def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
     os.mkfifo(path)
     for position in (tmp_path, path):
         for budget in (1, None):
-            with pytest.raises((ValueError, OSError), match=r"no regular file|[Ii]s a directory"):
+            with pytest.raises((ValueError, OSError), match=r"not a regular file|[Ii]s a directory"):
                 Ledger(position, budget)
 
 

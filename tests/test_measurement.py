@@ -154,6 +154,6 @@ def test_the_number_that_decides_is_published_with_its_cost(relation):
     assert isinstance(part, Dependence) and first.cost == strategy.asking and not first.concentrated
     gap = abs(int(first.values[0] - true_values(part, codes, relation)[0]))
     assert gap <= first.noise.quantile(None, Fraction(1, 10**6))
-    moved = (2 if relation == "replace-one" else 1) * 4 * len(part.pairs)
+    moved = (6 if relation == "replace-one" else 4) * len(part.pairs)
     assert first.noise.lost(Moved(moved)) == first.cost
     assert "dependence of pairs" in made.measurements.to_frame()["cell"][0]

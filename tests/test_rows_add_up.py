@@ -438,7 +438,7 @@ READERS = {  # what each needs, and how many tables of the ten thousand are its 
     partitions: ((), 600),
     counts: ((), 1000),
     yes_no_frames: ((), 1500),
-    csv_file: ((), 400),
+    csv_file: ((), 450),
     large_csv_file: ((), 300),
     csv_counts: ((), 500),
     yes_no_file: ((), 600),

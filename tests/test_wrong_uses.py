@@ -144,7 +144,7 @@ PUBLIC = [  # commands that read no data, and the cause
     ("account --epsilon 1 --releases 2 --delta 1", "delta must be at least 0"),
     ("account --releases 3", "--epsilon --total --records is required"),
     ("account --total 1", "--total needs --releases"),
-    ("account --records nowhere.json", "no such file or directory"),
+    ("account --records nowhere.json", "no such file in this folder"),
     ("account --records nowhere.json --releases 2", "do not go with --records"),
     ("audit --attributes 2 --epsilon 1 --n 100000 --rows 2", "the largest n that can be audited is 66"),
     ("audit --attributes 2 --epsilon 1 --n 3 --rows 2 --neighbours all", "neighbours must be"),

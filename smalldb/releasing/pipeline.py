@@ -132,8 +132,12 @@ def carry_out(
         if settings.get("start") is not None:
             raise ValueError("a start needs all categories: write out those that the schema learns")
     settings = with_start(settings, source.described, source.origin)
-    earlier = None if settings.get("refine") is None else earlier_of(settings["refine"])
-    settings = settings if earlier is None else {**settings, "refine": earlier}
+    earlier = None
+    if settings.get("refine") is not None and isinstance(
+        source, Source
+    ):  # `plan` refuses it of related tables
+        earlier = earlier_of(settings["refine"])
+        settings = {**settings, "refine": earlier}
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
