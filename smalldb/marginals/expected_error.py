@@ -84,7 +84,7 @@ def in_rounds(
     tables: int,
 ) -> float:
     """Return the mean distance of the workload's tables after so many of two columns were measured."""
-    columns_error = as_read(columns_error, concentrated)
+    columns_error = as_read(columns_error)
     pairs = TUNING.rounds_factors[concentrated] * sqrt(dependence * columns_error)
     if pairs > dependence / 2:  # little is learned
         pairs = max(pairs, hypot(TUNING.unlearned_factor * columns_error, dependence / 2))
@@ -92,17 +92,14 @@ def in_rounds(
     return by_width(universe, max(pairs, dependence * (1 - TUNING.reach * tables / len(each))))
 
 
-def columns_only(universe: Universe, columns_error: float, concentrated: bool, dependence: float) -> float:
+def columns_only(universe: Universe, columns_error: float, dependence: float) -> float:
     """Return the mean distance of the workload's tables where nothing but columns is measured."""
-    return by_width(
-        universe, hypot(TUNING.unpaired_factor * as_read(columns_error, concentrated), dependence)
-    )
+    return by_width(universe, hypot(TUNING.unpaired_factor * as_read(columns_error), dependence))
 
 
-def as_read(columns_error: float, concentrated: bool) -> float:
+def as_read(columns_error: float) -> float:
     """Return the distance of columns' tables that noise leaves: rare categories are read as 0."""
-    # the factors under rho were fitted to noise as it is
-    return columns_error if concentrated else columns_error / (1 + TUNING.read_factor * columns_error)
+    return columns_error / (1 + TUNING.read_factor * columns_error)
 
 
 def by_width(universe: Universe, pairs: float) -> float:
@@ -133,7 +130,7 @@ def all_pairs(
     dependence: float,
 ) -> float:
     """Return the mean distance of the workload's tables where all pairs are measured at once."""
-    columns_error, total = as_read(of_columns(universe, dict(enumerate(columns)), rows), False), 0.0
+    columns_error, total = as_read(of_columns(universe, dict(enumerate(columns)), rows)), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:

@@ -260,7 +260,7 @@ class RoundsBudget(TableStrategy):
             plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) <= 0)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)
-            found = columns_only(universe, measured, law.concentrated, dependence) if pairs else measured
+            found = columns_only(universe, measured, dependence) if pairs else measured
             return replace(plan, expected=found)
         noise = [1.0]
         if rounds:
