@@ -176,7 +176,7 @@ def test_levels_are_those_that_were_told():
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_the_number_decides_what_is_measured(delta):
-    n = 10_000 if delta is None else 2_000
+    n = 10_000 if delta is None else 2_900
     plan = plan_tables(universe(), EPSILON, delta, True, n)
     assert isinstance(plan, DependenceTested) and plan.delta == delta
     budget = EPSILON if delta is None else rho_of(EPSILON, delta)
