@@ -26,6 +26,7 @@ from smalldb.app.workplace import (
     COMMAND,
     FINISHED,
     LOG,
+    MEASURED,
     PAGE,
     RECORD,
     SCHEMA,
@@ -619,6 +620,21 @@ def test_what_the_page_releases_is_what_its_command_and_its_python_release_and_a
     assert json.loads(written_record(release.record)) == record
     if given["table"] == "titanic.csv":
         assert release.data.to_csv(index=False).lower().encode() == released[TABLE]
+
+
+@pytest.mark.slow
+def test_a_release_is_refined_by_an_earlier_one(work, monkeypatch):
+    monkeypatch.chdir(work.folder)
+    (work.folder / "b.csv").write_text("a,b\n" + "1,0\n0,1\n" * 500)
+    schema = '[columns.a]\nkind = "bool"\n[columns.b]\nkind = "bool"\n'
+    for name, refine in (("r1", ""), ("r2", f"r1/{MEASURED}")):
+        steps = chosen(work, table="b.csv", epsilon="1", n="1000", name=name, seed="7", mechanism="auto")
+        steps.input |= chosen(work, neighbours="replace-one", target=(), refine=refine).input
+        steps.read = lambda: ({}, read_any(schema), None)
+        work.begin(name, steps._releasing(), schema)
+        assert until_ended(work, name) == FINISHED, work.text(name, LOG)
+        assert bool(steps._asked()().request.earlier) == bool(refine)
+    assert "refines" in json.loads(work.text("r2", RECORD))
 
 
 KILLED = """

@@ -44,7 +44,7 @@ LEDGER = {
     "budget_delta": "delta of its budget, if it is new (optional)",
 }
 WHY = "Why has it stopped? For my eyes only"
-NONE, NO_COLUMN = {"": "none yet"}, {"": "no column"}
+NONE, NO_COLUMN, NO_RELEASE = {"": "none yet"}, {"": "no column"}, {"": "no release"}
 VALUES = {"epsilon": "1", "name": "release-1", "level": "0.95"}
 PUBLIC = (
     "Say what each column can hold from public knowledge: a code book, a form, the law; never from a look at "
@@ -103,6 +103,7 @@ def layout(work: Workplace) -> Any:
         shown("first"),
         ui.input_select("start", "a PUBLIC table to start from, of other people (optional)", tables),
         *texts(START),
+        ui.input_select("refine", "an earlier release of the same data to combine (optional)", NO_RELEASE),
         ui.h2("Ledger of the folder"),
         *texts(LEDGER),
         shown("account"),

@@ -118,7 +118,7 @@ class Steps:
     def _settings(self) -> dict[str, Any]:
         """Return what was chosen for a release and its plan; what is as usual is left out."""
         chosen: dict[str, Any] = self._texts({name: own for name, own in layout.NOISE.items() if name != "n"})
-        usual = {"neighbours": "replace-one", "mechanism": "auto", "target": (), "start": ""}
+        usual = {"neighbours": "replace-one", "mechanism": "auto", "target": (), "start": "", "refine": ""}
         chosen |= {name: self.input[name]() for name, own in usual.items() if self.input[name]() != own}
         chosen |= self._texts(layout.START)
         if "target" in chosen:
@@ -378,12 +378,13 @@ class Steps:
     # 5
 
     def _releases_offered(self) -> None:
-        """Offer finished releases to be asked, and a name for the next one."""
+        """Offer finished releases to be asked and refined, and a name for the next one."""
         files = [f"{name}/{file}" for name in self.releases() for file in self.work.outputs(name)]
         files = [file for file in files if file.endswith((workplace.MEASURED, workplace.RECORD))]
         with reactive.isolate():
-            kept = self.input.asked() if self.input.asked() in files else None
-            ui.update_select("asked", choices=files or layout.NONE, selected=kept)
+            for name, none in (("asked", {} if files else layout.NONE), ("refine", layout.NO_RELEASE)):
+                kept = self.input[name]() if self.input[name]() in files else None
+                ui.update_select(name, choices=none | {file: file for file in files}, selected=kept)
             if self.releases().get(self.input.name()) == workplace.FINISHED:
                 ui.update_text("name", value=f"release-{len(self.releases()) + 1}")
 
