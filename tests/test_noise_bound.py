@@ -228,7 +228,9 @@ def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation
     codes = rng.integers(0, 5, (20_000, 1)) + rng.integers(0, 2, (20_000, 5))
     real = Rows.from_codes(Domain(columns), np.minimum(codes, [5, 7, 4, 8, 6]))
     given = {"n_max": 20_000} if relation == "add-remove" else {}
-    made = smalldb.release(real, "marginals:2", epsilon=2, neighbours=relation, rng=1, **given)
+    made = smalldb.release(
+        real, "marginals:2", epsilon=2, neighbours=relation, rng=1, strategy="pairs", **given
+    )
     strategy = made.plan.chosen.strategy
     assert (strategy.name, strategy.certifying, strategy.measuring) == ("pairs", 0, 2)
     assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
