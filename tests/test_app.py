@@ -431,6 +431,11 @@ def test_a_link_that_comes_between_a_look_and_a_download_is_not_followed(work, m
     assert got(work, "r1", RECORD) == 200 and got(work, "r1", TABLE) == 404
 
 
+def test_a_file_whose_name_is_no_text_is_not_offered(work):
+    (work.folder / "b\udce4.csv").write_text("a\n")
+    assert work.files() == [*filter(str.isascii, work.files())] and "b.csv" in work.files()
+
+
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "x" * 65])
 def test_names_of_releases_are_names_of_folders_here(work, name):
     with pytest.raises(ValueError, match="letters and digits"):
@@ -471,6 +476,7 @@ OTHER = [
     [*written("r1"), "--"],
     [*written("r1"), "/etc/passwd"],
     [*written("r1"), "x=../b.csv"],
+    [*written("r1"), "--start=/tmp/b.csv", "--start-is=public"],
     [*written("r1"), "postgresql://evil.example/x"],
 ]
 

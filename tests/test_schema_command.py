@@ -59,6 +59,9 @@ def test_a_draft_replaces_nothing(tmp_path, capfd):
     out.write_text("filled in")
     refused = f"smalldb: {out} exists already: name another file\n"
     assert called(capfd, "schema", "init", data, "-o", out) == (2, "", refused)
+    (tmp_path / "link.toml").symlink_to(tmp_path / "new.toml")
+    assert called(capfd, "schema", "init", data, "-o", tmp_path / "link.toml")[0] == 2
+    assert not (tmp_path / "new.toml").exists()
     assert (data.read_text(), out.read_text()) == ("a,b\n0,1\n", "filled in")
 
 

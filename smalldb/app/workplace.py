@@ -21,6 +21,7 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.transaction import begun_beside, unfinished_releases
 from smalldb.reporting.page import About
+from smalldb.schema.fields import is_text
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import SUFFIXES
 
@@ -48,7 +49,7 @@ class Workplace:
     def files(self, suffixes: Sequence[str] = (*SUFFIXES,), inside: str = "") -> list[str]:
         """Return the names of files by their suffixes: by default of tables, compressed or not."""
         found = (self.folder / inside).glob("*")
-        names = sorted(path.name for path in found if not path.name.startswith((".", "-")))
+        names = sorted(p.name for p in found if not p.name.startswith((".", "-")) and is_text(p.name))
         return [name for name in names if os.path.splitext(parted(name)[0])[1].lower() in suffixes]
 
     def write(self, name: str, text: str) -> None:
@@ -116,7 +117,7 @@ class Workplace:
         """Refuse a command that this page does not write for a release of this folder: ValueError."""
         given, home = options(command), self.folder.resolve() / release
         places = {f"{release}/{file}" for file in (*PUBLIC, SEVERAL)}
-        tables = ({word, word.partition("=")[2]} for word in command[2:] if not word.startswith("-"))
+        tables = ({w, w.partition("=")[2]} for w in command[2:] if not re.match("-(?!-start=)", w))
         if (
             [*command[:2]] != ["smalldb", "generate"]
             or not {*given} <= OPTIONS

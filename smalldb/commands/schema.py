@@ -176,7 +176,8 @@ def run_init(arguments: argparse.Namespace) -> None:
     targets = [] if arguments.output is None else [arguments.output]
     keep_inputs([arguments.data, arguments.codebook], targets)
     for target in targets:
-        if os.path.isfile(target):  # perhaps a schema that was filled in
+        # perhaps a schema that was filled in, or a link to a file that is not there
+        if os.path.isfile(target) or (os.path.islink(target) and not os.path.exists(target)):
             raise ValueError(f"{target} exists already: name another file")
     with Outputs(targets) as outputs:
         text = _drafted(arguments)

@@ -299,7 +299,7 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
     columns = tuple(at[name] for name in told["columns"])
     groups = tuple(tuple(int(group) for group in own) for own in told["groups"])
     for c, own in zip(columns, groups, strict=True):
-        if len(own) != domain.sizes[c] or {*own} != {*range(max(own) + 1)}:
+        if len(own) != domain.sizes[c] or {*own} != {*range(len({*own}))}:
             raise ValueError("each category needs a group, numbered from 0")
     return Marginal(columns, groups)
 
