@@ -25,9 +25,8 @@ class Tuning:
     width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
     # times the noise of all tables of two columns, where rounds reach them all: pure, and under rho
     noise_factors: tuple[float, float] = (1.5, 1.2)
-    reach: float = (
-        5.0  # of a measured table: how many times the dependence of a usual pair it teaches, at most
-    )
+    # of a measured table: how many times the dependence of a usual pair it teaches, at most
+    reach: float = 5.0
     unlearned_factor: float = 2.0  # of these after rounds in noise: times the distance of columns
     unpaired_factor: float = 1.8  # of tables of two columns without rounds: times the distance of columns
     at_once_factor: float = 0.8  # of all pairs at once: times what noise and shrinking put them off

@@ -32,18 +32,20 @@ MOST_WORDS = 300
 
 
 def with_start(settings: Mapping[str, Any], described: Any, data: object = None) -> dict[str, Any]:
-    """Return settings whose start is read once, and was stated to be public; errors as `start_of`."""
-    start, words = settings.get("start"), settings.get("start_is")
-    rows = settings.get("start_rows")
-    if start is None:
-        if words is not None or rows is not None:
-            raise ValueError("start_is and start_rows are about a start: give the public table as start")
-        return dict(settings)
+    """Return settings whose start, stated to be public, and earlier release are read once."""
+    start, words, refine = (settings.get(name) for name in ("start", "start_is", "refine"))
+    rows, read = settings.get("start_rows"), dict(settings)
+    if start is None and (words is not None or rows is not None):
+        raise ValueError("start_is and start_rows are about a start: give the public table as start")
     if isinstance(described, RelatedSchema):
-        return dict(settings)  # `plan` refuses it
-    check_start(start, data)
-    read = start if isinstance(start, Start) else start_of(start, words, described, rows or ROWS[0])
-    return {**settings, "start": read, "start_is": None, "start_rows": None}
+        return read  # `plan` refuses both
+    if refine is not None:
+        read["refine"] = earlier_of(refine)
+    if start is not None:
+        check_start(start, data)
+        found = start if isinstance(start, Start) else start_of(start, words, described, rows or ROWS[0])
+        read |= {"start": found, "start_is": None, "start_rows": None}
+    return read
 
 
 def check_start(start: object, data: object) -> None:

@@ -29,7 +29,7 @@ from smalldb.mechanisms.measurement_list import released_total
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
-from smalldb.planning.starting import earlier_of, with_start
+from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import (
     Histograms,
@@ -132,12 +132,6 @@ def carry_out(
         if settings.get("start") is not None:
             raise ValueError("a start needs all categories: write out those that the schema learns")
     settings = with_start(settings, source.described, source.origin)
-    earlier = None
-    if settings.get("refine") is not None and isinstance(
-        source, Source
-    ):  # `plan` refuses it of related tables
-        earlier = earlier_of(settings["refine"])
-        settings = {**settings, "refine": earlier}
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
@@ -170,7 +164,7 @@ def carry_out(
         check_running(executor, checkpoint)
         if public and source.n == 0:
             raise ValueError(EMPTY)
-        n_or_placeholder = ready.n if ready else source.n or (earlier and earlier.n) or 1
+        n_or_placeholder = ready.n if ready else source.n or getattr(settings.get("refine"), "n", None) or 1
         foreseen = planned(source.described, n_or_placeholder if public else None, queries)
         known = not public or ready is not None or source.n is not None
         if known:
