@@ -32,6 +32,7 @@ from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
+from smalldb.schema.reading import OpenSchema
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import rehearse
 from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
@@ -61,14 +62,39 @@ def files_below(path: str) -> list[Path]:
     return sorted(filter(Path.is_file, Path(path).rglob("*"))) or [Path(path)]
 
 
-class Spoken(Destination):
-    """What goes to files of a command, which asks and tells on the terminal what is spent."""
+class Files(Destination):
+    """The tables, their record, the page and the learned schema, as the options of `generate` say.
+
+    What is spent is asked for and told on the terminal.
+    """
 
     folder: "TablesFolder | None" = None  # of related tables, or of several copies; None: there is none
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, schema: Schema | OpenSchema | RelatedSchema | None
+    ) -> None:
         self._arguments = arguments
         self._account: Account | None = None
+        self._related = schema if isinstance(schema, RelatedSchema) else None
+        given = {"": arguments.data}
+        if self._related is not None:
+            given = related_files(arguments, self._related, TAKEN)
+            if arguments.output is None:
+                raise ValueError(
+                    "related tables need -o DIR: a new folder for the tables, the record and the page"
+                )
+            if any(name in ("record", "report") for name in given):
+                raise ValueError(
+                    "a table cannot be called record or report: these are names of other outputs"
+                )
+        self._in_folder = self._related is not None or arguments.tables is not None
+        like = {name: form_like(path) for name, path in given.items()} if self._in_folder else {}
+        self._forms = like or {"": form_of(arguments.output)}
+        # the table last: whoever finds it finds its record
+        named = [getattr(arguments, name) for name in OUTPUTS[: -1 if self._in_folder else None]]
+        self._paths = [path for path in named if path is not None]
+        inputs = [*given.values(), arguments.schema, arguments.ledger, arguments.start, arguments.refine]
+        keep_inputs(inputs, self._paths)
 
     @property
     def may_stand(self) -> bool:
@@ -155,33 +181,6 @@ class Spoken(Destination):
         if os.path.exists(record):
             return read_record(record)
         return {"ledger": {"checksum": account.checksums[account.names.index(name)], "release_id": name}}
-
-
-class Files(Spoken):
-    """The tables, their record, the page and the learned schema, as the options of `generate` say."""
-
-    def __init__(self, arguments: argparse.Namespace, schema: Any = None) -> None:
-        super().__init__(arguments)
-        self._related = schema if isinstance(schema, RelatedSchema) else None
-        given = {"": arguments.data}
-        if self._related is not None:
-            given = related_files(arguments, self._related, TAKEN)
-            if arguments.output is None:
-                raise ValueError(
-                    "related tables need -o DIR: a new folder for the tables, the record and the page"
-                )
-            if any(name in ("record", "report") for name in given):
-                raise ValueError(
-                    "a table cannot be called record or report: these are names of other outputs"
-                )
-        self._in_folder = self._related is not None or arguments.tables is not None
-        like = {name: form_like(path) for name, path in given.items()} if self._in_folder else {}
-        self._forms = like or {"": form_of(arguments.output)}
-        # the table last: whoever finds it finds its record
-        named = [getattr(arguments, name) for name in OUTPUTS[: -1 if self._in_folder else None]]
-        self._paths = [path for path in named if path is not None]
-        inputs = [*given.values(), arguments.schema, arguments.ledger, arguments.start, arguments.refine]
-        keep_inputs(inputs, self._paths)
 
     def __enter__(self) -> "Files":
         report = [self._arguments.report] if self._arguments.confidential else []
