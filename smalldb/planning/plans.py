@@ -16,6 +16,7 @@ from smalldb.marginals.curator import PrivacyFilter
 from smalldb.marginals.expected_error import mean_size
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.walks import Walks
 from smalldb.mechanisms import Mechanism, Neighbours, Offsets, Request
 from smalldb.noise.privacy_loss import Amount, Loss
 from smalldb.schema.bin_means import UNITS
@@ -268,13 +269,22 @@ class Plan:
         """About how far noise moves the share of a category, if all of the budget went to the columns alone.
 
         A standard deviation: Laplace noise on the counts of each column, with an equal part of epsilon, or
-        Gaussian noise where a delta is allowed and less is needed. None: the rows are not known.
+        Gaussian noise where a delta is allowed and less is needed. Of related tables it is of the columns of
+        parents and their number of children, with what these get of epsilon. None: the rows are not known.
         """
-        request = self.request
+        request, columns, epsilon = self.request, len(self.workload.domain.columns), self.request.epsilon
         if not request.rows_hint:
             return None
-        columns = len(self.workload.domain.columns)
-        return column_noise(columns, request.rows_hint, request.epsilon, self.neighbours, request.delta)
+        if isinstance(self.chosen, Walks):
+            columns, epsilon = len(self.chosen.parents.universe.sizes), self.chosen.parents.epsilon
+        moved, rate = 1 if self.neighbours is Neighbours.ADD_REMOVE else 2, float(epsilon)
+        if not rate:  # below all floats
+            return inf
+        noise = [moved * sqrt(2) * columns / rate]
+        if request.delta is not None:
+            least = log(request.delta.denominator) - log(request.delta.numerator)
+            noise.append(sqrt(moved * columns / 2) * (sqrt(rate + least) + sqrt(least)) / rate)
+        return min(noise) / request.rows_hint
 
     @property
     def nothing_expected(self) -> str | None:
@@ -283,9 +293,11 @@ class Plan:
         Noise of all of the budget on single columns alone would hide them, or the bound of a small database
         says nothing: it is 1 or more.
         """
-        noise = self.column_noise
-        if noise is not None and (why := drowning(noise)) is not None:
-            return why
+        noise = self.column_noise or 0.0
+        if noise > USELESS:
+            points = f"about {100 * noise:.0f} of 100" if noise < 1 else "more than 100"
+            what = "all of epsilon" if self.request.links is None else "all that parents get of epsilon"
+            return f"even if {what} went to single columns, noise would move each share by {points} points"
         if self.bound is not None and self.bound >= 1:
             return "the bound on the error will be 1 or more, which says nothing"
         return None
@@ -365,30 +377,6 @@ def pairs_reached(plan: Plan) -> Pairs | None:
         return None
     strategy, every = plan.chosen.strategy, comb(len(plan.workload.domain.sizes), 2)
     return Pairs(min(strategy.expected_pairs, every), min(strategy.most_pairs, every), every)
-
-
-def column_noise(
-    columns: int, rows: int, epsilon: Fraction, neighbours: Neighbours, delta: Fraction | None = None
-) -> float:
-    """Return about how far noise moves a share, if all of the budget goes to single columns alone."""
-    moved, rate = 1 if neighbours is Neighbours.ADD_REMOVE else 2, float(epsilon)
-    if not rate:  # below all floats
-        return inf
-    noise = [moved * sqrt(2) * columns / rate]
-    if delta is not None:
-        least = log(delta.denominator) - log(delta.numerator)
-        noise.append(sqrt(moved * columns / 2) * (sqrt(rate + least) + sqrt(least)) / rate)
-    return min(noise) / rows
-
-
-def drowning(noise: float) -> str | None:
-    """Say in a clause that noise hides the shares of single columns; None: it does not."""
-    if noise <= USELESS:
-        return None
-    points = f"about {100 * noise:.0f} of" if noise < 1 else "more than"
-    return (
-        f"even if all of epsilon went to single columns, noise would move each share by {points} 100 points"
-    )
 
 
 def finer_measure(relation: Neighbours) -> PrivacyMeasure:
