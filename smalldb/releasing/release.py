@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from os import PathLike
 from typing import Any, TypeAlias, Unpack, overload
 
 from queries import Domain, QueryClass, Workload
@@ -22,11 +21,8 @@ from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_any
 from smalldb.schema.related_schema import RelatedSchema
 
-RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]
-"""A schema of related tables, the path of its file, or its text."""
-
 Table: TypeAlias = Any
-"""A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema the path of a file."""
+"""A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema a path; or two tables by names."""
 
 
 @overload
@@ -49,25 +45,11 @@ def release(
 
 @overload
 def release(
-    data: Mapping[str, Table],
-    /,
-    *,
-    schema: RelatedSchemaLike,
-    rng: int | BitSource | None = None,
-    seed: int | None = None,
-    checkpoint: Folder | None = None,
-    ledger: Ledger | None = None,
-    **settings: Unpack[Settings],
-) -> Release: ...
-
-
-@overload
-def release(
     data: Table,
     queries: QueryClass | Workload | str | None = None,
     *,
     domain: Domain | None = None,
-    schema: SchemaLike | None = None,
+    schema: SchemaLike | RelatedSchema | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
     seed: int | None = None,
@@ -241,28 +223,13 @@ def _check(settings: dict[str, Any]) -> None:
         raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
 
 
-def generate(
-    data: Table,
-    queries: QueryClass | Workload | str | None = None,
-    *,
-    domain: Domain | None = None,
-    schema: SchemaLike | None = None,
-    middle: bool = False,
-    rng: int | BitSource | None = None,
-    seed: int | None = None,
-    progress: bool = False,
-    **settings: Unpack[Settings],
-) -> Any:
+def generate(data: Table, queries: QueryClass | Workload | str | None = None, **settings: Any) -> Any:
     """Release a synthetic table, of the library of the given one: `release`, without its record.
-
-    Takes the arguments of `release`.
 
     Parameters
     ----------
-    data, queries, domain, schema, middle, rng, seed, progress
+    data, queries, settings
         As `release`.
-    settings
-        What `plan` takes: epsilon, and all that is optional.
 
     Examples
     --------
@@ -271,14 +238,4 @@ def generate(
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']
     """
-    return release(
-        data,
-        queries,
-        domain=domain,
-        schema=schema,
-        middle=middle,
-        rng=rng,
-        seed=seed,
-        progress=progress,
-        **settings,
-    ).data
+    return release(data, queries, **settings).data
