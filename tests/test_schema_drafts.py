@@ -205,7 +205,8 @@ def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
     rows = ["17,none,yes", ",full,no", "x1,part,no", "40,,maybe", "50,full,Y", "60,half,"]
     path.write_text("\n".join(["age,job,smoker", *rows]) + "\n")
     found = check_table(parse_schema(SCHEMA), table_pieces(str(path), parse_schema(SCHEMA)))
-    assert (found.rows, found.gaps, found.unknown, found.ruled_out) == (6, (1, 1, 1), (1, 2, 1), 1)
+    assert (found.rows, found.ruled_out) == (6, 1)
+    assert [(own["gaps"], own["not_covered"]) for own in found.counts.values()] == [(1, 1), (1, 2), (1, 1)]
     assert not found.fits
     assert repr(found) == "<Check: computed from the data>"
     code, out, err = called(capfd, "schema", "check", path, "--schema", schema)
@@ -352,7 +353,9 @@ def test_a_check_counts_no_cuts_of_a_column_that_is_computed():
     )
     whole = schema.with_derived(["a", "b"])
     found = check_table(whole, whole.pieces(pd.DataFrame({"a": [1, 7], "b": [2, 15]})), schema.derived)
-    assert found.outer == ((1, 1), None) and found.beyond == ((0, 0), None) and dict(found.broken) == {1: 1}
+    none = {"gaps": 0, "not_covered": 0, "fractions": 0}
+    ranged = {"below_range": 0, "above_range": 0, "before_cuts": 1, "behind_cuts": 1}
+    assert found.counts == {"a": none | ranged, "b": none} and dict(found.broken) == {1: 1}
 
 
 def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
@@ -368,9 +371,18 @@ def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     path.write_text("\n".join(lines) + "\n")
     schema.write_text(RANGED)
     found = check_table(parse_schema(RANGED), table_pieces(str(path), parse_schema(RANGED)))
-    assert found.beyond == ((1, 1), (1, 2), (1, 1), (1, 1), (1, 1), None)
-    assert found.outer == ((2, 2), None, (2, 2), (3, 2), (3, 2), None)
-    assert found.fractions == (1, None, None, None, None, None)  # 110.5, and 999.0 is none
+    counts = {
+        "age": (1, 1, 2, 2),
+        "n": (1, 2),
+        "day": (1, 1, 2, 2),
+        "moment": (1, 1, 3, 2),
+        "at": (1, 1, 3, 2),
+    }
+    names = "below_range", "above_range", "before_cuts", "behind_cuts"
+    told = {name: tuple(own[each] for each in names if each in own) for name, own in found.counts.items()}
+    assert told == {**counts, "job": ()}
+    # 110.5, and 999.0 is none
+    assert [own.get("fractions") for own in found.counts.values()] == [1, None, None, None, None, None]
     assert found.fits
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
     assert code == 0 and "fractions that are read as whole numbers, for want of decimals: 1\n" in out

@@ -237,18 +237,10 @@ def run_check(arguments: argparse.Namespace) -> None:
         check = check_table(schema, table_pieces(path, schema, file=form), derived)
     texts = _relations(schema, derived)
     if arguments.json:
-        columns: list[dict[str, object]] = [
-            {"column": name, "gaps": gaps, "not_covered": unknown, "rows": check.first.get(name, [])}
-            for name, gaps, unknown in zip(schema.names, check.gaps, check.unknown, strict=True)
+        columns = [
+            {"column": name, **counts, "rows": check.first.get(name, [])}
+            for name, counts in check.counts.items()
         ]
-        counted = zip(columns, check.beyond, check.outer, check.fractions, strict=True)
-        for said, beyond, outer, fractions in counted:
-            if beyond is not None:
-                said |= {"below_range": beyond[0], "above_range": beyond[1]}
-            if outer is not None:
-                said |= {"before_cuts": outer[0], "behind_cuts": outer[1]}
-            if fractions is not None:
-                said |= {"fractions": fractions}
         rules = [
             {"rule": number, "text": text, "broken": check.broken[number], "rows": check.first[number]}
             for number, text in enumerate(texts, start=1)
@@ -279,19 +271,19 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
         f"{check.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'not covered':>12}",
     ]
-    counts = zip(check.gaps, check.unknown, check.beyond, check.outer, check.fractions, strict=True)
-    for name, column, (gaps, unknown, beyond, outer, fractions) in zip(names, columns, counts, strict=True):
-        refused = gaps and not column.missing
+    for name, column in zip(names, columns, strict=True):
+        own = check.counts[column.name]
+        refused = own["gaps"] and not column.missing
         note = "  missing = true gives gaps a category" if refused else ""
-        note += f"  {column.kind.spelling}" if unknown else ""
-        if beyond is not None and any(beyond):
-            note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
-        if outer is not None:
-            note += f"  {outer[0]:,} before the first cut, {outer[1]:,} from the last on"
-        if fractions:
-            note += f"  fractions that are read as whole numbers, for want of decimals: {fractions:,}"
+        note += f"  {column.kind.spelling}" if own["not_covered"] else ""
+        if own.get("below_range") or own.get("above_range"):
+            note += f"  beyond range: {own['below_range']:,} below, {own['above_range']:,} above"
+        if "before_cuts" in own:
+            note += f"  {own['before_cuts']:,} before the first cut, {own['behind_cuts']:,} from the last on"
+        if own.get("fractions"):
+            note += f"  fractions that are read as whole numbers, for want of decimals: {own['fractions']:,}"
         note += _where(check.first.get(column.name, []))
-        lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
+        lines.append(f"{name:{width}}{own['gaps']:12,}{own['not_covered']:12,}{note}")
     if check.ruled_out:
         lines.append(f"ruled out by valid: {check.ruled_out:,} row{'s' * (check.ruled_out != 1)}")
     texts = texts or rule_texts(check.schema.domain.valid)

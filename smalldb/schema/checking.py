@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from queries.arrays import Integers
 from queries.rule_tables import rule_texts
 from smalldb.schema.derived import Derived
 from smalldb.schema.fields import Fields, Piece
-from smalldb.schema.kinds import Binned, Cuts, Ranged
+from smalldb.schema.kinds import Binned, Comparable, Cuts
 from smalldb.schema.mapping import Schema
-from smalldb.schema.schema_columns import UNKNOWN
+from smalldb.schema.schema_columns import UNKNOWN, Column
 
 SHOWN = 5  # rows that are named
 
@@ -26,15 +26,10 @@ class Check:
 
     schema: Schema
     rows: int  # how many rows there are
-    # by column: fields that are gaps, and those that it does not cover; counts
-    gaps: tuple[int, ...]
-    unknown: tuple[int, ...]
-    # by column: values below and above its range, counts; None: nobody stated a range
-    beyond: tuple[tuple[int, int] | None, ...]
-    # by column: values before the first cut, and from the last one on, counts; None: nobody stated cuts
-    outer: tuple[tuple[int, int] | None, ...]
-    # by column: fractions that are read as whole numbers, counts; None: its numbers are not read so
-    fractions: tuple[int | None, ...]
+    # by column, what there is of "gaps", fields that are "not_covered", values "below_range" and
+    # "above_range", "before_cuts" (the first one) and "behind_cuts" (from the last one on), and "fractions"
+    # that are read as whole numbers: those that its kind has
+    counts: Mapping[str, Mapping[str, int]]
     ruled_out: int  # rows that `valid` rules out, of those whose fields it all covers
     refused: int  # those of them that are refused: `breaks` does not say what becomes of them
     # by the number of a rule, from 1: how many of these break it; only of rules that some row breaks
@@ -52,22 +47,23 @@ class Check:
     @property
     def fits(self) -> bool:
         """Whether the table would be taken."""
-        columns = zip(self.schema.columns, self.gaps, self.unknown, strict=True)
-        read = [each for each in columns if each[0].name not in self.computed]
-        return not (self.refused or any(unknown or (gaps and not c.missing) for c, gaps, unknown in read))
+        read = [column for column in self.schema.columns if column.name not in self.computed]
+        counts = [(column, self.counts[column.name]) for column in read]
+        return not (
+            self.refused or any(own["not_covered"] or (own["gaps"] and not c.missing) for c, own in counts)
+        )
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
     """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`)."""
-    width, rows, ruled_out, refused_rows = len(schema.columns), 0, 0, 0
-    gaps, unknown = np.zeros((2, width), dtype=np.int64)
-    beyond, outer = np.zeros((2, width, 2), dtype=np.int64)
-    fractions = np.zeros(width, dtype=np.int64)
+    rows, ruled_out, refused_rows = 0, 0, 0
+    computed = tuple(each.column.name for each in derived)
+    nothing = np.zeros(0, dtype=np.int64)
+    counts = {c.name: Counter(_counted(c, nothing, nothing, c.name in computed)) for c in schema.columns}
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
     lost = np.array([[column.kind.size for column in schema.columns]])
     absent = np.array([[not column.missing for column in schema.columns]])
-    computed = tuple(each.column.name for each in derived)
 
     def note(key: str | int, where: Integers) -> None:
         known = first.setdefault(key, [])
@@ -75,11 +71,8 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
 
     for fields, _ in pieces:
         codes = np.stack([column.found(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
-        gaps += (codes == lost).sum(axis=0)
-        unknown += (codes == UNKNOWN).sum(axis=0)
-        beyond += [column.beyond(fields[c]) or (0, 0) for c, column in enumerate(schema.columns)]
-        fractions += [column.fractions(fields[c]) or 0 for c, column in enumerate(schema.columns)]
-        outer += np.stack([(codes == 0).sum(axis=0), (codes == lost - 1).sum(axis=0)], axis=1)
+        for c, column in enumerate(schema.columns):
+            counts[column.name].update(_counted(column, fields[c], codes[:, c], column.name in computed))
         refused = (codes == UNKNOWN) | ((codes == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
@@ -87,43 +80,30 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         for number, others in _miscomputed(schema, derived, fields).items():
             many[number] += len(others)
             note(number, others)
-        none = np.zeros(0, dtype=np.int64)
-        ruled_out += len(reduce(np.union1d, broken.values(), none))
+        ruled_out += len(reduce(np.union1d, broken.values(), nothing))
         mended, left = schema.mended_codes(fields, codes)
         left_over = schema.broken(fields, mended) if schema.breaking else broken
-        still = reduce(np.union1d, left_over.values(), none).astype(np.int64)
+        still = reduce(np.union1d, left_over.values(), nothing).astype(np.int64)
         refused_rows += int((~left[still]).sum())
         for number, those in broken.items():
             many[number] += len(those)
             note(number, those)
         rows += len(codes)
-    return Check(
-        schema,
-        rows,
-        tuple(gaps.tolist()),
-        tuple(unknown.tolist()),
-        _of(Ranged, schema, beyond, computed),
-        _of(Binned, schema, outer, computed),
-        tuple(
-            count if isinstance(column.kind, Cuts) and not column.kind.decimals else None
-            for column, count in zip(schema.columns, fractions.tolist(), strict=True)
-        ),
-        ruled_out,
-        refused_rows,
-        many,
-        first,
-        computed,
-    )
+    return Check(schema, rows, counts, ruled_out, refused_rows, many, first, computed)
 
 
-def _of(
-    kind: type[Ranged] | type[Binned], schema: Schema, counts: Integers, computed: Sequence[str]
-) -> tuple[tuple[int, int] | None, ...]:
-    """Return the pairs of counts of measured columns of a kind, shape (columns, 2), and None of others."""
-    return tuple(
-        (int(low), int(high)) if isinstance(column.kind, kind) and column.name not in computed else None
-        for column, (low, high) in zip(schema.columns, counts.tolist(), strict=True)
-    )
+def _counted(column: Column, fields: Fields, codes: Integers, computed: bool) -> dict[str, int]:
+    """Count what `Check.counts` has of a column; nobody stated a range or cuts of one that is computed."""
+    kind, last = column.kind, column.kind.size
+    found: dict[str, Any] = {"gaps": (codes == last).sum(), "not_covered": (codes == UNKNOWN).sum()}
+    if isinstance(kind, Comparable) and not computed:
+        sides = column.numbered(fields, kind.side)
+        found |= {"below_range": (sides < 0).sum(), "above_range": (sides > 0).sum()}
+    if isinstance(kind, Binned) and not computed:
+        found |= {"before_cuts": (codes == 0).sum(), "behind_cuts": (codes == last - 1).sum()}
+    if isinstance(kind, Cuts) and not kind.decimals:
+        found["fractions"] = column.numbered(fields, kind.splits).sum()
+    return {name: int(count) for name, count in found.items()}
 
 
 def _miscomputed(schema: Schema, derived: Sequence[Derived], fields: Sequence[Fields]) -> dict[int, Integers]:

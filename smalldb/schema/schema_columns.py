@@ -21,7 +21,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.schema.bin_means import BinMeans, InBins, TiltedShape
 from smalldb.schema.bin_shapes import BinShape, FinerBins, FinerShape, drawn_steps
 from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, spelled
-from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Ranged, Value
+from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Value
 from smalldb.schema.kinds.kind import NumberFormat, without_zeros
 
 UNKNOWN = -1  # a field that no category covers
@@ -192,20 +192,7 @@ class Column:
         """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
         return self.found(fields, self.memo(None if self.finer is None else self.finer.kind))
 
-    def beyond(self, fields: Fields) -> tuple[int, int] | None:
-        """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
-        if not isinstance(self.kind, Ranged):
-            return None
-        found = self._each(fields, self.kind.side)
-        return int((found < 0).sum()), int((found > 0).sum())
-
-    def fractions(self, fields: Fields) -> int | None:
-        """Count the fractions that are read as whole numbers; None: numbers are not read so."""
-        if not isinstance(self.kind, Cuts) or self.kind.decimals:
-            return None
-        return int(self._each(fields, self.kind.splits).sum())
-
-    def _each(self, fields: Fields, number: Callable[[str], int]) -> npt.NDArray[np.int64]:
+    def numbered(self, fields: Fields, number: Callable[[str], int]) -> npt.NDArray[np.int64]:
         """Return a number of each field, 0 of gaps and of what is no single value."""
         inverse, distinct = spelled(fields, self.numbers.decimal) or ([], [])
         lost = self.memo()

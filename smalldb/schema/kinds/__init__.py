@@ -9,7 +9,7 @@ from smalldb.schema.kinds.bins import Cuts
 from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Comparable, Kind, Ranged, Spec, Value
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, Comparable, Kind, Spec, Value
 from smalldb.schema.kinds.times import Times
 from smalldb.schema.kinds.weekdays import Weekdays
 from smalldb.schema.kinds.whole_numbers import Integers
@@ -30,7 +30,6 @@ __all__ = [
     "Flag",
     "Integers",
     "Kind",
-    "Ranged",
     "Spec",
     "Times",
     "Value",

@@ -202,14 +202,6 @@ class Spec:
 
 
 @runtime_checkable
-class Ranged(Protocol):
-    """A kind whose values have a range, which fields may exceed."""
-
-    def side(self, text: str) -> int:
-        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
-
-
-@runtime_checkable
 class Comparable(Protocol):
     """A kind whose fields have values that can be compared, exactly; its released ones lie on a grid."""
 
@@ -228,3 +220,6 @@ class Comparable(Protocol):
 
     def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last step of the grid that lie in a category."""
+
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""

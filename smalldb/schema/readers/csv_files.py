@@ -36,7 +36,7 @@ from smalldb.schema.file_format import (
 )
 from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.readers.compressed import open_bytes, parted
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted
 
 LONGEST = 1 << 26  # characters of a field, so that a quote that is never closed does not take all memory
 LONGEST_HEADER = 1 << 22
@@ -225,7 +225,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @final
-class CsvFiles(WithoutCodeBook):
+class CsvFiles(Reader):
     """A `Reader` of CSV; its first line has the names."""
 
     name: ClassVar[str] = "csv"

@@ -19,7 +19,7 @@ from smalldb.files.extras import of_extra
 from smalldb.schema.fields import CHUNK, Piece, objects
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import check_names
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _SAID = "say which (--query, or file.query of a schema)"
 _STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table
@@ -105,7 +105,7 @@ class InUse(ValueError):
     exit_code = 3  # of commands
 
 
-class _DatabaseFiles(WithoutCodeBook):
+class _DatabaseFiles(Reader):
     """What both share."""
 
     lines: ClassVar[bool] = False
@@ -141,14 +141,14 @@ class _DatabaseFiles(WithoutCodeBook):
             names = [*columns]
             kinds = {name: "FLOAT" if dtype == "float32" else "" for name, dtype in columns.items()}
             chosen = [read_as(names[i], kinds[names[i]]) for i in wanted.choose(names)]
-            broken, errors = False, tuple[type[Exception], ...]((*self.errors(), OverflowError))
-            try:
+
+            def rows() -> Iterator[Sequence[Sequence[object]]]:
                 cursor = base.execute(f"SELECT {', '.join(chosen)} FROM ({query}\n)")
-                yield from pieces_of_rows(iter(partial(cursor.fetchmany, CHUNK), []), range(len(chosen)))
-            except errors:
-                broken = True
-            if broken:  # not chained: nothing of the data may travel in an error
-                raise DataError(f"{path} is broken, or its query is: it cannot be read to its end")
+                yield from iter(partial(cursor.fetchmany, CHUNK), [])
+
+            said = DataError(f"{path} is broken, or its query is: it cannot be read to its end")
+            read = unbroken(rows(), (*self.errors(), OverflowError), said)
+            yield from pieces_of_rows(read, range(len(chosen)))
 
     @contextmanager
     def _opened(self, path: str, file: FileFormat) -> Iterator[tuple[Any, str, dict[str, object]]]:

@@ -14,14 +14,14 @@ from smalldb.files.extras import of_extra
 from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import RECORDS, check_header
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted
 
 Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password
 
 
 @final
-class ExcelFiles(WithoutCodeBook):
+class ExcelFiles(Reader):
     """A `Reader` of Excel."""
 
     name: ClassVar[str] = "xlsx"

@@ -1,7 +1,7 @@
 """The records of a file of JSON lines: objects of single values, spelled as a CSV file spells them."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import ClassVar, final
 
@@ -11,11 +11,11 @@ from queries import DataError
 from smalldb.schema.fields import Piece, is_text
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import RECORDS, check_names, lines_of, open_text
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted
 
 
 @final
-class JsonLines(WithoutCodeBook):
+class JsonLines(Reader):
     """A `Reader` of JSON lines: each row has the names as its keys, in any order."""
 
     name: ClassVar[str] = "jsonl"
@@ -26,58 +26,40 @@ class JsonLines(WithoutCodeBook):
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
     ) -> Mapping[str, object]:
-        """Return the names in the first record, sorted."""
-        return dict.fromkeys(json_names(path))
+        """Return the names in the first record, sorted: the order in which a row has its keys is its own."""
+        with open_text(path) as text:
+            first = next(_records(lines_of(text)), None)
+        if not first or not is_text("".join(first)):
+            raise ValueError(
+                f"{path} is empty, or is not JSON lines in UTF-8: an object in each line, each name in it "
+                "once"
+            )
+        names = sorted(first)
+        check_names(names, path)
+        return dict.fromkeys(names)
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
-        """Yield the columns as texts."""
+        """Yield the columns as texts; each record is taken or refused by itself: what it lacks is a gap."""
         wanted.choose(wanted.names)
-        yield from json_pieces(path, wanted.names, wanted.others, wanted.signs)
-
-
-def json_names(path: str) -> list[str]:
-    """Return the names in the first record, sorted: the order in which a row has its keys is the row's."""
-    with open_text(path) as file:
-        first = next(_records(lines_of(file)), None)
-    if not first or not is_text("".join(first)):
-        raise ValueError(
-            f"{path} is empty, or is not JSON lines in UTF-8: an object in each line, each name in it once"
-        )
-    names = sorted(first)
-    check_names(names, path)
-    return names
-
-
-def json_pieces(
-    path: str, wanted: Sequence[str], others: Collection[str] | None, signs: Mapping[str, str] | None = None
-) -> Iterator[Piece]:
-    """
-    Yield the wanted columns of a file of JSON lines.
-
-    Each record is taken or refused by itself, with its keys in any order; one that it leaves out is a gap.
-    """
-    comma = {name for name, sign in (signs or {}).items() if sign != "."}
-    allowed = None if others is None else {*wanted, *others}
-    with open_text(path) as file:
-        records = _records(lines_of(file), _Number if comma else str)
-        while piece := list(islice(records, RECORDS)):
-            fields = [record for record in piece if record is not None]
-            names = {name for record in fields for name in record}
-            if len(fields) < len(piece) or (allowed is not None and not names <= allowed):
-                raise DataError(
-                    f"{path} is not JSON lines in UTF-8: an object in each line, with a key for each column "
-                    "once or not at all, and no key that is not expected"
-                )
-            columns = [[record.get(name, "") for record in fields] for name in wanted]
-            if comma:
-                for c, name in enumerate(wanted):
-                    point = "," if name in comma else "."
-                    columns[c] = [
-                        text.replace(".", point) if isinstance(text, _Number) else text for text in columns[c]
-                    ]
-            yield [np.array(column, dtype=object) for column in columns], None
+        comma = {name for name, sign in wanted.signs.items() if sign != "."}
+        allowed = None if wanted.others is None else {*wanted.names, *wanted.others}
+        with open_text(path) as text:
+            records = _records(lines_of(text), _Number if comma else str)
+            while piece := list(islice(records, RECORDS)):
+                fields = [record for record in piece if record is not None]
+                names = {name for record in fields for name in record}
+                if len(fields) < len(piece) or (allowed is not None and not names <= allowed):
+                    raise DataError(
+                        f"{path} is not JSON lines in UTF-8: an object in each line, with a key for each "
+                        "column once or not at all, and no key that is not expected"
+                    )
+                columns = [[record.get(name, "") for record in fields] for name in wanted.names]
+                for name, column in zip(wanted.names, columns, strict=True):
+                    if name in comma:
+                        column[:] = [t.replace(".", ",") if isinstance(t, _Number) else t for t in column]
+                yield [np.array(column, dtype=object) for column in columns], None
 
 
 class _Number(str):

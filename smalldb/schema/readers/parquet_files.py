@@ -17,14 +17,14 @@ from smalldb.files.extras import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.fields import CHUNK, Fields, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
 @final
-class ParquetFiles(WithoutCodeBook):
+class ParquetFiles(Reader):
     """A `Reader` of Parquet."""
 
     name: ClassVar[str] = "parquet"
@@ -126,25 +126,15 @@ def _column(found: Mapping[str, Fields], folders: Mapping[str, str | None], name
 
 def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[Piece]:
     """Yield columns of batches of Arrow."""
-    from pyarrow import ArrowException
+    from pyarrow import ArrowException, Table
 
-    broken = False
-    try:
-        for batch in batches:
-            yield _piece(batch, chosen)
-    except (ArrowException, OSError):
-        broken = True
-    if broken:  # not chained: nothing of the data may travel in an error
-        raise DataError(f"{path} is broken: it cannot be read to its end")
+    def piece(batch: Any) -> Piece:
+        # without what pandas noted: its index is a column like any other
+        frame = from_arrow(Table.from_batches([batch]).select(chosen), ignore_metadata=True)
+        return [frame[name] for name in chosen], None
 
-
-def _piece(batch: Any, chosen: list[str]) -> Piece:
-    """Return columns of a batch of Arrow."""
-    from pyarrow import Table
-
-    # without what pandas noted: its index is a column like any other
-    frame = from_arrow(Table.from_batches([batch]).select(chosen), ignore_metadata=True)
-    return [frame[name] for name in chosen], None
+    said = DataError(f"{path} is broken: it cannot be read to its end")
+    return unbroken(map(piece, batches), (ArrowException, OSError), said)
 
 
 def declared(schema: Any) -> dict[str, object]:
@@ -161,7 +151,7 @@ _MAGIC = b"ARROW1"
 
 
 @final
-class ArrowFiles(WithoutCodeBook):
+class ArrowFiles(Reader):
     """A `Reader` of Arrow."""
 
     name: ClassVar[str] = "arrow"

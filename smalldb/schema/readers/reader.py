@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, Protocol, TypeVar, final
 
+from queries import DataError
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat
 
+T = TypeVar("T")
 Choose = Callable[[Sequence[str]], Sequence[int]]
 """Tells, from the names of a table's columns, which of them are read."""
 
@@ -45,7 +47,8 @@ class Reader(Protocol):
         """Return the names of the columns, each with its declared dtype or None; no data."""
 
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return what the file's own code book says of columns: labels and missing codes; no data."""
+        """Return what the file's own code book says of columns, if it has one: no data."""
+        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
@@ -53,9 +56,11 @@ class Reader(Protocol):
         """Yield the wanted columns, in constant memory."""
 
 
-class WithoutCodeBook(Reader):
-    """What readers share whose files say nothing of what a column's values mean."""
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing."""
-        return {}
+def unbroken(pieces: Iterable[T], errors: tuple[type[Exception], ...], said: DataError) -> Iterator[T]:
+    """Hand on pieces; in place of one of the errors raise another: nothing of the data may travel in it."""
+    try:
+        yield from pieces
+        return
+    except errors:
+        pass  # what is raised below is not chained
+    raise said

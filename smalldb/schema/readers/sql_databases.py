@@ -15,7 +15,7 @@ from smalldb.files.inputs import shown
 from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.database_files import check_columns, is_query, named_table, pieces_of_rows
-from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
+from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _DTYPES: dict[type, str] = {
     **{bool: "bool", int: "int64", float: "float64", Decimal: "float64", str: "string"},
@@ -24,7 +24,7 @@ _DTYPES: dict[type, str] = {
 
 
 @final
-class SqlDatabases(WithoutCodeBook):
+class SqlDatabases(Reader):
     """A `Reader` of a database at a URL, such as ``postgresql+psycopg://host/name``.
 
     It is read, and never written to. What is told of one is its address: never a password, and of an error
@@ -57,13 +57,9 @@ class SqlDatabases(WithoutCodeBook):
             base = _connected(path, stack)
             result = _result(base, path, file, _table(base, path, file), stack)
             positions = wanted.choose(check_columns([*result.keys()], shown(path)))
-            broken = False
-            try:
-                yield from pieces_of_rows(result.partitions(CHUNK), positions)
-            except Exception:  # which ones drivers raise is not documented
-                broken = True
-            if broken:  # not chained: nothing of the data may travel in an error
-                raise QueryEnded(f"{shown(path)}: the database stopped the query")
+            said = QueryEnded(f"{shown(path)}: the database stopped the query")
+            # which errors drivers raise is not documented
+            yield from pieces_of_rows(unbroken(result.partitions(CHUNK), (Exception,), said), positions)
 
 
 class NoConnection(ValueError):

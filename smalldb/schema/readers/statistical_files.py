@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
-from smalldb.schema.readers.reader import Reader, Wanted
+from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 
 @final
@@ -101,14 +102,11 @@ class StataFiles(Reader):
         """Yield the columns in pieces."""
         with _opened(path) as reader:
             names = [*reader._varlist]
-            chosen, broken = [names[i] for i in wanted.choose(names)], False
-            try:
-                while len(frame := _read(reader, chosen)):
-                    yield [frame[name] for name in chosen], None
-            except (ValueError, KeyError, OSError, OverflowError, UnicodeDecodeError):
-                broken = True
-            if broken:  # not chained: nothing of the data may travel in an error
-                raise DataError(f"{path} is broken: it cannot be read to its end")
+            chosen = [names[i] for i in wanted.choose(names)]
+            errors = ValueError, KeyError, OSError, OverflowError, UnicodeDecodeError
+            said = DataError(f"{path} is broken: it cannot be read to its end")
+            for frame in unbroken(iter(lambda: _read(reader, chosen), None), errors, said):
+                yield [frame[name] for name in chosen], None
 
 
 @contextmanager
@@ -123,12 +121,12 @@ def _opened(path: str) -> Iterator[Any]:
         yield reader
 
 
-def _read(reader: Any, names: list[str]) -> pd.DataFrame:
+def _read(reader: Any, names: list[str]) -> pd.DataFrame | None:
     try:
         frame: pd.DataFrame = reader.read(CHUNK, columns=names, convert_categoricals=False)
-        return frame
+        return frame if len(frame) else None
     except StopIteration:
-        return pd.DataFrame()
+        return None
 
 
 def _dtype_of_stata(dtype: object, form: str) -> object:
@@ -190,19 +188,12 @@ class _Statistical(Reader):
         """Yield the columns in pieces."""
         names = self._head(path).column_names
         chosen = [names[i] for i in wanted.choose(names)]
-        read, rows, broken = self.reading(path), 0, False
-        try:
-            while len(frame := read(path, usecols=chosen, row_offset=rows, row_limit=ROWS)[0]):
-                yield [frame[name] for name in chosen], None
-                rows += len(frame)
-        except GeneratorExit:
-            raise
-        except Exception as error:  # a class of its own for each module
-            if isinstance(error, DataError):
-                raise
-            broken = True
-        if broken:  # not chained: nothing of the data may travel in an error
-            raise DataError(f"{path} is broken: it cannot be read to its end")
+        read, starts = self.reading(path), count(step=ROWS)
+        frames = (read(path, usecols=chosen, row_offset=row, row_limit=ROWS)[0] for row in starts)
+        said = DataError(f"{path} is broken: it cannot be read to its end")
+        # of errors each module has a class of its own
+        for frame in takewhile(len, unbroken(frames, (Exception,), said)):
+            yield [frame[name] for name in chosen], None
 
     def _head(self, path: str) -> Any:
         read = self.reading(path)
