@@ -105,7 +105,8 @@ class StataFiles(Reader):
             chosen = [names[i] for i in wanted.choose(names)]
             errors = ValueError, KeyError, OSError, OverflowError, UnicodeDecodeError
             said = DataError(f"{path} is broken: it cannot be read to its end")
-            for frame in unbroken(iter(lambda: _read(reader, chosen), None), errors, said):
+            frames = (_read(reader, chosen) for _ in count())
+            for frame in takewhile(len, unbroken(frames, errors, said)):
                 yield [frame[name] for name in chosen], None
 
 
@@ -121,12 +122,12 @@ def _opened(path: str) -> Iterator[Any]:
         yield reader
 
 
-def _read(reader: Any, names: list[str]) -> pd.DataFrame | None:
+def _read(reader: Any, names: list[str]) -> pd.DataFrame:
     try:
         frame: pd.DataFrame = reader.read(CHUNK, columns=names, convert_categoricals=False)
-        return frame if len(frame) else None
+        return frame
     except StopIteration:
-        return None
+        return pd.DataFrame()
 
 
 def _dtype_of_stata(dtype: object, form: str) -> object:
