@@ -23,7 +23,6 @@ LINKS: dict[str, Type] = {
     **{"most": int, "cap": int, "orphans": str},
 }
 OF_CHILDREN = ("link", "most", "cap", "orphans")  # keys of a table with a parent
-LATER = ("one", "order", "public", "rows")  # keys that are planned
 NOT_HERE = ("queries", "measure_first", "rows_per_person", "breaks")  # keys of one table alone
 
 
@@ -211,33 +210,19 @@ def _key_of(tables: Mapping[str, Any], unit: str) -> Any:
 
 def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
     """Tell what is wrong with how tables are linked."""
-    wrong, parents = list[str](), dict[str, str]()
-    for name, described in tables.items():
-        if not isinstance(described, dict):
-            continue
-        parent = described.get("parent")
-        if isinstance(parent, list) and len(parent) > 1:
-            wrong.append(
-                f"table {name!r} has two parents: a table may have one, whose children are protected"
-            )
-        elif isinstance(parent, str):
-            parents[name] = parent
-            if parent not in tables:
-                wrong.append(f"table {name!r}: no parent table {parent!r}{suggestion(parent, tables)}")
-    for name in parents:
-        seen, at = list[str](), name
-        while at in parents and at not in seen:
-            seen.append(at)
-            at = parents[at]
-        if at == name:
-            wrong.append(f"table {name!r} is its own parent, through {' and '.join(map(repr, seen))}")
     if unit not in tables:
-        wrong.append(f"unit: no table {unit!r}{suggestion(unit, tables)}")
-    elif unit in parents:
-        wrong.append(f"unit: table {unit!r} has a parent, and the root is protected: name that table")
-    loose = [name for name in tables if name not in parents and name != unit]
-    wrong += [f"table {name!r} has no parent: write parent = {unit!r}" for name in loose]
-    if not wrong and (len(tables) != 2 or unit not in parents.values()):
+        return [f"unit: no table {unit!r}{suggestion(unit, tables)}"]
+    parents = {name: own.get("parent") for name, own in tables.items() if isinstance(own, dict)}
+    if parents.get(unit) is not None:
+        return [f"unit: table {unit!r} has a parent, and the root is protected: name that table"]
+    wrong = [
+        f"table {name!r} has no parent: write parent = {unit!r}"
+        if parent is None
+        else f"table {name!r}: parent must be {unit!r}, the unit, and no other"
+        for name, parent in parents.items()
+        if parent != unit and name != unit
+    ]
+    if not wrong and len(tables) != 2:
         wrong.append("related tables are two for now: a table of parents, and one of their children")
     return wrong
 
@@ -249,16 +234,12 @@ def _schema(
     wrong = list[str]()
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     for key in described:
-        if key in LATER:
-            wrong.append(f"{key} is not supported yet: leave it out")
-        elif key in NOT_HERE:
+        if key in NOT_HERE:
             wrong.append(f"{key} is of one table alone: leave it out")
-    rest = {key: value for key, value in described.items() if key not in (*LATER, *NOT_HERE, "parent")}
+    rest = {key: value for key, value in described.items() if key not in (*NOT_HERE, "parent")}
     wrong += map(str, faults_of(rest, {**known, **LINKS}))
     is_child = "parent" in described
     if is_child:
-        if not isinstance(described["parent"], str | list):
-            wrong.append("parent must be a text: the name of a table")
         wrong += numbers_of(described)
         if described.get("orphans", "drop") != "drop":
             wrong.append('orphans must be "drop", or left out to refuse children without a parent')
