@@ -17,8 +17,13 @@ from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import check_classifying
-from smalldb.releasing.evaluation import evaluate, evaluate_related
-from smalldb.releasing.number_summaries import NumberCounts, gather_numbers, number_summaries
+from smalldb.releasing.evaluation import (
+    NumberCounts,
+    evaluate,
+    evaluate_related,
+    gather_numbers,
+    number_summaries,
+)
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json, known_told

@@ -187,34 +187,26 @@ REAL = "real"
 _MOST_CATEGORIES = 255  # of a column that trees split by sets of categories
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
-    """How well a classifier of the target does on real rows that it has not seen. Confidential."""
-
-    accuracy: float  # the share of rows whose category it tells
-    balanced: float  # the mean of that over the categories of the target
-
-
 def check_classifying(instead: str = "") -> None:
     """Refuse where scikit-learn is missing, and say what else could be done: ValueError."""
     with of_extra("scikit-learn", "learn", "classifiers", instead):
         import sklearn.ensemble  # noqa: F401 - only whether it is there
 
 
-def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:
+def _of_classifiers(real: Rows, tables: Mapping[str, Rows], target: int) -> list[Line]:
     """Train boosted trees on each table and on half the real rows; test on the rest, by fixed seeds."""
     rows = apart(real, SeededBits(0))
     half = len(rows) // 2
     if not half:
-        return {}
+        return []
     training = {REAL: rows[half:]} | {name: apart(table, SeededBits(0)) for name, table in tables.items()}
-    truth = rows[:half, target]
-    found = {}
+    truth, lines = rows[:half, target], list[Line]()
     for name, given in training.items():
         right = _told(real.domain, given, rows[:half], target) == truth
         by_category = [float(right[truth == code].mean()) for code in np.unique(truth)]
-        found[name] = Classified(float(right.mean()), float(np.mean(by_category)))
-    return found
+        lines.append((name, "accuracy", ALL, float(right.mean())))
+        lines.append((name, "balanced_accuracy", ALL, float(np.mean(by_category))))
+    return lines
 
 
 def _told(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes:
@@ -241,31 +233,22 @@ FIELDS = ("table", "measure", "of", "value")
 Line = tuple[str, str, str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A row of the summary."""
-
-    name: str  # in the long table
-    said: str  # for people
-
-
-MEASURES = (
-    *(
-        Measure(f"{kind}_{width}", said.format(width, "" if width == 1 else "s"))
-        for width in WIDTHS
-        for kind, said in (
-            ("tvd_mean", "tables of {} column{}: distance, mean"),
-            ("tvd_largest", "tables of {} column{}: distance, largest"),
-            ("cell_largest", "tables of {} column{}: largest error of a cell"),
-        )
-    ),
-    Measure("query_mean", "queries: mean error"),
-    Measure("query_largest", "queries: largest error"),
-    Measure("correlation_mean", "rank correlations: mean error"),
-    Measure("correlation_largest", "rank correlations: largest error"),
-    Measure("accuracy", "target predicted correctly on unseen real rows"),
-    Measure("balanced_accuracy", "the same, mean over its categories"),
-)
+MEASURES = {  # the rows of the summary, by their names in the long table
+    f"{kind}_{width}": said.format(width, "" if width == 1 else "s")
+    for width in WIDTHS
+    for kind, said in (
+        ("tvd_mean", "tables of {} column{}: distance, mean"),
+        ("tvd_largest", "tables of {} column{}: distance, largest"),
+        ("cell_largest", "tables of {} column{}: largest error of a cell"),
+    )
+} | {
+    "query_mean": "queries: mean error",
+    "query_largest": "queries: largest error",
+    "correlation_mean": "rank correlations: mean error",
+    "correlation_largest": "rank correlations: largest error",
+    "accuracy": "target predicted correctly on unseen real rows",
+    "balanced_accuracy": "the same, mean over its categories",
+}
 
 
 def overview(
@@ -280,7 +263,7 @@ def overview(
         lines += _of_queries(name, workload, answers, real.n, table)
         lines += _of_correlations(name, real.domain, correlated, table)
     if target is not None:
-        lines += _of_classifiers(classified(real, tables, target))
+        lines += _of_classifiers(real, tables, target)
     return pd.DataFrame(lines, columns=list(FIELDS))
 
 
@@ -290,7 +273,7 @@ def summary(long: pd.DataFrame) -> pd.DataFrame:
     Measures that nothing is known of are left out; a value that one table lacks is not a number.
     """
     found = long[long["of"] == ALL].pivot(index="measure", columns="table", values="value")
-    order = [measure.name for measure in MEASURES if measure.name in found.index]
+    order = [name for name in MEASURES if name in found.index]
     return found.loc[order, list(dict.fromkeys(long["table"]))].rename_axis(index=None, columns=None)
 
 
@@ -341,11 +324,3 @@ def _of_correlations(name: str, domain: Domain, correlated: Floats, table: Rows)
     ]
     lines.append((name, "correlation_mean", ALL, float(off.mean())))
     return [*lines, (name, "correlation_largest", ALL, float(off.max()))]
-
-
-def _of_classifiers(found: Mapping[str, Classified]) -> list[Line]:
-    lines: list[Line] = []
-    for name, each in found.items():
-        lines.append((name, "accuracy", ALL, each.accuracy))
-        lines.append((name, "balanced_accuracy", ALL, each.balanced))
-    return lines

@@ -109,9 +109,11 @@ def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> st
 def summary_rows(long: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return the summary as texts: the tables in the head, then a row for each measure."""
     found = summary(long)
-    said = {measure.name: measure.said for measure in MEASURES}
     rows = [tuple("" if isnan(v) else f"{v:.4f}" for v in values) for values in found.to_numpy().tolist()]
-    return [("", *found.columns), *((said[name], *row) for name, row in zip(found.index, rows, strict=True))]
+    return [
+        ("", *found.columns),
+        *((MEASURES[name], *row) for name, row in zip(found.index, rows, strict=True)),
+    ]
 
 
 def _summary_account(long: pd.DataFrame, simple: str | None) -> list[str]:
