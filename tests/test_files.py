@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from smalldb.files.outputs import OutputFolder, Outputs, beside
+from smalldb.files import outputs as files
+from smalldb.files.outputs import OutputFolder, Outputs, beside, create
 from smalldb.files.unfinished import abandon
 
 
@@ -74,6 +75,84 @@ def test_a_link_stays_a_link(tmp_path):
     assert real.read_text() == "new"
 
 
+@pytest.fixture
+def planted(tmp_path):
+    """A folder to write in, a file outside, and links to it and its folder that another one plants."""
+    inside, outside = tmp_path / "in", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+    (outside / "out").write_text("other")
+
+    def file():
+        (inside / "out").unlink(missing_ok=True)
+        (inside / "out").symlink_to(outside / "out")
+
+    def folder():
+        inside.rename(tmp_path / "moved")
+        inside.symlink_to(outside)
+
+    def begun():
+        (part,) = inside.glob(".*")
+        part.unlink()
+        part.symlink_to(outside / "out")
+
+    yield inside, {"file": file, "folder": folder, "begun": begun}
+    assert (outside / "out").read_text() == "other" and os.listdir(outside) == ["out"]
+
+
+@pytest.mark.parametrize("link", ["file", "folder", "begun"])
+def test_a_link_that_is_planted_while_a_file_is_written_is_not_followed(planted, link):
+    inside, plant = planted
+    path = str(inside / "out")
+    with Outputs([path]) as outputs:
+        plant[link]()
+        outputs.write(path, "own")
+    if link != "begun":  # what stood beside its place is the other one's
+        written = inside.parent / ("moved" if link == "folder" else "in") / "out"
+        assert written.read_text() == "own" and not written.is_symlink()
+
+
+def test_nor_is_one_that_is_planted_while_a_ledger_is_made(planted, monkeypatch):
+    (inside, _), fill = planted, files.fill
+    new = inside.parent / "outside" / "new"
+    monkeypatch.setattr(files, "fill", lambda *given: (fill(*given), (inside / "out").symlink_to(new)))
+    create(str(inside / "out"), b"ledger")
+    assert os.listdir(inside) == ["out"]
+
+
+@pytest.mark.parametrize("link", ["file", "folder", "begun"])
+def test_nor_is_one_that_is_planted_while_a_folder_is_written(planted, link):
+    inside, plant = planted
+    folder = OutputFolder(str(inside / "out"))
+    (begun,) = inside.iterdir()
+    if link == "begun":
+        begun.rename(inside / "gone")
+        begun.symlink_to(inside.parent / "outside")
+    else:
+        plant[link]()
+    folder.write("out", "own")
+    if link == "file":
+        with pytest.raises(OSError):
+            folder.place()
+    elif link == "folder":
+        folder.place()
+        assert (inside.parent / "moved" / "out" / "out").read_text() == "own"
+    folder.close()
+
+
+def test_below_a_folder_no_link_is_followed(planted):
+    inside, plant = planted
+    plant["file"]()
+    with pytest.raises(ValueError, match="is a link"), Outputs(["out"], below=inside):
+        pass
+    (inside / "deep").symlink_to(inside.parent / "outside")
+    with pytest.raises(OSError), Outputs(["deep/out"], below=inside):
+        pass
+    with Outputs(["new"], below=inside) as outputs:
+        outputs.write("new", "own")
+    assert (inside / "new").read_text() == "own" and sorted(os.listdir(inside)) == ["deep", "new", "out"]
+
+
 def test_places_that_cannot_be_written_are_found_at_once(tmp_path):
     for target in (tmp_path / "no" / "such" / "out", tmp_path):
         with pytest.raises(OSError) as caught:
@@ -113,10 +192,10 @@ def test_a_pipe_is_written_after_all_files_are_in_place(tmp_path, monkeypatch):
     os.mkfifo(pipe)
     handle = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match="No space"), Outputs([str(pipe), str(file)]) as outputs:
         outputs.write(str(pipe), "released")
         outputs.write(str(file), "record")

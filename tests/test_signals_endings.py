@@ -22,7 +22,7 @@ from smalldb.schema.readers.registry import has_lines
 GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]
 OUTPUTS = ["-o", "out.csv", "--record", "out.json"]
 SIGNALLED = """
-import os, pathlib, signal, sys
+import os, signal, sys
 import smalldb.releasing.pipeline as pipeline
 from smalldb.cli import run
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -77,7 +77,7 @@ def test_a_signal_after_the_payment_names_the_way_to_go_on(workdir, name, code, 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_between_two_files_waits_for_both_and_then_all_is_done(workdir, name):
-    assert signalled(name, "pathlib.Path.replace", "--quiet") == (0, "")
+    assert signalled(name, "os.replace", "--quiet") == (0, "")
     assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
@@ -217,11 +217,11 @@ def test_a_name_may_be_as_long_as_names_may_be(workdir, name):
 
 def test_files_take_their_places_in_order_and_the_folder_is_synced(tmp_path, monkeypatch):
     names, done = ["record", "page", "table"], []
-    replace, fsync = Path.replace, os.fsync
+    replace, fsync = os.replace, os.fsync
 
-    def replacing(self, workdir):
-        done.append(Path(workdir).name)
-        return replace(self, workdir)
+    def replacing(begun, place, **folders):
+        done.append(place)
+        return replace(begun, place, **folders)
 
     def syncing(handle):
         done.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}")))
@@ -230,19 +230,19 @@ def test_files_take_their_places_in_order_and_the_folder_is_synced(tmp_path, mon
     with Outputs([str(tmp_path / name) for name in names]) as outputs:
         for name in names:
             outputs.write(str(tmp_path / name), "x")
-        monkeypatch.setattr(Path, "replace", replacing)
+        monkeypatch.setattr(os, "replace", replacing)
         monkeypatch.setattr(os, "fsync", syncing)
     assert done == [*names, tmp_path.name]
 
 
 def test_the_table_comes_last(workdir, monkeypatch):
-    placed, replace = [], Path.replace
+    placed, replace = [], os.replace
 
-    def replacing(self, target):
-        placed.append(Path(target).name)
-        return replace(self, target)
+    def replacing(begun, place, **folders):
+        placed.append(place)
+        return replace(begun, place, **folders)
 
-    monkeypatch.setattr(Path, "replace", replacing)
+    monkeypatch.setattr(os, "replace", replacing)
     assert main([*GENERATE, *OUTPUTS, "--report", "out.html", "--quiet"]) == 0
     assert placed == ["out.json", "out.html", "out.csv"]
 
@@ -252,10 +252,10 @@ def test_a_full_disk_names_its_file(workdir, capsys, monkeypatch):
     assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 3
     assert capsys.readouterr().err == "smalldb: /dev/full: no space left on device\n"
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     assert main([*GENERATE, "-o", "other.csv", "--quiet"]) == 3
     assert capsys.readouterr().err == "smalldb: other.csv: no space left on device\n"
 

@@ -14,7 +14,7 @@ from queries.faults import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import field, row
 from smalldb.exact.numbers import brief
-from smalldb.files.inputs import opened_below
+from smalldb.files.open_folders import opened_below
 from smalldb.inference import Measurements
 from smalldb.planning import Plan, plan
 from smalldb.planning.starting import check_start

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
-from smalldb.files.inputs import opened_below, stands_below
+from smalldb.files.open_folders import opened_below, stands_below
 from smalldb.files.outputs import Outputs
 from smalldb.inference.several_tables import HOW
 from smalldb.planning import Settings
@@ -54,11 +54,8 @@ class Workplace:
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole, or not at all; ValueError: it would be written elsewhere."""
-        path = os.fspath(self.folder.resolve() / name)
-        if os.path.realpath(path) != path:
-            raise ValueError(f"{name} is a link: put the file itself into the folder")
-        with Outputs([path]) as outputs:
-            outputs.write(path, text)
+        with Outputs([name], below=self.folder) as outputs:
+            outputs.write(name, text)
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
         """Run a command of smalldb; return its exit code, and what it wrote on both outputs."""

@@ -9,9 +9,8 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, Self
 
 
 class NoBar:
@@ -160,26 +159,3 @@ def _named_folder() -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, error.filename or tempfile.gettempdir()) from error
-
-
-def stands_below(folder: Path, path: str) -> bool:
-    """Tell whether a file stands below a folder, and neither it nor a folder on the way is a link."""
-    place = folder.resolve() / path
-    return place.is_file() and place.resolve() == place
-
-
-def opened_below(folder: Path, path: str, mode: str = "rb") -> BinaryIO:
-    """Open a file below a folder (POSIX); OSError: there is none, or it or a folder on the way is a link."""
-
-    def opener(path: str, flags: int) -> int:
-        *above, file = path.split("/")
-        handle = os.open(folder, os.O_RDONLY)
-        for name, own in (*zip(above, repeat(os.O_RDONLY)), (file, flags)):
-            outer = handle
-            try:
-                handle = os.open(name, own | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=outer)
-            finally:
-                os.close(outer)
-        return handle
-
-    return cast(BinaryIO, open(path, mode, opener=opener))

@@ -6,22 +6,21 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
+from stat import S_IMODE, S_ISDIR, S_ISREG
 from types import TracebackType
+from typing import final
 
 from smalldb.files import unfinished as open_files
 from smalldb.files.inputs import files_of
+from smalldb.files.open_folders import POSIX, UNWAITING, OpenFolder
 from smalldb.files.unfinished import unfinished
 
 MOST_BYTES = 255  # of a file's name
 ENDING_BYTES = 64  # of these, kept for the ending of what stands beside a file, and two points
-
-POSIX = hasattr(os, "O_DIRECTORY")  # Windows opens no folders, and moves no open files
-UNWAITING = getattr(os, "O_NONBLOCK", 0)
-_UNLINKED = getattr(os, "O_NOFOLLOW", 0)
 
 _numbers = count()  # of the files that are begun
 _held: dict[Path, int] = {}  # these files, open and locked: of a process that died, none is
@@ -38,21 +37,29 @@ class Outputs:
     last what nobody may find without the others. Then the folders are synced. What a killed process has begun
     is removed by the next one that writes there. Those that are `confidential` get mode 0600, whatever stood
     there; others keep their mode, or the umask's.
+
+    A path that is a link is followed once, when it is opened; what is put there or on the way later is not.
+    `below` a folder no link is followed: ValueError, OSError.
     """
 
     def __init__(
-        self, paths: Iterable[str], confidential: Collection[str] = (), *, last: bool = False
+        self,
+        paths: Iterable[str],
+        confidential: Collection[str] = (),
+        *,
+        last: bool = False,
+        below: Path | None = None,
     ) -> None:
         self._kept: dict[str, bytes] = {}
         self._ends = last
         self._last: Callable[[], None] | None = None
-        self._begun: dict[str, Path | None] = {}
+        self._begun: dict[str, _Begun | None] = {}
         try:
             for path in paths:
                 if path in self._begun:
                     raise ValueError(f"two outputs cannot go to one place, {path!r}")
-                self._begun[path] = _begin(path, confidential=path in confidential)
-            targets = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
+                self._begun[path] = _begin(path, below, confidential=path in confidential)
+            targets = [begun.folder.path / begun.name for begun in self._begun.values() if begun is not None]
             if len(set(targets)) < len(targets):
                 raise ValueError("two outputs cannot go to one file")
         except BaseException:
@@ -66,7 +73,7 @@ class Outputs:
         if begun is None:
             self._kept[path] = raw
         else:
-            fill(begun, raw, path)
+            fill(begun.opened(), raw, path)
 
     def reserve(self, path: str, size: int) -> None:
         """Take so many bytes of the disk for a file that will be written, where the system can do that.
@@ -74,8 +81,8 @@ class Outputs:
         OSError: there is no room.
         """
         begun = self._begun[path]
-        if begun in _held:
-            take_room(_held[begun], size, path)
+        if begun is not None and begun.file in _held:
+            take_room(_held[begun.file], size, path)
 
     def then(self, last: Callable[[], None]) -> None:
         """Do something once all files are in their places: say, write to standard output."""
@@ -99,10 +106,11 @@ class Outputs:
         with placing(last=self._ends and not self._kept and self._last is None):
             for path, file in begun.items():
                 with named(path):
-                    file.replace(os.path.realpath(path))
-        for folder in dict.fromkeys(file.parent for file in begun.values()):
-            with suppress(PermissionError):  # of one that may be entered, and not listed
-                sync_folder(folder)
+                    file.folder.replace(file.own, file.name)
+        folders = {file.folder.path: (path, file.folder) for path, file in begun.items()}
+        for path, folder in folders.values():
+            with named(path):
+                folder.sync()
         for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
             with named(path), Path(path).open("ab") as pipe:
                 pipe.write(raw)
@@ -122,33 +130,25 @@ def create(path: str, content: bytes) -> None:
     Of several processes that do so at once one makes the file.
     """
     if os.path.exists(path):
-        sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)
+        with OpenFolder(os.path.dirname(os.path.realpath(path))) as folder:
+            _sweep_files(folder)
         return
     begun = _begin(path)
     if begun is None:
         return
     try:
-        fill(begun, content, path)
-        with suppress(FileExistsError), named(path):
-            os.link(begun, os.path.realpath(path))
-        sync_folder(begun.parent)
+        fill(begun.opened(), content, path)
+        with named(path):
+            begun.folder.link(begun.own, begun.name)
+            begun.folder.sync()
     finally:
         _drop(begun)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Wait until the disk has the names of the files in a folder, where the file system can tell."""
-    if not POSIX:
-        return
-    with named(os.fspath(folder)):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-        finally:
-            os.close(handle)
+    with named(os.fspath(folder)), OpenFolder(folder or ".") as opened:
+        opened.sync()
 
 
 def beside(path: str, ending: str) -> Path:
@@ -160,8 +160,12 @@ def beside(path: str, ending: str) -> Path:
     197
     """
     target = Path(os.path.realpath(path))
-    shown = os.fsencode(target.name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
-    return target.with_name(f".{shown}.{ending}")
+    return target.with_name(_hidden(target.name, ending))
+
+
+def _hidden(name: str, ending: str) -> str:
+    shown = os.fsencode(name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
+    return f".{shown}.{ending}"
 
 
 def all_beside(path: str, endings: str) -> list[Path]:
@@ -199,78 +203,124 @@ def unchanged(path: str) -> Iterator[None]:
         raise ValueError(f"{path} changed while it was read")
 
 
-def _begin(path: str, *, confidential: bool = False) -> Path | None:
+@final
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A file beside the place that bears a name in an open folder; its own name, until it is moved there."""
+
+    folder: OpenFolder
+    name: str
+    own: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder.path / self.own
+
+    def opened(self) -> int:
+        """Return a handle of it, to be closed."""
+        held = _held.get(self.file)
+        return os.dup(held) if held is not None else self.folder.open(self.own, os.O_WRONLY)
+
+
+def _begin(path: str, below: Path | None = None, *, confidential: bool = False) -> _Begun | None:
     """Make an empty file beside the place; None where the place is not a regular file."""
     if not path:
         raise ValueError("an output needs a file name")
-    target = Path(os.path.realpath(path))
-    if os.path.isdir(path):
-        raise IsADirectoryError(21, "is a directory", path)
-    if os.path.exists(path):
+    # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
+    special = not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path))
+    if below is None and special and os.path.exists(path) and not os.path.isdir(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "cannot be written", path)
-        # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
-        if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
-            return None
+        return None
     with named(path):
+        if below is None:
+            place = Path(os.path.realpath(path))
+            folder, name = OpenFolder(place.parent), place.name
+        else:
+            *above, name = path.split("/")
+            folder = OpenFolder.below(below, *above)
         try:
-            mode = target.stat().st_mode & 0o777
-        except FileNotFoundError:
-            mode = 0o666 & ~_umask()
-        sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)
-        begun = _held_file(path)
-        if not confidential:  # as it was made: mode 0600
-            os.chmod(begun, mode)
+            return _begun_in(folder, name, path, confidential)
+        except BaseException:
+            folder.close()
+            raise
+
+
+def _begun_in(folder: OpenFolder, name: str, path: str, confidential: bool) -> _Begun:
+    """Make an empty file beside a place in a folder, with the mode that it is to have."""
+    there = folder.stat(name)
+    if not name or (there is not None and S_ISDIR(there.st_mode)):
+        raise IsADirectoryError(21, "is a directory", path)
+    if there is not None:
+        if not S_ISREG(there.st_mode):
+            raise ValueError(f"{path} is a link, or no file: put the file itself into the folder")
+        if not os.access(folder.at(name), os.W_OK, dir_fd=folder.handle):
+            raise PermissionError(13, "cannot be written", path)
+    mode = 0o666 & ~_umask() if there is None else S_IMODE(there.st_mode) & 0o777
+    _sweep_files(folder)
+    begun = _held_file(folder, name)
+    if not confidential:  # as it was made: mode 0600
+        os.chmod(_held.get(begun.file, begun.file), mode)
     return begun
 
 
-def _held_file(path: str) -> Path:
+def _held_file(folder: OpenFolder, name: str) -> _Begun:
     """Make an empty file beside a place, and hold it, so that no other process takes it for abandoned."""
     while True:
-        begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.part")
-        unfinished.add(begun)  # before it is there: a signal may come in between
+        begun = _Begun(folder, name, _hidden(name, f"{_unique()}.part"))
+        unfinished.add(begun.file)  # before it is there: a signal may come in between
         try:
-            _held[begun] = os.open(begun, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            handle = folder.open(begun.own, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except OSError:
-            unfinished.discard(begun)
+            unfinished.discard(begun.file)
             raise
         if not POSIX:  # a file that is held could not be moved
-            os.close(_held.pop(begun))
+            os.close(handle)
             return begun
-        if lock(_held[begun]) is not False and begun.exists():
+        _held[begun.file] = handle
+        if lock(handle) is not False and folder.stat(begun.own) is not None:
             return begun
-        _drop(begun)  # another process has swept it in the moment before it was locked
+        _let_go(begun)  # another process has swept it in the moment before it was locked
 
 
-def _drop(begun: Path) -> None:
+def _unique() -> str:
+    return f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}"
+
+
+def _let_go(begun: _Begun) -> None:
     """Let go of a begun file, and remove it unless it was moved to its place."""
-    handle = _held.pop(begun, None)
+    handle = _held.pop(begun.file, None)
     if handle is not None:
         os.close(handle)
-    begun.unlink(missing_ok=True)
-    unfinished.discard(begun)
+    begun.folder.unlink(begun.own)
+    unfinished.discard(begun.file)
 
 
-def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) -> None:
-    """Remove what killed processes of this user have begun in the folder of a place: nobody holds it.
+def _drop(begun: _Begun) -> None:
+    """Let go of a begun file and of its folder."""
+    with begun.folder:
+        _let_go(begun)
+
+
+def _sweep_files(folder: OpenFolder) -> None:
+    _sweep(folder, "part", os.O_WRONLY | UNWAITING, folder.unlink)
+
+
+def _sweep(folder: OpenFolder, ending: str, flags: int, remove: Callable[[str], None]) -> None:
+    """Remove what killed processes of this user have begun in a folder: nobody holds it.
 
     Whatever place it was for: a name with a date in it does not come again.
     """
-    folder, name = beside(path, "").parent, re.compile(rf"\..+\.[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}")
+    name = re.compile(rf"\..+\.[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}")
     with suppress(OSError):  # a folder that cannot be listed
-        for found in [folder / each for each in os.listdir(folder) if name.fullmatch(each)]:
+        for found in filter(name.fullmatch, os.listdir(folder.path)):
             with suppress(OSError):  # another process was faster
-                _swept(found, flags, remove)
-
-
-def _swept(found: Path, flags: int, remove: Callable[[Path], None]) -> None:
-    """Remove what was begun, unless somebody holds it, or it belongs to another user."""
-    handle = os.open(found, flags | _UNLINKED)
-    try:
-        if lock(handle) and os.fstat(handle).st_uid == os.geteuid():
-            remove(found)
-    finally:
-        os.close(handle)
+                handle = folder.open(found, flags)
+                try:
+                    if lock(handle) and os.fstat(handle).st_uid == os.geteuid():
+                        remove(found)
+                finally:
+                    os.close(handle)
 
 
 def take_room(handle: int, size: int, path: str) -> None:
@@ -297,9 +347,10 @@ def lock(handle: int) -> bool | None:
     return True
 
 
-def fill(begun: Path, raw: bytes, path: str) -> None:
-    """Write the whole content of a begun file durably."""
-    with named(path), begun.open("r+b") as file:
+def fill(handle: int, raw: bytes, path: str) -> None:
+    """Write the whole content of an open file durably, and close it."""
+    with named(path), os.fdopen(handle, "wb") as file:
+        file.seek(0)
         file.write(raw)
         file.truncate()  # what was reserved and is not needed
         file.flush()
@@ -337,31 +388,38 @@ class OutputFolder:
             self.check_empty()
         if os.path.ismount(path):
             raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
+        place = Path(os.path.realpath(path))
         with named(path):
-            sweep(path, "parts", os.O_RDONLY, partial(rmtree, ignore_errors=True))
-            while not self._begins():
-                pass
+            self._outer, self._name = OpenFolder(place.parent), place.name
+            try:
+                _sweep(self._outer, "parts", os.O_RDONLY, self._remove)
+                while not self._begins():
+                    pass
+            except BaseException:
+                self._outer.close()
+                raise
 
     def _begins(self) -> bool:
         """Make and lock the folder that is written; False: another process swept it in between."""
-        self._begun = beside(self._path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
-        unfinished.add(self._begun)  # before it is there: a signal may come in between
-        self._handle: int | None = None
+        self._own = _hidden(self._name, f"{_unique()}.parts")
+        begun = self._outer.path / self._own
+        unfinished.add(begun)  # before it is there: a signal may come in between
         try:
-            os.mkdir(self._begun)
+            os.mkdir(self._outer.at(self._own), dir_fd=self._outer.handle)
             with suppress(FileNotFoundError):
-                self._handle = os.open(self._begun, os.O_RDONLY) if POSIX else None
+                self._files = OpenFolder(self._own, self._outer)
+                handle = self._files.handle
+                if handle is None or (lock(handle) is not False and self._outer.stat(self._own) is not None):
+                    return True
+                self._files.close()
         except OSError:
-            unfinished.discard(self._begun)
+            unfinished.discard(begun)
             raise
-        if not POSIX or (
-            self._handle is not None and lock(self._handle) is not False and self._begun.exists()
-        ):
-            return True
-        if self._handle is not None:
-            os.close(self._handle)
-        unfinished.discard(self._begun)
+        unfinished.discard(begun)
         return False
+
+    def _remove(self, name: str) -> None:
+        rmtree(self._outer.at(name), ignore_errors=True, dir_fd=self._outer.handle)
 
     def check_empty(self) -> None:
         """Refuse a place where something is: ValueError."""
@@ -387,18 +445,20 @@ class OutputFolder:
 
     def reserve(self, name: str, size: int) -> None:
         """Take so many bytes of the disk for a file that will be written; OSError: there is no room."""
-        with named(self._path), open(self._begun / name, "ab") as file:
-            take_room(file.fileno(), size, self._path)
+        with named(self._path):
+            handle = self._files.open(name, os.O_CREAT | os.O_WRONLY, 0o666)
+        with os.fdopen(handle, "wb"):
+            take_room(handle, size, self._path)
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file's whole content, durably."""
         with named(self._path):
-            (self._begun / name).touch()
-        fill(self._begun / name, content.encode() if isinstance(content, str) else content, self._path)
+            handle = self._files.open(name, os.O_CREAT | os.O_WRONLY, 0o666)
+        fill(handle, content.encode() if isinstance(content, str) else content, self._path)
 
     def remove(self, name: str) -> None:
         """Remove a file that is not written after all."""
-        (self._begun / name).unlink(missing_ok=True)
+        self._files.unlink(name)
 
     def place(self) -> None:
         """Move the folder to its place; a command is done then."""
@@ -406,17 +466,17 @@ class OutputFolder:
             open_files.done = True
             return
         with named(self._path), placing(last=True):
-            sync_folder(self._begun)
+            self._files.sync()
             if not POSIX and os.path.isdir(self._path):
                 os.rmdir(self._path)  # an empty folder in the way is replaced by itself elsewhere
-            self._begun.rename(os.path.realpath(self._path))
-            unfinished.discard(self._begun)
-        with suppress(PermissionError):
-            sync_folder(self._begun.parent)
+            self._outer.replace(self._own, self._name)
+            unfinished.discard(self._outer.path / self._own)
+        with named(self._path):
+            self._outer.sync()
 
     def close(self) -> None:
         """Let go of it, and remove it unless it was placed."""
-        if self._handle is not None:
-            os.close(self._handle)
-        rmtree(self._begun, ignore_errors=True)
-        unfinished.discard(self._begun)
+        self._files.close()
+        self._remove(self._own)
+        unfinished.discard(self._outer.path / self._own)
+        self._outer.close()

@@ -1,0 +1,109 @@
+"""Folders that stay open: whatever becomes of their names, and of links on the way, is not followed."""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, cast, final
+
+POSIX = hasattr(os, "O_DIRECTORY")  # Windows opens no folders, and moves no open files
+UNWAITING = getattr(os, "O_NONBLOCK", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+@final
+class OpenFolder:
+    """A folder by its path, or by its name in another one; there a link is refused: OSError.
+
+    On Windows, which opens no folders, what stands under the path at the time counts.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], outer: "OpenFolder | None" = None) -> None:
+        self.path: Path = Path(path) if outer is None else outer.path / path
+        self.handle: int | None = None
+        if not POSIX:
+            return
+        flags, where = (os.O_DIRECTORY, None) if outer is None else (os.O_DIRECTORY | _NO_LINK, outer.handle)
+        try:
+            self.handle = os.open(path, os.O_RDONLY | flags, dir_fd=where)
+        except PermissionError:  # it may be entered, and not listed
+            if not hasattr(os, "O_PATH"):
+                raise
+            self.handle = os.open(path, os.O_PATH | flags, dir_fd=where)
+
+    @classmethod
+    def below(cls, folder: Path, *names: str) -> Self:
+        """Open a folder below another one; OSError: there is none, or a folder on the way is a link."""
+        found = cls(folder)
+        for name in names:
+            with found:
+                found = cls(name, found)
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
+
+    def at(self, name: str) -> str:
+        """Return what names a file in it beside `dir_fd`."""
+        return name if self.handle is not None else os.fspath(self.path / name)
+
+    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        """Open a file in it, no link."""
+        return os.open(self.at(name), flags | _NO_LINK, mode, dir_fd=self.handle)
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the state of a file in it, or of a link; None: there is none."""
+        with suppress(FileNotFoundError):
+            return os.stat(self.at(name), dir_fd=self.handle, follow_symlinks=False)
+        return None
+
+    def replace(self, name: str, other: str) -> None:
+        """Give a file in it the name of another, which goes; so does a link, and what that leads to stays."""
+        os.replace(self.at(name), self.at(other), src_dir_fd=self.handle, dst_dir_fd=self.handle)
+
+    def link(self, name: str, other: str) -> None:
+        """Give a file in it another name, too, unless something has it."""
+        one, two, follows = self.at(name), self.at(other), not POSIX
+        with suppress(FileExistsError):
+            os.link(one, two, src_dir_fd=self.handle, dst_dir_fd=self.handle, follow_symlinks=follows)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file in it, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.at(name), dir_fd=self.handle)
+
+    def sync(self) -> None:
+        """Wait until the disk has the names of its files, where the file system can tell."""
+        if self.handle is not None:
+            try:
+                os.fsync(self.handle)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EBADF):  # EBADF: it cannot be listed
+                    raise
+
+
+def stands_below(folder: Path, path: str) -> bool:
+    """Tell whether a file stands below a folder, and neither it nor a folder on the way is a link."""
+    with suppress(OSError):
+        opened_below(folder, path).close()
+        return True
+    return False
+
+
+def opened_below(folder: Path, path: str, mode: str = "rb") -> BinaryIO:
+    """Open a file below a folder (POSIX); OSError: there is none, or it or a folder on the way is a link."""
+    *above, name = path.split("/")
+    with OpenFolder.below(folder, *above) as found:
+        return cast(BinaryIO, open(path, mode, opener=lambda _, flags: found.open(name, flags | UNWAITING)))
