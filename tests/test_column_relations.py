@@ -25,7 +25,7 @@ from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
-from smalldb.schema.reading import read_open
+from smalldb.schema.reading import read_any
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_readers import read_table, rehearse
 from smalldb.schema.table_writers import written
@@ -498,7 +498,7 @@ def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid
     learns = 'columns.age = { kind = "cuts", cuts = "learn", bins = 2, range = [0, 9], share = "1/9" }\n'
     (tmp_path / "s.toml").write_text(learns + text)
     (tmp_path / "cities.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
-    schema = read_open(tmp_path / "s.toml")
+    schema = read_any(tmp_path / "s.toml")
     (tmp_path / "cities.csv").unlink()
     made = schema.learned({"age": [4]})
     assert made.domain.rules[0].allowed.tolist() == parse_schema(CITIES).domain.rules[0].allowed.tolist()

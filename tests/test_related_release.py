@@ -28,7 +28,7 @@ from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, page
 from smalldb.schema.drafting import draft_related
 from smalldb.schema.linked_rows import Linked, read_linked
-from smalldb.schema.reading import parse_related, read_any
+from smalldb.schema.reading import read_any
 
 SCHEMA = """
 unit = "homes"
@@ -91,7 +91,7 @@ def test_tables_have_the_columns_of_the_data_and_every_link_resolves(tables, rel
 
 
 def test_what_was_written_is_read_again_as_what_was_released(release):
-    schema = parse_related(SCHEMA)
+    schema = read_any(SCHEMA)
     again, linked = read_linked(release.data, schema), release.linked
     assert (again.parents == linked.parents).all() and (again.children == linked.children).all()
     assert (again.of == linked.of).all()
@@ -112,8 +112,8 @@ def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
     alone = persons.iloc[:1].assign(hid=np.nan, pid=10**6)
     persons = pd.concat([persons, alone], ignore_index=True)
     text = SCHEMA.replace("most = 4", 'most = 4\norphans = "drop"')
-    found = read_linked({**tables, "persons": persons}, parse_related(text))
-    same = read_linked(tables, parse_related(SCHEMA))
+    found = read_linked({**tables, "persons": persons}, read_any(text))
+    same = read_linked(tables, read_any(SCHEMA))
     assert (found.of == same.of).all() and (found.children == same.children).all()
 
 
@@ -136,7 +136,7 @@ def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
     ],
 )
 def test_keys_that_are_floats_too_large_to_tell_apart_are_refused(keys, refused):
-    schema = parse_related(SCHEMA)
+    schema = read_any(SCHEMA)
     homes = pd.DataFrame({"hid": keys, "rent": 0, "town": "A"})
     persons = pd.DataFrame({"hid": keys, "pid": [1, 2], "age": 20, "role": "head"})
     if refused:
@@ -157,7 +157,7 @@ def test_a_gap_is_no_key(tables):
     homes, persons = (tables[name].astype({"hid": object}) for name in tables)
     homes.loc[0, "hid"] = persons.loc[0, "hid"] = None
     with pytest.raises(DataError, match=r"'hid' has gaps: each row needs a key; .*a row has no parent"):
-        read_linked({"homes": homes, "persons": persons[persons.hid.isna()]}, parse_related(SCHEMA))
+        read_linked({"homes": homes, "persons": persons[persons.hid.isna()]}, read_any(SCHEMA))
 
 
 def test_the_record_has_what_was_measured_in_units(release):
@@ -183,7 +183,7 @@ def test_the_record_has_what_was_measured_in_units(release):
 
 def test_a_record_is_written_whatever_its_labels_are(tables):
     label = '\\n      "measurements": ['
-    schema = parse_related(SCHEMA.replace('"A", "B", "C"', f"'<homes>', '<persons>', '{label}'"))
+    schema = read_any(SCHEMA.replace('"A", "B", "C"', f"'<homes>', '<persons>', '{label}'"))
     homes = tables["homes"].assign(
         town=tables["homes"].town.map({"A": "<homes>", "B": "<persons>", "C": label})
     )
@@ -196,7 +196,7 @@ def test_a_record_is_written_whatever_its_labels_are(tables):
 
 @pytest.mark.slow
 def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
-    schema = parse_related(SCHEMA)
+    schema = read_any(SCHEMA)
     fewer = {**tables, "persons": tables["persons"].iloc[:-40]}
     made = [
         smalldb.release(some, schema=schema, epsilon=1, neighbours="add-remove", n_max=400, seed=2)
@@ -246,7 +246,7 @@ def test_parents_can_be_asked_about_with_intervals(tables, release):
 
 def of_children(families, cap, tables, most=4):
     """Measurements of walks with hardly any noise."""
-    walks, schema = families.walks(most, cap), parse_related(SCHEMA)
+    walks, schema = families.walks(most, cap), read_any(SCHEMA)
     domain, items = schema.domain, []
     for columns in tables:
         groups = tuple(tuple(range(domain.sizes[c])) for c in columns)
@@ -498,7 +498,7 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
     with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
         smalldb.release(tables["homes"], schema=SCHEMA, epsilon=1)
     with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
-        smalldb.release(tables["homes"], schema=parse_related(SCHEMA), epsilon=1)
+        smalldb.release(tables["homes"], schema=read_any(SCHEMA), epsilon=1)
 
 
 @pytest.mark.parametrize(
@@ -531,14 +531,14 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
 )
 def test_schemas_that_are_none_are_refused(text, said):
     with pytest.raises(ValueError) as error:
-        parse_related(text)
+        read_any(text)
     assert said in str(error.value)
 
 
 def test_all_faults_of_a_schema_are_told_at_once():
     text = SCHEMA.replace("most = 4", "most = 0").replace('kind = "categories"', 'kind = "category"')
     with pytest.raises(ValueError) as error:
-        parse_related(text)
+        read_any(text)
     told = str(error.value)
     assert "most must be" in told and "table 'homes': column 'town': kind must be" in told and "line" in told
 
@@ -575,10 +575,10 @@ def test_a_draft_is_filled_in_to_a_schema():
     )
     assert '[tables.persons.columns."a b"]' in text
     with pytest.raises(ValueError, match="fill in the draft"):
-        parse_related(text)
+        read_any(text)
     filled = text.replace("cuts = []", "cuts = [5]").replace("range = []", "range = [0, 9]")
     filled = filled.replace('kind = ""', 'kind = "bool"')
-    found = parse_related(filled)
+    found = read_any(filled)
     assert (found.key, found.link, found.child_key) == ("hid", "hid", "pid")
     assert 'link = ""' in draft_related({"a": {"x": None}, "b": {"y": None}})
 
@@ -589,7 +589,7 @@ def test_a_plan_has_a_record_before_anything_is_drawn(tables):
     assert make_record(plan, private=False) | {"rows": 300} == {
         key: value for key, value in made.record.items() if key != "tables"
     }
-    same = smalldb.release(tables, schema=parse_related(SCHEMA), epsilon=1, seed=1)
+    same = smalldb.release(tables, schema=read_any(SCHEMA), epsilon=1, seed=1)
     assert all(same.data[name].equals(made.data[name]) for name in tables)
     with pytest.raises(ValueError, match="made for another schema"):
         smalldb.release(plan, tables, schema=SCHEMA.replace("most = 4", "most = 4\ncap = 2"), seed=1)
@@ -681,7 +681,7 @@ def test_an_executor_and_progress_change_no_released_byte(release, tables):
 
 
 def test_persons_are_read_as_the_long_table_says(seasons):
-    found = read_linked(seasons, parse_related(PERSONS))
+    found = read_linked(seasons, read_any(PERSONS))
     for row, (person, child) in enumerate(zip(found.of, found.children, strict=True)):
         assert found.parents[person, 0] == ["f", "m"].index(seasons.sex[row])
         assert child[0] == ["A", "B"].index(seasons.team[row])
@@ -725,7 +725,7 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
 def test_long_schemas_that_are_none_are_refused(old, new, said):
     assert old in PERSONS
     with pytest.raises(ValueError) as error:
-        parse_related(PERSONS.replace(old, new))
+        read_any(PERSONS.replace(old, new))
     assert said in str(error.value)
 
 
@@ -739,7 +739,7 @@ def test_the_number_of_children_is_right_in_the_mean(relation):
     persons = pd.DataFrame(
         {"home": np.repeat(homes.home, times), "works": rng.integers(0, 2, int(times.sum()))}
     )
-    schema = parse_related("""
+    schema = read_any("""
 unit = "homes"
 tables.homes = { key = "home", columns = { owned = { kind = "bool" } } }
 tables.persons = { parent = "homes", most = 6, columns = { works = { kind = "bool" } } }

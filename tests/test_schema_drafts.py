@@ -18,7 +18,7 @@ from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import Described, read_codebook
 from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.kinds import SPECS
-from smalldb.schema.reading import read_open
+from smalldb.schema.reading import read_any
 from smalldb.schema.table_readers import table_pieces
 
 SCHEMA = """
@@ -334,7 +334,7 @@ def test_a_fault_of_many_columns_is_said_once(tmp_path, capfd):
 def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text(SCHEMA, encoding="utf-8-sig")
-    assert read_schema(str(path)) == as_schema(path) == read_open(path) == parse_schema(SCHEMA)
+    assert read_schema(str(path)) == as_schema(path) == read_any(path) == parse_schema(SCHEMA)
 
 
 RANGED = """

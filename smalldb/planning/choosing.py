@@ -81,7 +81,7 @@ def plan(
     domain: Domain | Sequence[Column | str] | int | None = None,
     queries: QueryClass | Workload | str | None = None,
     *,
-    schema: SchemaLike | RelatedSchema | None = None,
+    schema: SchemaLike | None = None,
     n: int | None = None,
     epsilon: Number,
     delta: Number | None = None,

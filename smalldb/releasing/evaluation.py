@@ -204,7 +204,7 @@ class Evaluation:
 
 @overload
 def evaluate(
-    real: Mapping[str, Any], synthetic: Mapping[str, Any], *, schema: SchemaLike | RelatedSchema
+    real: Mapping[str, Any], synthetic: Mapping[str, Any], *, schema: SchemaLike
 ) -> RelatedEvaluation: ...
 
 
@@ -225,7 +225,7 @@ def evaluate(
     queries: QueryClass | Workload | str | None = None,
     *,
     domain: Domain | None = None,
-    schema: SchemaLike | RelatedSchema | None = None,
+    schema: SchemaLike | None = None,
 ) -> Evaluation | RelatedEvaluation:
     """Answer every query on a real and on a synthetic table, exactly; or compare related tables.
 

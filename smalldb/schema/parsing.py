@@ -183,23 +183,14 @@ def parsed(
     learned: Mapping[str, Sequence[str]] | None = None,
     folder: str = "",
     books: Mapping[str, Book] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """Read the schema of one table, which may have columns that are to learn their categories."""
+    """Read the schema of one table from its text, or `given` its TOML; columns may learn their categories."""
 
     def lines() -> dict[Path, int]:
         return key_lines(text) | {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
 
-    given = toml_of(text)
-    if "unit" in given and "tables" in given:
-        raise ValueError(
-            "it is a schema of related tables, and one table is given: name both, such as "
-            "households=h.csv persons=p.csv"
-        )
-    if "person" in given:
-        raise ValueError(
-            "person makes persons of rows, for smalldb.release(table, schema=...), generate and evaluate: "
-            "leave out person and fixed for others"
-        )
+    given = toml_of(text) if given is None else given
     return table_of(given, lines, learned, folder, books)
 
 

@@ -3,11 +3,11 @@
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, final
 
 from queries import Domain, Rows
 from queries.frames import as_frame, rows_of, universe_of, without_index
@@ -107,13 +107,20 @@ def bins_of(asked: ColumnToLearn, outline: Schema) -> Cuts:
     return kind
 
 
-SchemaLike: TypeAlias = Schema | OpenSchema | str | os.PathLike[str] | Mapping[str, Any]
+SchemaLike: TypeAlias = Schema | OpenSchema | RelatedSchema | str | os.PathLike[str] | Mapping[str, Any]
 """A schema, the path of its file, its text, or the tables of its text."""
 
-_S = TypeVar("_S")
 _LEARNS = (
     "learns its categories from the data, for a share of epsilon: that takes smalldb.release(data, "
     "schema=...) or generate, whose --schema-out writes them out"
+)
+_OF_RELATED = (
+    "it is a schema of related tables, and one table is given: name both, such as "
+    "households=h.csv persons=p.csv"
+)
+_OF_PERSONS = (
+    "person makes persons of rows, for smalldb.release(table, schema=...), generate and evaluate: "
+    "leave out person and fixed for others"
 )
 
 
@@ -140,31 +147,36 @@ def read_schema(given: SchemaLike) -> Schema:
     >>> read_schema('[columns.age]\nkind = "cuts"\ncuts = [18, 65]\nrange = [0, 99]').domain.attributes
     ('age>=18', 'age>=65')
     """
-    read = read_open(given)
+    read = read_any(given)
     if isinstance(read, OpenSchema):
         raise ValueError(f"column {read.asked[0].column!r} {_LEARNS}")
+    if isinstance(read, RelatedSchema):
+        raise ValueError(_OF_RELATED if read.whole is None else _OF_PERSONS)
     return read
-
-
-def read_open(given: SchemaLike) -> Schema | OpenSchema:
-    """Read a schema that may have columns that are to learn their categories; errors as `read_schema`."""
-    if isinstance(given, Schema | OpenSchema):
-        return given
-    if isinstance(given, Mapping):
-        given = schema_text({"columns": {}, **given})
-    text, path = text_of(given)
-    return _named(path, lambda folder: _one(text, folder))
 
 
 def read_any(given: object) -> Schema | OpenSchema | RelatedSchema:
     """Read a schema of one table or of related ones; errors as `read_schema`."""
-    if isinstance(given, RelatedSchema):
+    if isinstance(given, Schema | OpenSchema | RelatedSchema):
         return given
-    if isinstance(given, str | os.PathLike):
-        text, path = text_of(given)
-        if is_related(text):
-            return _named(path, lambda folder: parse_related(text, folder))
-    return read_open(given)  # type: ignore[arg-type]
+    if isinstance(given, Mapping):
+        given = schema_text(given if "tables" in given else {"columns": {}, **given})
+    text, path = _text_of(given)
+    try:
+        return _parsed(text, "" if path is None else os.path.dirname(path))
+    except (ValueError, TypeError) as error:
+        raise error if path is None else ValueError(f"{path}: {error}") from error
+
+
+def _parsed(text: str, folder: str) -> Schema | OpenSchema | RelatedSchema:
+    """Read a text; files that it names are looked for in a folder."""
+    given = toml_of(text)
+    if "person" in given and "tables" not in given:
+        return person_schema(given, text, folder)
+    if {"unit", "tables"} & {*given}:
+        return tables_schema(given, text, folder)
+    schema, asked = parsed(text, folder=folder, given=given)
+    return OpenSchema(text, folder) if asked else schema
 
 
 def check_alone(given: object, domain: object) -> None:
@@ -175,7 +187,7 @@ def check_alone(given: object, domain: object) -> None:
         raise TypeError("pass domain or schema, not both")
 
 
-def text_of(given: str | os.PathLike[str]) -> tuple[str, str | None]:
+def _text_of(given: object) -> tuple[str, str | None]:
     """Return the text of a schema, and the path of its file if it has one."""
     if not isinstance(given, str | os.PathLike):
         raise TypeError(
@@ -190,40 +202,9 @@ def text_of(given: str | os.PathLike[str]) -> tuple[str, str | None]:
         raise ValueError(f"{path} is not a text in UTF-8") from error
 
 
-def _named(path: str | None, read: Callable[[str], _S]) -> _S:
-    """Read a schema; files that it names are looked for in its folder, and what is wrong names its file."""
-    try:
-        return read("" if path is None else os.path.dirname(path))
-    except (ValueError, TypeError) as error:
-        raise error if path is None else ValueError(f"{path}: {error}") from error
-
-
-def _one(text: str, folder: str) -> Schema | OpenSchema:
-    schema, asked = parsed(text, folder=folder)
-    return OpenSchema(text, folder) if asked else schema
-
-
 def parse_schema(text: str, folder: str = "") -> Schema:
     """Read a schema from the text of a TOML file; files that it names are looked for in `folder`."""
-    return read_schema(_one(text, folder))
-
-
-def is_related(text: str) -> bool:
-    """Tell whether a schema's text is one of related tables; of a text that is no TOML: no."""
-    if re.search(r"^\s*(?:unit|person)\s*=|^\s*\[\s*tables\s*\.", text, re.MULTILINE) is None:
-        return False  # so that other schemas are not read twice
-    try:
-        return bool({"unit", "tables", "person"} & {*toml_of(text)})
-    except ValueError:
-        return False
-
-
-def parse_related(text: str, folder: str = "") -> RelatedSchema:
-    """Read the schema of related tables, or of a long one, from its text; errors as `read_schema`."""
-    given = toml_of(text)
-    if "person" in given and "tables" not in given:
-        return person_schema(given, text, folder)
-    return tables_schema(given, text, folder)
+    return read_schema(_parsed(text, folder))
 
 
 def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:

@@ -21,7 +21,7 @@ import pandas as pd
 
 import smalldb
 from smalldb.releasing.evaluation import evaluate_related
-from smalldb.schema.reading import parse_related
+from smalldb.schema.reading import read_any
 
 MOST = 8
 SCHEMA = f"""
@@ -69,7 +69,7 @@ def vietnam() -> dict[str, pd.DataFrame]:
 
 def flat(tables: dict[str, pd.DataFrame], epsilon: str, seed: int) -> dict[str, float]:
     """Release persons with the columns of their households as one table; compare the same groups."""
-    schema = parse_related(SCHEMA)
+    schema = read_any(SCHEMA)
     homes, persons = (tables[name] for name in schema.tables)
     number = persons.groupby("hid").size()
     joined = persons.merge(homes, on="hid").assign(number=lambda t: t.hid.map(number).clip(upper=MOST))
