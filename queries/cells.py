@@ -22,12 +22,9 @@ Entry = TypeVar("Entry", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of one table, less those that reduction dropped: one 0/1 query each.
+    """The cells of one table, less those that reduction dropped: one 0/1 query each, in product order."""
 
-    They stand in product order of the columns' categories; a yes/no column has yes first, so that the
-    queries of yes/no columns are conjunctions in the order of `queries.Conjunctions`.
-    """
-
+    # a yes/no column has yes first, so that its queries are in the order of `queries.Conjunctions`
     columns: tuple[int, ...]  # positions of the columns, ascending
     cells: int  # how many cells the table has
     dropped: bytes | None = None  # which cells are no queries, one byte each; None: none is dropped
@@ -123,12 +120,7 @@ def sums_of_cells(domain: Domain, blocks: Sequence[Cells], codes: Codes, counts:
 def pair_tables(
     codes: Codes, counts: Integers, sizes: Sequence[int], pairs: Iterable[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-    """
-    Count rows by the cells of each pair of columns: a pair and its table, int64, exact, in any order.
-
-    Cost: rows times pairs of groups, of which there are fewer than pairs of columns: nine times where columns
-    have four categories.
-    """
+    """Count rows by the cells of each pair of columns: a pair and its table, int64, exact, in any order."""
     groups = _groups(sizes, max(2, min(MOST_GROUP, isqrt(len(codes)))))
     group_of = {c: g for g, group in enumerate(groups) for c in group}
     wanted: dict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)

@@ -239,11 +239,7 @@ def count_subsets(
 
 
 def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
-    """
-    Return how many cells the tables of the columns of all queries have together: nothing is listed.
-
-    A table is over all categories of each column that has an attribute in the query.
-    """
+    """Count the cells of the tables of the columns of all queries, over all their categories."""
     found = [1] + [0] * width  # of all queries over 0, 1, ... attributes
     for column in domain.columns:
         alone = [math.comb(len(column.attributes), j) * base**j * column.size for j in range(width + 1)]

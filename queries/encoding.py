@@ -170,11 +170,7 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> Non
 
 
 def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
-    """Return the code of each value, shape (n,).
-
-    A yes/no column is bool or 0/1 integers. Labels are texts (a categorical, too), or integers and bools that
-    are spelled like them. Integers are whole numbers. Bins take numbers, or their labels.
-    """
+    """Return the code of each value, shape (n,), by the kind of the column: see `Column`."""
     if column.yes_no:
         return _zero_one(series, column.name)
     dtype, name = series.dtype, column.name

@@ -76,11 +76,7 @@ def _without_arrow_dtype(arrow: Any) -> Any:
 
 
 def as_given(frame: pd.DataFrame, like: object) -> Any:
-    """Return a table of pandas as a table of the library of `like`, its columns named as there.
-
-    A column of the same name lends its type, if that holds all values as they are: for the types that pandas
-    itself has not, such as dates without a time. Texts lend none to what is no text.
-    """
+    """Return a table of pandas as one of the library of `like`: its names, and types that hold all values."""
     match type(like).__module__.partition(".")[0]:
         case "polars":
             return _as_polars(frame, like)

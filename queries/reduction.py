@@ -23,10 +23,7 @@ LEAST_MARKED = 1 << 11  # cells that a set takes as long as, whatever the univer
 
 
 def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None":
-    """Return the marks by which queries over sets of columns are compared; None: they are not.
-
-    They are where rules are over few cells and few sets of columns look at these.
-    """
+    """Return the marks that compare queries over sets of columns; None: rules are over many cells or sets."""
     if domain.valid is None or not domain.listable:
         return None
     return Marks.of(domain) if len({*sets}) * max(domain.size, LEAST_MARKED) <= MAX_MARKED else None
@@ -46,11 +43,8 @@ def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> N
 
 
 def key_of(domain: Domain, marks: "Marks | None") -> Key:
-    """Return what two queries share exactly where they are equal up to sign and constant; None: constant.
-
-    Equal means equal on the cells that can exist. Without marks, some queries that rules make equal are told
-    apart.
-    """
+    """Return what two queries share exactly where they are equal up to sign and constant; None: constant."""
+    # equal on the cells that can exist; without marks, some that rules make equal are told apart
     if domain.free:
         return _key
     return _key_on_columns(domain) if marks is None else marks.key
@@ -114,11 +108,9 @@ def _distinct(domain: Domain, blocks: list[Cells], marks: "Marks") -> tuple[Cell
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Two random-looking words for each cell of a universe (splitmix64), by which functions are known.
+    """Two words of splitmix64 for each cell: a function is known by its sum of values times marks."""
 
-    A function is known by the sum of its values times the marks, modulo 2^64. That two of 10^7 different ones
-    share 128 bits has a chance of about 10^-24.
-    """
+    # modulo 2^64: that two of 10^7 different ones share 128 bits has a chance of about 10^-24
 
     domain: Domain  # the universe: at most 2^20 cells
     codes: Codes  # its cells, shape (N, C)
@@ -195,10 +187,8 @@ def _key(query: Query) -> Hashable | None:
 def _canonical(
     weights: tuple[int, ...], denominator: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], int] | None]:
-    """Return the positions that matter, and the table over them without constant, sign and common factor.
-
-    None in place of the table of a parity and its denominator.
-    """
+    """Return the positions that matter, and the table over them without constant, sign and common factor."""
+    # of a parity None in place of the table and its denominator
     table = np.array(weights, dtype=np.int64).reshape((2,) * (len(weights).bit_length() - 1))
     positions, found, scale = _plain(table, denominator)
     values = tuple(found.tolist())

@@ -212,12 +212,7 @@ def bincounted(cells: Integers, counts: Integers, size: int) -> Integers:
 
 
 def packed(domain: Domain, codes: npt.NDArray[np.integer]) -> Words:
-    """
-    Pack rows of codes that can exist, shape (r, C), in their order.
-
-    Parameters, errors
-        As `Rows.from_codes`.
-    """
+    """Pack rows of codes that can exist, shape (r, C), in their order; errors as `Rows.from_codes`."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(domain.sizes) or codes.dtype.kind not in "ui":
         raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")

@@ -105,10 +105,7 @@ def _found(columns: Columns, name: str) -> Truth | None:
 
 
 def nearest(columns: Columns, name: str) -> str:
-    """Return ``"; did you mean ...?"`` where an attribute or a category has a name like this.
-
-    A comparison of two columns is told to be a rule of its own.
-    """
+    """Return ``"; did you mean ...?"`` where something has a name like this, or what two columns need."""
     ends = re.split("<=|>=|<|>", name)
     if len(ends) > 1 and {*ends} <= {column.name for column in columns}:
         return ": an order between columns is a rule of valid by itself, and no part of a predicate"
@@ -176,11 +173,7 @@ def broken(
     codes: npt.NDArray[np.integer],
     relations: Sequence[Relation] = (),
 ) -> dict[int, Booleans]:
-    """
-    Tell which rows break each rule that some row breaks.
-
-    Rules are read one by one, not from tables: give the rows that cannot exist, and no others.
-    """
+    """Tell which of some rows that cannot exist break each rule that some row breaks: read one by one."""
     inside = np.less(codes, np.array(sizes)).all(axis=1)
     within = np.where(inside[:, None], codes, 0)
 

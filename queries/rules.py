@@ -46,11 +46,7 @@ Factor = tuple[tuple[int, ...], npt.NDArray[Any]]  # columns, and a table over t
 
 
 def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
-    """
-    Return how many rows keep all rules, exactly; None where a table on the way passes 2^20 cells.
-
-    Columns are summed out one by one, the cheapest first (variable elimination).
-    """
+    """Count the rows that keep all rules, by variable elimination; None: beyond 2^20 cells on the way."""
     order, joints = _order(rules, sizes, ())
     widest = _widest(joints, sizes)
     if widest > MAX_RULE_CELLS:
@@ -62,12 +58,8 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
 
 
 def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[Booleans, bool]:
-    """
-    Return which settings of some columns a row that keeps all rules can have.
-
-    Where a table on the way would pass 2^20 cells, rules are projected apart (mini-buckets): what is then
-    ruled out is ruled out rightly, but more may be.
-    """
+    """Return which settings of some columns a row that keeps all rules can have; perhaps more."""
+    # where a table would pass 2^20 cells, rules are projected apart (mini-buckets)
     rules = _meeting(rules, keep) if keep else rules
     order, joints = _order(rules, sizes, keep)
     widest = _widest(joints, sizes)
@@ -172,11 +164,7 @@ def _projection(part: Part, keep: tuple[int, ...]) -> Booleans:
 
 
 def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64] | None:
-    """
-    List the cells of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
-
-    None, too, where cells are so many that they have no numbers.
-    """
+    """List the cells of the rows that keep all rules, column by column; None: they are too many."""
     if prod(sizes) > MAX_NUMBERED:
         return None
     cells = np.zeros(1, dtype=np.int64)
@@ -323,15 +311,6 @@ def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> t
 class Relation:
     """A rule of `Domain.valid` whose meaning is given: which settings of a few columns can exist.
 
-    Parameters
-    ----------
-    text
-        As it stands in `valid`.
-    rules
-        Of which all must hold.
-
-    Examples
-    --------
     >>> same = Relation("a is b", [Rule((0, 1), np.eye(2, dtype=bool))])
     >>> same.holds(np.array([[0, 0], [0, 1]])).tolist()
     [True, False]

@@ -98,25 +98,8 @@ _WORDS = re.compile(r"`[^`]*`|\S+")
 
 
 def named_tables(texts: str | Sequence[str], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """
-    Return the columns of each named table, by their numbers: ascending, no table twice.
+    """Return the columns of each named table, by their numbers: ascending, no table twice.
 
-    Columns stand between " x "; a name that holds one, or is "x", stands in backticks.
-
-    Parameters
-    ----------
-    texts
-        One table or several.
-    names
-        Of all columns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        No texts, fewer than two columns, one that is not there, or one that stands twice.
-
-    Examples
-    --------
     >>> named_tables(["age x death", "sex x age x `a x b`"], ["sex", "age", "death", "a x b"])
     ((1, 2), (0, 1, 3))
     """

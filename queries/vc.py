@@ -48,23 +48,11 @@ class VCDimension:
 def search(table: Booleans, low: int = 0, high: int | None = None, splits: int = SPLITS) -> VCDimension:
     """Find the VC dimension of functions given as the rows of a 0/1 table, by exhaustion.
 
-    A set of cells is shattered where it cuts the functions into 2^(its size) blocks of which none is
-    empty. It is grown cell by cell; as long as it lacks w cells, every block needs 2^w functions.
-
-    Parameters
-    ----------
-    table
-        Shape (functions, cells), bool.
-    low, high
-        What is already known; `low` is taken on trust.
-    splits
-        How many blocks may be split before the search ends with what it has proved until then.
-
-    Examples
-    --------
     >>> search(np.eye(4, dtype=bool))
     VCDimension(low=1, high=1, how='search')
     """
+    # a set of cells is shattered where it cuts the functions into 2^(its size) blocks, none empty; it is
+    # grown cell by cell, and as long as it lacks w cells, every block needs 2^w functions
     functions = np.unique(table, axis=0)
     cells = np.unique(functions ^ functions[:1], axis=1)  # a cell and its negation do the same
     masks = [int.from_bytes(np.packbits(cell).tobytes()) for cell in cells.T if cell.any()]

@@ -15,7 +15,7 @@ import pytest
 from calling import called
 
 import smalldb
-from smalldb.commands import tables_folder as several_tables
+from smalldb.commands import tables as several_tables
 from smalldb.files import unfinished
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Tables, combine, interval

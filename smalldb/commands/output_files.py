@@ -38,7 +38,7 @@ from smalldb.schema.table_readers import rehearse
 from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
 
 if TYPE_CHECKING:
-    from smalldb.commands.tables_folder import TablesFolder
+    from smalldb.commands.tables import TablesFolder
     from smalldb.reporting.page import Comparison
 
 
@@ -194,7 +194,7 @@ class Files(Destination):
         with ExitStack() as stack:
             if self._in_folder:
                 # what draws tables takes a moment to import
-                from smalldb.commands.tables_folder import TablesFolder
+                from smalldb.commands.tables import TablesFolder
 
                 self.folder = TablesFolder(self._arguments, self._forms, self.may_stand)
                 stack.callback(self.folder.close)

@@ -1,8 +1,14 @@
-"""`tables`: several tables from the public files of a release."""
+"""`tables`: several tables from the public files of a release; the folder of tables of `generate`."""
 
 import argparse
 import json
 import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
 
 from queries.late import pd
 from smalldb.commands import HELP
@@ -13,8 +19,10 @@ from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Measurements
 from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, summary
 from smalldb.mechanisms.measurement_list import released_total
-from smalldb.releasing.imputed_tables import streamed, with_measured_means
-from smalldb.releasing.record import read_record
+from smalldb.planning import Plan
+from smalldb.releasing.imputed_tables import check_drawable, streamed, with_measured_means
+from smalldb.releasing.record import read_record, written_record
+from smalldb.releasing.released import Release, fully_measured
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.escaping import visible
 from smalldb.schema import Schema, read_schema
@@ -43,14 +51,6 @@ def add(commands: Commands) -> None:
     command.add_argument("--seed", type=integer, metavar="S", help="repeatable draws")
     command.add_argument("-o", "--output", required=True, metavar="DIR", help="a new folder for the tables")
     command.set_defaults(run=run_tables)
-
-
-def _content(table: pd.DataFrame, schema: Schema | None) -> bytes:
-    """Write a table as the synthetic one is: of a schema, or of yes/no columns."""
-    if schema is not None:
-        return written(table, "csv", schema)
-    text: str = table.map(lambda value: str(value).lower()).to_csv(index=False, lineterminator="\n")
-    return text.encode()
 
 
 def run_tables(arguments: argparse.Namespace) -> None:
@@ -83,13 +83,12 @@ def run_tables(arguments: argparse.Namespace) -> None:
         folder.check_empty()
         digits = max(2, len(str(arguments.tables)))
         for number, (codes, seed) in enumerate(stream.draws, start=1):
-            table = spelling.table(codes, seed)
-            folder.write(f"table-{number:0{digits}}.csv", _content(table, schema))
+            content = written(spelling.table(codes, seed), "csv", schema)
+            folder.write(f"table-{number:0{digits}}.csv", content)
             if number == arguments.tables:
                 break
         assumed, told = summary(stream.made_by, measurements)
-        how = {"tables": arguments.tables, "rows": arguments.rows or total, **assumed}
-        folder.write(HOW, json.dumps(how, indent=2, ensure_ascii=False) + "\n")
+        folder.write(HOW, how_made(arguments.tables, arguments.rows or total, assumed))
         with open(arguments.file, encoding="utf-8") as file:
             folder.write(PUBLIC, file.read())
         if arguments.schema is not None and os.path.exists(arguments.schema):
@@ -99,3 +98,103 @@ def run_tables(arguments: argparse.Namespace) -> None:
     finally:
         folder.close()
     print(visible(f"tables:    {arguments.tables} in {arguments.output}, {told}", kept="\n"))
+
+
+def how_made(tables: int, rows: int, assumed: Mapping[str, Any]) -> str:
+    """Write how so many tables were drawn, each of so many rows, and what they assume."""
+    return json.dumps({"tables": tables, "rows": rows, **assumed}, indent=2, ensure_ascii=False) + "\n"
+
+
+Contents = Callable[[str, Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
+"""What a file holds, from the name of a table, the table (None: of yes/no columns) and its codes."""
+
+
+class TablesFolder:
+    """A folder with related tables or several copies; `forms`: endings by table (empty: it is the one)."""
+
+    def __init__(self, arguments: argparse.Namespace, forms: Mapping[str, str], begun: bool) -> None:
+        self._arguments, self._forms = arguments, forms
+        self._folder = OutputFolder(arguments.output, begun)
+        self.check_empty = self._folder.check_empty
+        count = arguments.tables or 0
+        digits = max(2, len(str(count)))
+        self._copies = [
+            {name: f"{name or 'table'}-{k + 1:0{digits}}.{form}" for name, form in forms.items()}
+            for k in range(count)
+        ]
+        # why there are no several tables, although all else was released; None: they are there
+        self.refused: str | None = None
+        self.told = ""  # where they are, and how they were drawn
+
+    def _best(self, name: str) -> str:
+        return f"{name or 'synthetic'}.{self._forms[name]}"
+
+    def reserve(self, plan: Plan, sizes: Mapping[str, int]) -> None:
+        """Take room for all tables; ValueError: it is known of the plan that they cannot be drawn."""
+        if self._copies:
+            check_drawable(plan)
+        for name, size in sizes.items():
+            for file in (self._best(name), *(names[name] for names in self._copies)):
+                self._folder.reserve(file, size)
+        if "" not in self._forms:
+            self._folder.reserve("record.json", 1 << 18)
+            self._folder.reserve("report.html", 1 << 18)
+
+    def write(self, release: Release, contents: Contents, report: str | None) -> None:
+        """Write all files; copies one after another, each as soon as it is drawn."""
+        arguments, related = self._arguments, release.of is not None
+        public = {"record.json": written_record(release.record) + "\n"}
+        if not related:
+            public["measurements.json"] = written_record(fully_measured(release)) + "\n"
+        if self._folder.stands(public):
+            if os.path.exists(os.path.join(arguments.output, HOW)):
+                self.told = f"tables:    {arguments.tables} in {arguments.output}, from an earlier run"
+            elif self._copies:
+                self.refused = f"the release is paid, and stands in {arguments.output} without several tables"
+            return
+        table = release.data if related or release.schema is not None else None
+        for name, own in tables_of(table, self._forms).items():
+            self._folder.write(self._best(name), contents(name, own, release.codes))
+        for name, text in public.items():
+            self._folder.write(name, text)
+        if related and report is not None:
+            self._folder.write("report.html", report)
+        if self._copies:
+            self._write_copies(release, contents)
+
+    def _write_copies(self, release: Release, contents: Contents) -> None:
+        """Write several tables, if they can be drawn; what is paid for is released all the same."""
+        arguments = self._arguments
+        shown = sys.stderr.isatty() and not arguments.quiet
+        try:
+            copies = release.copies(arguments.tables, arguments.table_rows, bit_source(arguments.seed))
+        except ValueError as error:  # of released numbers
+            self.refused = (
+                f"the release is paid, and stands in {arguments.output} without several tables; another run "
+                f"would pay again: {error}"
+            )
+            for file in (file for names in self._copies for file in names.values()):
+                self._folder.remove(file)
+            return
+        bar = tqdm(copies.draws, total=arguments.tables, unit=" tables", disable=not shown)
+        for names, (table, codes) in zip(self._copies, bar, strict=True):
+            for name, own in tables_of(table, self._forms).items():
+                self._folder.write(names[name], contents(name, own, codes))
+        measured: Any = release.measurements
+        measured = [measured] if release.of is None else measured.values()
+        assumed, drawn = summary(copies.made_by, *measured)
+        self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
+        self._folder.write(HOW, how_made(arguments.tables, copies.rows, assumed))
+
+    def place(self) -> None:
+        """Move the folder to its place."""
+        self._folder.place()
+
+    def close(self) -> None:
+        """Remove what was begun, unless it was placed."""
+        self._folder.close()
+
+
+def tables_of(table: Any, names: Iterable[str]) -> Mapping[str, Any]:
+    """Return tables by their names: one of a single table, or of one long file, by the one name there is."""
+    return table if isinstance(table, Mapping) else dict.fromkeys(names, table)

@@ -59,11 +59,8 @@ _PLAIN_URL = re.compile(
 
 
 def rereadable(path: str, lines: bool = True) -> str:
-    """Return a path from which a table can be read several times; "-" is standard input.
-
-    A pipe is copied to a file without a name, which vanishes with the process, however that ends. What is
-    read from it has `lines`, or not.
-    """
+    """Return a path from which a table, of `lines` or not, can be read several times; "-": standard input."""
+    # a pipe is copied to a file without a name, which vanishes with the process, however that ends
     if path == "-":
         path = "/dev/stdin"
     if is_url(path) or not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):

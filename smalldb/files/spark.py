@@ -13,10 +13,7 @@ R = TypeVar("R")
 
 @final
 class SparkExecutor(Executor):
-    """Runs each call as a task of Spark, which runs those of a lost worker again.
-
-    The workers need this package in the same version. They see what the calls are given: the data.
-    """
+    """Runs each call as a task of Spark, whose workers need this package, and see what they are given."""
 
     def __init__(self, session: Any) -> None:
         self._context = session.sparkContext

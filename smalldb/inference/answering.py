@@ -166,23 +166,7 @@ def ask_related(
     population: bool = False,
     rows: Mapping[str, Rows] | None = None,
 ) -> Answer:
-    """
-    Answer a question about related tables: about children if it names a column of theirs, else about parents.
-
-    Parameters
-    ----------
-    tables
-        As `Measurements.of_tables` reads them.
-    question, level, population
-        As `ask`. A column may be named after its table, too: ``persons.age>=65``.
-    rows
-        By table, the synthetic parents with their numbers of children, and walks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `ask`; or a population of children is asked for, whose siblings are not a random sample.
-    """
+    """Answer a question about related tables, as `ask`: about children if it names a column of theirs."""
     (unit, parents), (child, walks) = tables.items()
     width = len(parents.domain.names)
     own = [name.removeprefix(f"{child}.") for name in walks.domain.names[width:]]
@@ -210,11 +194,7 @@ def ask_related(
 
 
 class _Asking:
-    """
-    A question at work: its cells, its sums, and their noise.
-
-    Of children, `every` one counts, or those of a large family count as so many as walks are weighed by.
-    """
+    """A question at work: its cells, its sums, and their noise."""
 
     def __init__(
         self,
@@ -223,7 +203,7 @@ class _Asking:
         level: Fraction,
         population: bool,
         assuming: bool = False,  # that bins have the same mean in all groups
-        every: bool = True,
+        every: bool = True,  # child counts; else those of a large family as walks are weighed
     ) -> None:
         self.asked_for, self.assuming = question, assuming
         self.inside = [inside_bins(measurements, term, assuming) for term in question.terms]

@@ -95,11 +95,7 @@ def named(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str]) -> frozenset[str]:
-    """Return the columns, of those given, that a statistic looks at together with others.
-
-    The rows of one column are shuffled. That changes a statistic only if it depends on how the column goes
-    with others; a mean of one column stays.
-    """
+    """Return the columns, of those given, whose rows cannot be shuffled without a change of a statistic."""
     plain, found = as_frame(table), number_of(statistic(table))
     changing = set[str]()
     for c, name in enumerate(map(str, plain.columns)):

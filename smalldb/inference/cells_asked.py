@@ -29,11 +29,8 @@ class AskedCells:
     def of(
         cls, measurements: Measurements, columns: tuple[int, ...], arrays: Sequence[Floats]
     ) -> "tuple[AskedCells, Floats]":
-        """
-        Return the classes that arrays over the cells of columns tell apart, and the arrays over their cells.
-
-        Contrasts of categories are about these alone, so they are told apart, too.
-        """
+        """Return the classes that arrays over the cells of columns tell apart, and the arrays over theirs."""
+        # contrasts of categories are about these alone, so they are told apart, too
         every, allowed = np.stack(arrays), measurements.domain.allowed(columns)
         classes, contrasts = [], _categories(measurements)
         for axis, c in enumerate(columns):

@@ -146,12 +146,7 @@ def _condition(column: Column, held: Booleans) -> str:
 
 
 def queries_of(question: Question, workload: Workload) -> int | None:
-    """
-    Return of how many queries of a workload a question is the sum, up to sign and an added constant.
-
-    It is one share of all rows then. What bounds the error of every query bounds that of the question, times
-    their number. None: it is no such sum.
-    """
+    """Count the queries whose sum a question is, up to sign and constant; None: it is no such sum."""
     term, domain = question.terms[0], workload.domain
     allowed = domain.allowed(term.columns)
     asked = term.numerator[allowed]

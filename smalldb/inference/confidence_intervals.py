@@ -90,12 +90,9 @@ def _end(inside: Callable[[float], bool], start: float, step: float) -> float:
 
 
 def of_difference(one: Interval, other: Interval, correlation: float) -> Interval:
-    """
-    Return the interval of a difference from those of its parts: by the method of variance estimates recovery.
-
-    Zou and Donner, "Construction of confidence limits about effect measures" (2008): exact where both are
-    normal; each side takes the parts' own margins on that side.
-    """
+    """Return the interval of a difference by the method of variance estimates recovery."""
+    # Zou and Donner, "Construction of confidence limits about effect measures" (2008): exact where both are
+    # normal; each side takes the parts' own margins on that side
 
     def both(a: float, b: float) -> float:
         return sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))

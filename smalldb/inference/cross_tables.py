@@ -54,11 +54,7 @@ def questions_of(column: Column, numbers: bool) -> list[tuple[str, str, bool]]:
 def cross_table(
     measurements: Measurements, questions: Sequence[str], by: str | None, asked: Callable[[str], Answer]
 ) -> tuple[list[str], list[Line]]:
-    """
-    Return the groups and the lines of a table; without questions, of all columns but the one of the groups.
-
-    A question may be the name of a column. What cannot be asked of a group stands in its place.
-    """
+    """Return the groups and the lines of a table of questions, or of columns; without any, of all."""
     domain, groups, conditions = measurements.domain, [ALL], [""]
     of_groups = None if by is None else column_of(by, domain)
     if of_groups is not None:

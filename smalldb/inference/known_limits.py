@@ -116,12 +116,8 @@ def _distinct(sums: Floats) -> Floats:
 def _cells(
     measurements: Measurements, columns: tuple[int, ...], arrays: Sequence[Floats]
 ) -> tuple[AskedCells, Floats] | None:
-    """
-    Return the cells of columns, and of those that rules tie to them, as finely as they were measured.
-
-    For each cell the arrays, and of each column the class of categories that these tell apart. None: they are
-    too many.
-    """
+    """Return the cells of columns, and of those that rules tie to them, as finely as they were measured."""
+    # for each the arrays, and of each column the class of categories that these tell apart; None: too many
     domain = measurements.domain
     tied = {c for rule in domain.rules if {*rule.columns} & {*columns} for c in rule.columns}
     for wide, shared in product((tuple(sorted({*columns, *tied})), columns), (1, 2, MAX_CELLS)):

@@ -23,11 +23,7 @@ SPREAD = 6.0  # widths of a bin by deviations of its mean, from bin to bin
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsideBins:
-    """
-    What was measured of where the numbers of a term lie in their bins.
-
-    By category of the column.
-    """
+    """What was measured of where the numbers of a term lie in their bins, by category of the column."""
 
     number: int  # of the measurement
     noise: Noise  # of the sums, in units of widths

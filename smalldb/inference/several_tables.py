@@ -175,10 +175,7 @@ class Tables(Sequence[Any]):
 
 
 def summary(made_by: Refitted, *measured: Measurements) -> tuple[dict[str, Any], str]:
-    """Tell how tables were drawn, and what they assume: for `tables.json`, and in two lines.
-
-    Walks of related tables say nothing of columns of parents alone.
-    """
+    """Tell how tables were drawn, and what they assume: for `tables.json`, and in two lines."""
     unmeasured, known = list[tuple[str, str]](), set[str]()
     for each in measured:
         pairs, _ = assumed(each, made_by.left_out)

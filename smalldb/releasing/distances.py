@@ -268,10 +268,7 @@ def overview(
 
 
 def summary(long: pd.DataFrame) -> pd.DataFrame:
-    """Return what `overview` says of all columns together: a row for each measure, a column for each table.
-
-    Measures that nothing is known of are left out; a value that one table lacks is not a number.
-    """
+    """Return what `overview` says of all columns together: measures that are known by tables."""
     found = long[long["of"] == ALL].pivot(index="measure", columns="table", values="value")
     order = [name for name in MEASURES if name in found.index]
     return found.loc[order, list(dict.fromkeys(long["table"]))].rename_axis(index=None, columns=None)

@@ -15,10 +15,7 @@ LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have
 
 
 def answered(kind: str, key: str, answer: str) -> tuple[str, object]:
-    """Return the key and the value of TOML that an answer means: ``f, m`` is a list where a list is meant.
-
-    What is not of the key's type stays a text: the schema says what is wrong with it.
-    """
+    """Return the key and the value of TOML that an answer means: ``f, m`` is a list where a list is meant."""
     types = {**TOP, **PERSON, **SHARED, **(SPECS[kind].keys if kind in SPECS else {})}.get(key, str)
     text = answer.strip()
     if types is str:
@@ -67,10 +64,7 @@ def columns_of(given: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None
 
 
 def changed(text: str, place: Place | None, key: str, answer: str) -> str:
-    """Return the TOML of a schema with another answer for a key of a column, or of the whole (None).
-
-    Comments above the first key stay. ValueError, KeyError: the text is no TOML, or has no such column.
-    """
+    """Return the TOML of a schema with another answer for a key of a column, or of the whole (None)."""
     given = toml_of(text)
     table = given["tables"][place.table] if place is not None and place.table else given
     if place is not None and key == "kind":

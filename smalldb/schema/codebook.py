@@ -126,11 +126,7 @@ _KINDS: Mapping[object, str] = {
 
 
 def declared_fields(given: type) -> dict[str, Described]:
-    """Return what the fields of a data class can hold, by their names.
-
-    A ``Literal`` and an ``Enum`` list their values, and ``None`` beside a type says that there are gaps. Of
-    other types the kind is known, at most.
-    """
+    """Return what the fields of a data class can hold, by their names: values, or the kind at most."""
     hints = get_type_hints(given)
     return {each.name: _described(hints[each.name]) for each in fields(given)}
 

@@ -231,11 +231,7 @@ MAX_BOOK = 1 << 24  # characters
 
 
 def read_book(name: str, given: object, folder: str = "") -> Book:
-    """
-    Read what a column determines: a table of tables by column, or the path of a CSV file in a folder.
-
-    The file's first column has the name of the column, and each other one that of a column that follows.
-    """
+    """Read what a column determines: a table of tables by column, or the path of a CSV file in a folder."""
     if isinstance(given, Mapping):
         books = [(column, pairs) for column, pairs in given.items() if isinstance(pairs, Mapping)]
         if (
@@ -300,10 +296,7 @@ def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], lis
 
 
 def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> tuple[list[str], Booleans]:
-    """Return what is wrong with a code book, and which categories can stand together.
-
-    Beside a gap, and beside "other", any can.
-    """
+    """Return what is wrong with a code book, and which categories can stand together: beside a gap, any."""
     shape = left.universe.size, right.universe.size
     allowed = np.ones(shape if shape[0] * shape[1] <= MAX_RULE_CELLS else (0, 0), dtype=bool)
     faults = [

@@ -253,10 +253,7 @@ def _packed(domain: Domain, piece: Coded) -> tuple[int, Rows | Words | RuledOut]
 
 
 def in_threads(function: Callable[[P], R], parts: Iterable[P]) -> Iterator[R]:
-    """Yield results in the order of the parts, computed by at most four threads.
-
-    The thread of the caller makes the parts, a few ahead.
-    """
+    """Yield results in the order of the parts, which this thread makes, computed by at most four others."""
     cores = min(MOST_THREADS, os.cpu_count() or 1)
     waiting = deque[Future[R]]()
     with ThreadPoolExecutor(cores) as pool:

@@ -361,11 +361,7 @@ def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dic
 
 
 def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]) -> Spans:
-    """
-    Return what the orders leave of the bins of a row, whose columns stand behind those below them.
-
-    Where they leave it, no date is ahead of the `latest` value of its column.
-    """
+    """Return what the orders leave of the bins of a row, whose columns stand behind those below them."""
     present = [c for c, code in setting.items() if code < orders.columns[c].kind.size]
     spans = {c: orders.span(c, setting[c]) for c in present}
     pairs = [pair for pair in orders.strict if pair[0] in spans and pair[1] in spans]

@@ -38,24 +38,10 @@ class Learned:
 @final
 @dataclass(frozen=True, slots=True)
 class OpenSchema:
-    """A schema some of whose columns are to learn their categories: ``values = "learn"``, ``cuts = "learn"``.
+    """A schema some of whose columns learn their categories: ``values = "learn"``, ``cuts = "learn"``."""
 
-    Parameters
-    ----------
-    text
-        Of the TOML file.
-    folder
-        Where files that it names are looked for; they are read once, here.
-
-    Raises
-    ------
-    ValueError
-        As `smalldb.schema.parse_schema`; shares that leave nothing to the release; a rule about a column that
-        learns.
-    """
-
-    text: str
-    folder: str = ""
+    text: str  # of the TOML file
+    folder: str = ""  # where files that it names are looked for; they are read once, here
     asked: tuple[ColumnToLearn, ...] = field(init=False)
     # the schema with a stand-in for what is learned: its names, gaps and what it ignores are true
     outline: Schema = field(init=False, repr=False)

@@ -105,11 +105,8 @@ class RelatedSchema:
 
     @property
     def protected(self) -> str:
-        """What is protected, as records state it: parents by their key, with children by their link.
-
-        Signs that no name of a table has are written as their numbers, so other tables or keys have another
-        text.
-        """
+        """What is protected, as records state it: parents by their key, with children by their link."""
+        # signs that no name of a table has are numbers, so other tables or keys have another text
         names = (self.unit, self.key, self.child, self.link)
         return "{}/{}, {}/{}".format(*(_SIGN.sub(lambda sign: f"%{ord(sign[0])};", name) for name in names))
 
@@ -282,11 +279,7 @@ PERSON: dict[str, Type] = {"person": str, "fixed": (str, list), "most": int, "ca
 
 
 def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
-    """
-    Read the schema of a long table from its TOML.
-
-    `person` names the column of ids. The columns in `fixed` are the same in all rows of a person.
-    """
+    """Read the schema of a long table: `person` is its column of ids, and `fixed` are those of persons."""
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong = [f"{key} does not go with person yet: leave it out" for key in NOT_HERE if key in given]
     rest = {key: value for key, value in given.items() if key not in NOT_HERE}

@@ -59,11 +59,7 @@ def read_domain(
 
 
 def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
-    """Count the rows of a CSV or JSON lines file (``.jsonl``) of 0/1 or true/false columns.
-
-    Columns that the domain lacks are ignored.
-    A field is spelled 0/1 (or 0.0/1.0) or true/false, in any case. Memory grows with the distinct rows.
-    """
+    """Count the rows of a CSV file of 0/1 or true/false columns, in any case; others are ignored."""
     names = tuple(name.strip() for name in domain.attributes)
     wanted = Wanted(names, lambda header: _positions(path, header, names), others=None)
 
@@ -87,10 +83,7 @@ def read_table(
     file: FileFormat = USUAL,
     watch: Callable[[Iterator[Piece]], Iterator[Piece]] = iter,
 ) -> Rows:
-    """Count the rows of a file in any format that smalldb reads, in pieces.
-
-    Memory grows with the distinct rows of codes only.
-    """
+    """Count the rows of a file in any format, in pieces; memory grows with the distinct rows only."""
     with unchanged(path):
         return schema.count(watch(schema.mended(table_pieces(path, schema, counts, progress, file))), counts)
 
@@ -103,10 +96,7 @@ def table_pieces(
     file: FileFormat = USUAL,
     keys: Sequence[str] = (),
 ) -> Iterator[Piece]:
-    """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`.
-
-    Columns of `keys`, which are fresh numbers of the schema, come last.
-    """
+    """Return the columns of a schema, and behind them counts and `keys`, as pieces of a file."""
 
     def choose(names: Sequence[str]) -> list[int]:
         at = {name.strip(): i for i, name in enumerate(names)}
@@ -135,11 +125,8 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
 
 
 def read_columns(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> dict[str, object]:
-    """Read the column names of a table, each with the dtype that the file or database declares, or None.
-
-    No data is read; of JSON lines the names in the first record, sorted. Errors as `read_domain`: names that
-    are `known` are not taken for those of another separator.
-    """
+    """Read the column names of a table, each with the dtype that is declared, or None; no data."""
+    # names that are `known` are not taken for those of another separator
     return dict(reader_of(path).columns(path, file, known))
 
 
@@ -149,10 +136,7 @@ def read_described(path: str, file: FileFormat = USUAL) -> dict[str, Described]:
 
 
 def read_form(path: str, file: FileFormat = USUAL) -> FileFormat:
-    """Return how a table is written: what is stated, and what the first line of a CSV file says of the rest.
-
-    Errors as `read_domain`: the first line does not tell.
-    """
+    """Return how a table is written: as stated, and as the first line of a CSV file says."""
     return sniffed(path, file) if reader_of(path) is CSV else file
 
 
@@ -189,12 +173,7 @@ def _column(fields: list[str], name: str) -> list[int]:
 
 
 def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
-    """
-    Write both ends of every bin of every column, and the gap, in a format, and read them again.
-
-    It looks at the schema alone, so what it refuses is public. Columns with equally many categories make a
-    table.
-    """
+    """Write both ends of every bin of every column, and the gap, in a format, and read them again: public."""
     size = 0
     with TemporaryDirectory(prefix="smalldb-") as folder:
         path = os.path.join(folder, f"rehearsal.{form}")

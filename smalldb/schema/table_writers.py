@@ -225,10 +225,7 @@ def form_of(path: str | None) -> str:
 
 
 def form_like(path: str | None) -> str:
-    """Return the format that tables like that of a file are written in.
-
-    CSV for what can only be read, and where no file is named (the schema then states a database).
-    """
+    """Return the format that tables like that of a file are written in; CSV for what can only be read."""
     if path is None:
         return form_of(None)
     name = reader_of(path).name

@@ -51,15 +51,6 @@ def check_bins(bins: object) -> int:
 def equal_steps(low: int, high: int, bins: int) -> list[int]:
     """Return where the second and later of equally many whole numbers from low to high begin.
 
-    Parameters
-    ----------
-    low, high
-        The first and the last number.
-    bins
-        How many parts, at most high - low + 1.
-
-    Examples
-    --------
     >>> equal_steps(0, 99, 4), equal_steps(0, 9, 3)
     ([25, 50, 75], [3, 6])
     """

@@ -32,10 +32,7 @@ def parted(path: str) -> tuple[str, str]:
 
 
 def inner_name(path: str) -> str:
-    """Return the name of a file without its compression; of ``table.zip`` that of the file inside.
-
-    Errors as `open_bytes`.
-    """
+    """Return the name of a file without its compression; of ``table.zip`` that of the file inside."""
     stem, packed = parted(path)
     if packed == ".zip" and not os.path.splitext(stem)[1] and os.path.isfile(path):
         with _archive(path) as archive:

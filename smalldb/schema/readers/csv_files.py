@@ -65,10 +65,7 @@ class Heading:
 
 
 def open_text(path: str, encoding: str = UTF_8) -> TextIO:
-    """Open a file of text, compressed or not; errors as `open_bytes`.
-
-    Bytes that its encoding has not become surrogates, which no name and no field may hold.
-    """
+    """Open a file of text, compressed or not; bytes that its encoding has not become surrogates."""
     codec = "utf-8-sig" if encoding == UTF_8 else encoding
     return TextIOWrapper(open_bytes(path), codec, errors_of(encoding), newline="")
 
@@ -79,10 +76,7 @@ def lines_of(file: TextIO, longest: int = LONGEST) -> Iterator[str]:
 
 
 def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
-    """Read the first record of a CSV file, which holds the names; the file is left behind it.
-
-    A line of its own may state the separator before, as Excel writes it: ``sep=;``.
-    """
+    """Read the first record of a CSV file, which holds the names, and a line such as ``sep=;`` before it."""
     read = length = 0
 
     def lines() -> Iterator[str]:

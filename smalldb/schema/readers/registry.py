@@ -27,10 +27,7 @@ SUFFIXES: dict[str, Reader] = {suffix: reader for reader in READERS for suffix i
 
 
 def reader_of(path: str) -> Reader:
-    """Return what reads a file of this name, a folder, or a database at this URL.
-
-    CSV, if its suffix says no other; Parquet, if it is a folder.
-    """
+    """Return what reads a file of this name (else CSV), a folder (Parquet), or a database at a URL."""
     if is_url(path):
         return SQL
     if os.path.isdir(path):
