@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -20,7 +21,7 @@ from shiny import reactive
 
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import row
-from smalldb.app.serving import HEADERS, RELEASED, Guard
+from smalldb.app.serving import HEADERS, RELEASED, Guard, serve
 from smalldb.app.steps import Steps, guarded
 from smalldb.app.workplace import (
     COMMAND,
@@ -492,13 +493,72 @@ def test_only_a_command_that_the_page_writes_is_gone_on_with(work, started, comm
     assert started == []
 
 
-@pytest.mark.parametrize("ledger", ["r1/x.ledger", "r2/x.ledger", "r2/deep/x.ledger", "link.ledger"])
-def test_a_ledger_stands_in_no_folder_of_a_release(work, started, ledger):
+LEDGERS = ["r1/x.ledger", "r2/x.ledger", "r2/deep/x.ledger", "link.ledger", "../x.ledger", "/tmp/x.ledger"]
+
+
+@pytest.mark.parametrize("ledger", LEDGERS)
+def test_a_ledger_stands_in_the_folder_and_in_none_of_a_release(work, started, ledger):
     begun(work, "r2")
     (work.folder / "link.ledger").symlink_to(work.folder / "r2" / "x.ledger")
-    with pytest.raises(ValueError, match="outside of the folders of releases"):
+    with pytest.raises(ValueError, match="of this folder, outside of the folders of releases"):
         work.begin("r1", written("r1", ledger=ledger), "")
     assert not (work.folder / "r1").exists()
+
+
+@pytest.mark.parametrize("refine", ["/tmp/record.json", "../record.json", f"r2/{RECORD}", "b.csv"])
+def test_what_is_refined_is_a_finished_release_of_the_folder(work, started, refine):
+    begun(work, "r2", **{RECORD: "{}"})  # unfinished
+    begun(work, "r3", **{RECORD: "{}", TABLE: ""})
+    with pytest.raises(ValueError, match="a finished release of this folder"):
+        work.begin("r1", written("r1", refine=refine), "")
+    work.begin("r1", written("r1", refine=f"r3/{RECORD}"), "")
+    assert len(started) == 1
+
+
+def test_a_table_that_is_a_link_is_neither_offered_nor_released(work, started, tmp_path_factory):
+    begun(work, "r1")
+    table, elsewhere = work.folder / "b.csv", tmp_path_factory.mktemp("outside") / "b.csv"
+    table.rename(elsewhere)
+    table.symlink_to(elsewhere)
+    assert "b.csv" not in work.files()
+    for run in (lambda: work.go_on("r1"), lambda: work.begin("r2", written("r2"), "")):
+        with pytest.raises(ValueError, match="none of this page"):
+            run()
+    assert started == []
+
+
+@pytest.mark.parametrize("place", ["", "r1", f"r1/{COMMAND}", f"r1/{LOG}"])
+@pytest.mark.parametrize("how", ["written by others", "owned by another"])
+def test_nothing_is_run_that_others_could_have_written(work, started, monkeypatch, place, how):
+    """The folder, that of a release, its command and its lock are the curator's own."""
+    monkeypatch.chdir(work.folder)  # and back, when `serve` has gone there
+    begun(work, "r1", **{LOG: ""})
+    work.go_on("r1")
+    assert len(started) == 1
+    if how == "written by others":
+        (work.folder / place).chmod(0o720 if place.partition("/")[2] == "" else 0o602)
+    elif os.geteuid() == 0:
+        os.chown(work.folder / place, 4711, -1)
+    else:
+        pytest.skip("only root gives files away")
+    with pytest.raises((ValueError, OSError)):
+        work.go_on("r1")
+    if not place:
+        with pytest.raises(OSError, match="others may write"):
+            serve(work.folder, browser=False)
+        with pytest.raises(OSError, match="others may write"):
+            work.begin("r2", written("r2"), "")
+    assert len(started) == 1
+
+
+def test_what_the_page_writes_is_its_own_whatever_the_umask(work, started):
+    before = os.umask(0)
+    try:
+        work.begin("r1", written("r1"), "")
+        work.go_on("r1")
+    finally:
+        os.umask(before)
+    assert len(started) == 2
 
 
 def test_what_is_unfinished_is_gone_on_with_and_nothing_else(work, started):

@@ -141,7 +141,7 @@ def layout(work: Workplace) -> Any:
         ui.include_css(HERE / "page.css", method="inline"),
         ui.include_js(HERE / "page.js", method="inline"),
         ui.h1("smalldb: from a table about people to a private release"),
-        ui.p(f"Folder: {work.folder}. This page is for this machine alone, and sends nothing anywhere."),
+        ui.p(f"Folder: {work.folder.resolve()}. The page is for this machine, and sends nothing anywhere."),
         ui.navset_pill(*panels),
         title="smalldb",
         lang="en",

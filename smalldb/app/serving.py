@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from smalldb.exact.bits import SystemBits
 from smalldb.files.extras import of_extra
+from smalldb.files.open_folders import OpenFolder
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -88,7 +89,10 @@ def serve(folder: Path, *, browser: bool) -> None:
     from smalldb.app.workplace import Workplace
 
     os.chdir(folder)  # what a schema names is found as by the commands
-    work, token = Workplace(folder), f"{SystemBits().bits(128):032x}"
+    with OpenFolder(".") as opened:
+        opened.check_own(folder)
+    # wherever the folder is moved
+    work, token = Workplace(Path()), f"{SystemBits().bits(128):032x}"
     with socket.socket() as listening:
         listening.bind((LOCAL, 0))
         listening.listen()

@@ -379,8 +379,8 @@ class Steps:
 
     def _releases_offered(self) -> None:
         """Offer finished releases to be asked and refined, and a name for the next one."""
-        files = [f"{name}/{file}" for name in self.releases() for file in self.work.outputs(name)]
-        files = [file for file in files if file.endswith((workplace.MEASURED, workplace.RECORD))]
+        self.releases()
+        files = self.work.measured()
         with reactive.isolate():
             for name, none in (("asked", {} if files else layout.NONE), ("refine", layout.NO_RELEASE)):
                 kept = self.input[name]() if self.input[name]() in files else None

@@ -47,14 +47,15 @@ class Workplace:
     folder: Path
 
     def files(self, suffixes: Sequence[str] = (*SUFFIXES,), inside: str = "") -> list[str]:
-        """Return the names of files by their suffixes: by default of tables, compressed or not."""
-        found = (self.folder / inside).glob("*")
-        names = sorted(p.name for p in found if not p.name.startswith((".", "-")) and is_text(p.name))
+        """Return the names of files, no links, by their suffixes: by default of tables, compressed or not."""
+        found = (p.name for p in (self.folder / inside).glob("[!.-]*") if not p.is_symlink())
+        names = sorted(filter(is_text, found))
         return [name for name in names if os.path.splitext(parted(name)[0])[1].lower() in suffixes]
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole, or not at all; ValueError: it would be written elsewhere."""
-        with Outputs([name], below=self.folder) as outputs:
+        own = [name] if os.path.basename(name) == COMMAND else []  # for nobody else to write
+        with Outputs([name], own, below=self.folder) as outputs:
             outputs.write(name, text)
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
@@ -89,11 +90,15 @@ class Workplace:
     def _runs(self, release: str) -> bool:
         """Tell whether the command of a release runs, whoever started it: it holds the lock of its log."""
         try:
-            with opened_below(self.folder, f"{release}/{LOG}") as log:
+            with self._open(release, LOG) as log:
                 fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
             return isinstance(error, BlockingIOError)
         return False
+
+    def _open(self, release: str, file: str, mode: str = "rb") -> BinaryIO:
+        """Open a file of a release; what is run and locked must be nobody else's: OSError."""
+        return opened_below(self.folder, f"{release}/{file}", mode, own=file in (COMMAND, LOG))
 
     def _stands(self, release: str, file: str) -> bool:
         return stands_below(self.folder, f"{release}/{file}")
@@ -124,9 +129,11 @@ class Workplace:
             or any((home / file).resolve() != home / file for file in (*PUBLIC, SEVERAL, COMMAND))
         ):
             raise ValueError(f"{release}: its command is none of this page, or a link stands in its folder")
-        above = (self.folder / given.get("--ledger", "")).resolve().parents
-        if any(folder == home or (folder / COMMAND).exists() for folder in above):
-            raise ValueError("ledger: take a file outside of the folders of releases")
+        if given.get("--refine", "") not in ("", *self.measured()):
+            raise ValueError("refine: take a finished release of this folder")
+        above = (self.folder / given.get("--ledger", "ledger")).resolve().parents
+        if home.parent not in above or any(each == home or (each / COMMAND).exists() for each in above):
+            raise ValueError("ledger: take a file of this folder, outside of the folders of releases")
 
     def begin(self, release: str, command: Sequence[str], schema: str) -> None:
         """Begin a release in a folder of its own, or anew, if it was not paid; ValueError: it is taken."""
@@ -165,7 +172,7 @@ class Workplace:
     @contextmanager
     def _locked(self, release: str) -> Iterator[BinaryIO]:
         """Hold the lock of a release, and its log; ValueError: its command holds it, and runs."""
-        with opened_below(self.folder, f"{release}/{LOG}", "ab") as log:
+        with self._open(release, LOG, "ab") as log:
             try:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -180,7 +187,7 @@ class Workplace:
 
     def text(self, release: str, file: str) -> str:
         """Return the text of a file of a release; empty: there is none, or a link."""
-        with suppress(OSError), opened_below(self.folder, f"{release}/{file}") as found:
+        with suppress(OSError), self._open(release, file) as found:
             return str(found.read(), "utf-8", "replace").strip()
         return ""
 
@@ -193,6 +200,11 @@ class Workplace:
         names = [*PUBLIC, *(f"{SEVERAL}/{name}" for name in several)]
         return [name for name in names if self._stands(release, name)]
 
+    def measured(self) -> list[str]:
+        """Return the measurements and records of finished releases, which can be asked and refined."""
+        files = [f"{name}/{file}" for name in self.releases() for file in self.outputs(name)]
+        return [file for file in files if file.endswith((MEASURED, RECORD))]
+
     async def download(self, request: Any) -> Any:
         """Serve a public file of a release, and nothing else of the folder."""
         from starlette.background import BackgroundTask
@@ -202,7 +214,7 @@ class Workplace:
         try:
             if file not in self.outputs(release):
                 raise FileNotFoundError(file)
-            found = opened_below(self.folder, f"{release}/{file}")
+            found = self._open(release, file)
         except OSError:
             return PlainTextResponse("smalldb: no such file of a release\n", 404)
         name = os.path.basename(file)

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, cast, final
@@ -34,11 +34,17 @@ class OpenFolder:
 
     @classmethod
     def below(cls, folder: Path, *names: str) -> Self:
-        """Open a folder below another one; OSError: there is none, or a folder on the way is a link."""
+        """Open a folder below another one; OSError: it is missing, a link, or for others to write."""
         found = cls(folder)
-        for name in names:
-            with found:
-                found = cls(name, found)
+        try:
+            found.check_own()
+            for name in names:
+                with found:
+                    found = cls(name, found)
+                found.check_own()
+        except BaseException:
+            found.close()
+            raise
         return found
 
     def __enter__(self) -> Self:
@@ -54,6 +60,11 @@ class OpenFolder:
         if self.handle is not None:
             os.close(self.handle)
             self.handle = None
+
+    def check_own(self, path: Path | None = None) -> None:
+        """Refuse a folder of another user, or in which others may write: PermissionError (POSIX)."""
+        if self.handle is not None:
+            check_own(self.handle, os.fspath(path or self.path))
 
     def at(self, name: str) -> str:
         """Return what names a file in it beside `dir_fd`."""
@@ -102,8 +113,23 @@ def stands_below(folder: Path, path: str) -> bool:
     return False
 
 
-def opened_below(folder: Path, path: str, mode: str = "rb") -> BinaryIO:
-    """Open a file below a folder (POSIX); OSError: there is none, or it or a folder on the way is a link."""
+def opened_below(folder: Path, path: str, mode: str = "rb", *, own: bool = False) -> BinaryIO:
+    """Open a file below a folder (POSIX); OSError: as `OpenFolder.below`, and so for a file that is `own`."""
     *above, name = path.split("/")
-    with OpenFolder.below(folder, *above) as found:
-        return cast(BinaryIO, open(path, mode, opener=lambda _, flags: found.open(name, flags | UNWAITING)))
+    with OpenFolder.below(folder, *above) as inside, ExitStack() as stack:
+        opener = lambda _, flags: inside.open(name, flags | UNWAITING)  # noqa: E731
+        found = stack.enter_context(open(path, mode, opener=opener))
+        if own:
+            check_own(found.fileno(), path)
+        stack.pop_all()
+        return cast(BinaryIO, found)
+
+
+def check_own(handle: int, path: str) -> None:
+    """Refuse a file or folder of another user (but for root), or that others may write: PermissionError."""
+    found = os.fstat(handle)
+    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
+        said = (
+            "belongs to another user, or others may write there: take a folder of your own, and chmod go-w it"
+        )
+        raise PermissionError(errno.EPERM, said, path)
