@@ -424,6 +424,50 @@ def test_a_schema_that_is_a_link_is_neither_shown_nor_written(work, tmp_path_fac
     assert (work.folder / "b.toml").read_text() == "other"
 
 
+def test_a_release_that_cannot_be_read_leaves_the_others_as_they_are(work, monkeypatch):
+    begun(work, "r1", **{RECORD: "{}", TABLE: ""})
+    damaged = begun(work, "r2", **{RECORD: "{}", TABLE: ""})
+    (damaged / COMMAND).write_text(shlex.join(written("r2", ledger="b.csv")))
+    (work.folder / f".b.csv.{'0' * 16}-0.unfinished").mkdir()
+    begun(work, "r3")  # which vanishes after it was listed
+    (work.folder / "r4").mkdir(mode=0)
+    progress = Workplace._progress
+
+    def vanishing(self, release):
+        if release == "r3":
+            raise FileNotFoundError(2, "No such file", release)
+        return progress(self, release)
+
+    monkeypatch.setattr(Workplace, "_progress", vanishing)
+    found = work.releases()
+    assert found.pop("r2").startswith("cannot be read: ") and "damaged, or no ledger" in work._state("r2")
+    assert found.pop("r3").startswith("cannot be read: ") and found == {"r1": FINISHED}
+    assert [work.outputs(name) for name in ("r1", "r2", "r3")] == [[RECORD, TABLE], [], []]
+
+
+def test_what_a_command_says_is_for_the_curator_alone_whatever_log_stood_there(work, started):
+    home = begun(work, "r1", **{LOG: ""})
+    (home / LOG).chmod(0o644)
+    work.go_on("r1")
+    assert (home / LOG).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", [TABLE, LOG, COMMAND, "b.toml"])
+def test_a_file_with_another_name_elsewhere_is_a_link(work, tmp_path_factory, name):
+    other = tmp_path_factory.mktemp("outside") / "other"
+    home = begun(work, "r1", **{RECORD: "{}", TABLE: "x", LOG: "said"})
+    assert work.outputs("r1") == [RECORD, TABLE]
+    place = work.folder / name if name == "b.toml" else home / name
+    other.write_text(shlex.join(written("r1")))
+    place.unlink(missing_ok=True)
+    place.hardlink_to(other)
+    assert TABLE not in work.outputs("r1") or name in (LOG, "b.toml")
+    assert got(work, "r1", name) == 404 and work.text("r1", name) == ""
+    if name == "b.toml":
+        with reactive.isolate(), pytest.raises(OSError, match="another name"):
+            chosen(work, table="b.csv")._taken("taken")
+
+
 def test_a_link_that_comes_between_a_look_and_a_download_is_not_followed(work, monkeypatch):
     home = begun(work, "r1", **{RECORD: "{}", TABLE: "x"})
     (home / TABLE).unlink()

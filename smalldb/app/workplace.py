@@ -74,9 +74,18 @@ class Workplace:
 
     def releases(self) -> dict[str, str]:
         """Return the releases that were begun here, the newest first, and how far each is."""
-        begun = [path for path in self.folder.glob(f"*/{COMMAND}") if NAME.fullmatch(path.parent.name)]
-        names = [path.parent.name for path in sorted(begun, key=lambda path: -path.lstat().st_mtime)]
-        return {name: self._progress(name) for name in names if self._stands(name, COMMAND)}
+        begun = dict[str, float]()
+        for name in filter(NAME.fullmatch, os.listdir(self.folder)):
+            with suppress(OSError), opened_below(self.folder, f"{name}/{COMMAND}") as file:
+                begun[name] = os.fstat(file.fileno()).st_mtime
+        return {name: self._state(name) for name in sorted(begun, key=lambda name: -begun[name])}
+
+    def _state(self, release: str) -> str:
+        """Return how far a release is; one that cannot be read is none of the others' business."""
+        try:
+            return self._progress(release)
+        except (OSError, ValueError) as error:
+            return f"cannot be read: {error}"
 
     def _progress(self, release: str) -> str:
         if not self._runs(release):
@@ -177,6 +186,7 @@ class Workplace:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise ValueError(f"{release} is running") from error
+            os.fchmod(log.fileno(), 0o600)  # it may tell of the data
             yield log
 
     def _start(self, command: Sequence[str], log: BinaryIO) -> None:
@@ -194,7 +204,7 @@ class Workplace:
     def outputs(self, release: str) -> list[str]:
         """Return the public files of a release that is finished: those that releases write, and no others."""
         known = NAME.fullmatch(release) and self._stands(release, COMMAND)
-        if not known or self._progress(release) != FINISHED:
+        if not known or self._state(release) != FINISHED:
             return []
         several = (MEASURED, RECORD, PAGE, HOW, *self.files(inside=f"{release}/{SEVERAL}"))
         names = [*PUBLIC, *(f"{SEVERAL}/{name}" for name in several)]
