@@ -187,6 +187,27 @@ def test_a_table_is_named_whatever_its_name(tmp_path, suffix, name):
     assert [*read_columns(path, file=file)] == ["a"]
 
 
+def test_a_view_of_duckdb_reads_files_of_its_folder_and_of_no_other(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    home, elsewhere = tmp_path / "it's here", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+        (folder / "t.csv").write_text("a\n1\n")
+    path = str(home / "views.duckdb")
+    with duckdb.connect(path) as base:
+        for name, folder in (("own", home), ("other", elsewhere), ("up", home / ".." / "elsewhere")):
+            base.execute(
+                f"""CREATE VIEW {name} AS SELECT * FROM '{str(folder / "t.csv").replace("'", "''")}'"""
+            )
+    for name in ("other", "up"):
+        with pytest.raises(ValueError, match="cannot run the query: Permission Error"):
+            read_columns(path, FileFormat(query=name))
+    assert [*read_columns(path, FileFormat(query="own"))] == ["a"]
+    with duckdb.connect(path, read_only=True) as base:  # whose settings stay as they are
+        assert [*read_columns(path, FileFormat(query="other"))] == ["a"]
+        assert base.execute("FROM other").fetchall() == [(1,)]
+
+
 def test_what_is_no_database_is_refused(tmp_path):
     for name in ("t.sqlite", "t.duckdb", "t.db"):
         (tmp_path / name).write_bytes(b"age,pay\n" * 500)

@@ -226,8 +226,17 @@ class DuckDbFiles(_DatabaseFiles):
         return (imported().Error,)
 
     def connect(self, path: str) -> Any:
-        """Open a database for reading alone."""
-        return imported().connect(path, read_only=True)
+        """Open a database for reading alone; its views may read files of its own folder, and of no other."""
+        connect, failed = partial(imported().connect, path, read_only=True), imported().ConnectionException
+        try:  # as a database of our own: what is set here holds for all connections to it
+            base = connect(config={"custom_user_agent": "smalldb"})
+        except failed:  # this process has it open already
+            return connect()
+        if base.execute("SELECT current_setting('enable_external_access')").fetchone()[0]:
+            folder = os.path.dirname(os.path.abspath(path)).replace("'", "''")
+            base.execute(f"SET allowed_directories = ['{folder}']")
+            base.execute("SET enable_external_access = false")
+        return base
 
     def of_query(self, base: Any, query: str, table: str | None) -> list[tuple[str, object]]:
         """Return the columns of a query with their types."""
