@@ -15,8 +15,10 @@ from smalldb.cli import main
 from smalldb.kernels.nearby_rows import replace_rows
 from smalldb.marginals.estimate.weighted_rows import Started, believed
 from smalldb.marginals.measuring import NoisyTable
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.from_start import FromStart, apart
 from smalldb.marginals.universe import Universe
+from smalldb.mechanisms import Dependence, Marginal
 from smalldb.mechanisms.start import Start
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.privacy_loss import Amount
@@ -98,6 +100,17 @@ def test_a_start_that_is_not_believed_costs_the_question_alone():
     assert strategy.adaptive.public[1:] == other.public[1:]
     assert strategy.loss.epsilon == strategy.asking + other.loss.epsilon == 1
     assert plan.privacy == 1
+
+
+def test_a_shifted_start_is_weighted_by_columns_before_it_is_asked_about():
+    data, shifted = people(4000, 1), people(4000, 20, shift=0.2)
+    without = smalldb.plan(DOMAIN, epsilon=1, n=4000, mechanism="marginals").chosen.strategy
+    assert isinstance(without, DependenceTested)
+    made = released(data, shifted, epsilon="1")
+    kinds = [type(each.of[0]) for each in made.measurements]
+    assert kinds[0] is Marginal and kinds.count(Dependence) == 1
+    assert made.record["start"]["believed"] and off(shifted, data) > 0.2
+    assert off(np.asarray(made.codes, dtype=np.int64), data) < 0.05
 
 
 def test_what_noise_cannot_tell_stays_as_public_and_what_it_can_is_believed():

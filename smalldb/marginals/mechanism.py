@@ -19,6 +19,7 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.choosing_tables import AT_ONCE, FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
 from smalldb.marginals.universe import Universe
@@ -98,8 +99,10 @@ class ByMarginals(Mechanism, Promise):
             return other if isinstance(other, str) else str(rounds)
         if not isinstance(rounds, Adaptive) or not asked_pairs(rounds.universe):
             return "a start is for queries about pairs of columns"
-        expected = rehearse(other.strategy, rounds.universe, start, request.rows_hint or 1)
-        strategy = FromStart.before(start, asking, rounds, other.strategy, expected)
+        # columns weigh a start before it is asked about; without it, rounds come after them
+        without_start = rounds if isinstance(other.strategy, DependenceTested) else other.strategy
+        expected = rehearse(without_start, rounds.universe, start, request.rows_hint or 1)
+        strategy = FromStart.before(start, asking, rounds, without_start, expected)
         return cls(replace(request, rows=other.request.rows), strategy)
 
     @classmethod
