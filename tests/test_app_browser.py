@@ -321,6 +321,8 @@ def test_wrong_input_at_every_field_is_told_in_the_librarys_words_and_spends_not
     url, folder = site
     for name in ("wrong", "public"):
         small(folder, name)
+    with (folder / "public.csv").open("a") as file:
+        file.write("1,1,1,1,1,1\n")
     (folder / "broken.csv").write_text("")
     (folder / "same.csv").hardlink_to(folder / "wrong.csv")
     usual = {"epsilon": "1", "n": "1841", "budget": "2", "ledger": "wrong.ledger"}

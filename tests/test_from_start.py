@@ -219,13 +219,13 @@ def test_a_start_needs_words():
         smalldb.release(same, epsilon=1, start_is=WORDS)
 
 
-@pytest.mark.parametrize("start", ["link.csv", "hard.csv", "deep/../data.csv", "*.csv", "deep"])
+@pytest.mark.parametrize("start", ["link.csv", "hard.csv", "deep/../data.csv", "*.csv", "deep", "copy.csv"])
 def test_a_start_that_is_a_file_of_the_data_is_refused_by_any_name(tmp_path, monkeypatch, start):
     monkeypatch.chdir(tmp_path)
     schema = '[columns.a]\nkind = "bool"\n[columns.b]\nkind = "bool"\n'
     (tmp_path / "deep").mkdir()
-    for name in ("data.csv", "other.csv"):
-        (tmp_path / name).write_text("a,b\n1,0\n")
+    for name, row in (("data.csv", "1,0"), ("copy.csv", "1,0"), ("other.csv", "0,1")):
+        (tmp_path / name).write_text(f"a,b\n{row}\n")
     (tmp_path / "link.csv").symlink_to("data.csv")
     (tmp_path / "hard.csv").hardlink_to("data.csv")
     (tmp_path / "deep" / "part.parquet").hardlink_to("data.csv")

@@ -1,9 +1,11 @@
 """The public table that a release starts from, with what its user says it is; and a rehearsal on it."""
 
+import filecmp
 import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -49,14 +51,15 @@ def with_start(settings: Mapping[str, Any], described: Any, data: object = None)
 
 
 def check_start(start: object, data: object) -> None:
-    """Refuse a start that is the data, or shares a file with them under whatever names: ValueError."""
+    """Refuse a start that is the data, or shares a file with them, or a copy of one: ValueError."""
     if isinstance(start, str | os.PathLike) and isinstance(data, str | os.PathLike):
         files = [filter(os.path.exists, files_of(os.fspath(path))) for path in (start, data)]
-        same = any(os.path.samefile(one, other) for one, other in product(*files))
+        alike = partial(filecmp.cmp, shallow=False)
+        same = any(os.path.samefile(*pair) or alike(*pair) for pair in product(*files))
     else:
         same = start is data
     if same:
-        raise ValueError(f"the start is the data: {ASKED}")
+        raise ValueError(f"the start is the data, or a copy of them: {ASKED}")
 
 
 def start_of(start: object, words: object, described: Schema | Domain, rows: str) -> Start:
