@@ -162,7 +162,7 @@ def test_what_is_released_follows_from_the_seed_and_the_rows():
 
 @pytest.mark.slow
 def test_answers_of_three_columns_follow_the_pairs():
-    domain, real = domain_of(22), latent(22, 5_000, 3).to_numpy()
+    domain, real = domain_of(22), latent(22, 1_000, 3).to_numpy()
     workload = Marginals(3, exactly=True).workload(domain)
     rows = Rows.from_codes(domain, real)
     made = smalldb.release(rows, workload, epsilon=20, rows=1_000, rng=1)

@@ -53,6 +53,7 @@ ALIKE = (
     "contrasts, add-remove",
     "contrasts of cells",
     "contrasts, delta",
+    "pairs, add-remove",
 )  # to others
 N = 2000
 

@@ -155,7 +155,7 @@ def test_a_narrow_dtype_of_the_data_does_not_change_what_is_released(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
     labels = ["a", "b", "c", "d"]
     rules = [f"`c{i}=a` | `c{i + 1}=b` | `c{i + 1}=c`" for i in range(7)]

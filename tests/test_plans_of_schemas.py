@@ -172,6 +172,7 @@ ALIKE = (  # to others of these
     "300 flags, 2^14 wide rules",
     "80 flags, the widest rules",
     "60 flags, copies",
+    "48 flags",
 )
 
 
