@@ -278,6 +278,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say_of_the_data():
     """Of a hundred releases at least 90 each at level .9: truth is that of the values, not of middles."""
     frame = people(1500)

@@ -191,6 +191,7 @@ def adversaries(data):
     yield "reversed", np.column_stack([data[:, :4], 5 - data[:, 4]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_a_start_that_is_wrong_costs_no_more_than_the_question(number):
     data = people(3000, 1)
@@ -326,6 +327,7 @@ def test_what_cannot_be_refined_is_refused():
         released(data, refine=first, strategy="cells")
 
 
+@pytest.mark.slow
 def test_intervals_of_two_releases_cover():
     data = people(600, 1)
     truth, hits = {q: (data[:, c] == v).mean() for q, c, v in (("a=1", 0, 1), ("d=2", 3, 2))}, []

@@ -201,6 +201,7 @@ def tumours():
     return pd.DataFrame({"group": groups, "number": table["area error"]}), "[10, 20, 50, 100]", "[0, 600]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1", "20"])
 @pytest.mark.parametrize("column", [states, tumours])
 def test_intervals_of_means_hold_for_the_numbers_of_real_columns(column, epsilon):
