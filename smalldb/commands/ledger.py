@@ -77,9 +77,9 @@ def _check_line(record: Mapping[str, Any], path: str, account: Account) -> None:
 def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> dict[str, object]:
     """Return all that a ledger says, and which of its releases are not finished."""
     together = None if delta is None else account_json(account.composed(delta))
+    numbers = "budget", "spent", "left", *(() if account.delta is None else ("delta", "rho", "spent_rho"))
     return {
-        **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
-        **({} if account.delta is None else _by_rho(account)),
+        **{name: as_text(getattr(account, name)) for name in numbers},
         "releases": [
             {**record, "release_id": name} if name else record
             for record, name in zip(account.records, account.names, strict=True)
@@ -119,9 +119,3 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
     if delta is not None:
         lines += ["", account_text(account.composed(delta))]
     return "\n".join(lines)
-
-
-def _by_rho(account: Account) -> dict[str, object]:
-    """Return what a budget with a delta has besides."""
-    numbers = {"delta": account.delta, "rho": account.rho, "spent_rho": account.spent_rho}
-    return {name: as_text(value) for name, value in numbers.items() if value is not None}

@@ -6,12 +6,11 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.encoding import merge, pack_codes
@@ -223,7 +222,8 @@ def carry_out(
         journal = kept.enter_context(transaction.opened(bits))
         destination.begun(journal.begun)
         counted = [*histograms.values(), *offsets.values()]
-        transaction.bind(journal, *_told_apart(rows), *counted, *digests(texts))
+        own = (rows.words, rows.counts) if isinstance(rows, Rows) else rows.digest()
+        transaction.bind(journal, *own, *counted, *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         budget = foreseen.budget()
@@ -242,7 +242,11 @@ def carry_out(
             transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *offsets.values())
 
         # From here on nothing is refused for the data: what was paid is released.
-        with _bar(progress) as shown:
+        with progress_bar(progress, unit=" parts", total=SHOWN) as bar:
+
+            def shown(done: int, most: int) -> None:
+                bar.update(done - bar.n)
+
             if isinstance(source, Source):
                 assert isinstance(rows, Rows)
                 asks = {} if source.schema is None else finer_asks(foreseen, source.schema)
@@ -332,18 +336,6 @@ def alike(one: Rows, other: Rows, learned: Collection[str]) -> bool:
         return one.n == other.n
     first, second = (merge(pack_codes(rows.codes()[:, kept], sizes), rows.counts) for rows in (one, other))
     return all(map(np.array_equal, first, second))
-
-
-@contextmanager
-def _bar(shown: bool) -> Iterator[Progress]:
-    """Show how much of what was paid is spent."""
-    with progress_bar(shown, unit=" parts", total=SHOWN) as bar:
-        yield lambda done, most: bar.update(done - bar.n)
-
-
-def _told_apart(rows: Rows | Linked) -> Sequence[npt.NDArray[Any]]:
-    """Return what binds a release to its data."""
-    return (rows.words, rows.counts) if isinstance(rows, Rows) else rows.digest()
 
 
 def check_size(table: Rows | Linked, relation: Neighbours) -> None:

@@ -88,7 +88,7 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         values = _listed(column, object)
         kinds = {*map(type, values.tolist())}
     if typed or (len(one := kinds - {NoneType}) == 1 and one <= {*_ALIKE}):
-        codes, distinct = _apart(fields) if typed else pd.factorize(values)
+        codes, distinct = pd.factorize(fields if typed else values)
         values = _listed(distinct)
         if values.dtype.kind in "iu":
             texts = [*map(str, values.tolist())]
@@ -99,7 +99,7 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
             ]
     else:
         if kinds != {str}:
-            if any(map(_is_list, kinds)):
+            if any(issubclass(kind, Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
                 return None
             values = _texts(values, decimal)
         codes, distinct = pd.factorize(values)
@@ -107,19 +107,6 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     if (codes < 0).any():
         return np.where(codes < 0, len(texts), codes), [*texts, ""]
     return codes, texts
-
-
-def _apart(fields: Fields) -> tuple[Integers, Any]:
-    """Return the index of each field among those that occur, and these; close integers are quick."""
-    if isinstance(fields.dtype, np.dtype) and fields.dtype.kind in "iu" and len(fields):
-        values = np.asarray(fields)
-        low, high = int(values.min()), int(values.max())
-        if high < 1 << 62 and high - low < len(values):
-            shifted = values.astype(np.int64) - low
-            occurs = np.bincount(shifted) > 0
-            return (np.cumsum(occurs) - 1)[shifted], np.flatnonzero(occurs) + low
-    codes, distinct = pd.factorize(fields)
-    return codes, distinct
 
 
 def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
@@ -157,10 +144,6 @@ def _texts(values: npt.NDArray[Any], decimal: str) -> npt.NDArray[Any]:
     texts[:] = [as_field(value, decimal) for value in values.tolist()]
     texts[pd.isna(values)] = ""
     return texts
-
-
-def _is_list(kind: type) -> bool:
-    return issubclass(kind, Iterable) and not issubclass(kind, str | bytes)
 
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
@@ -335,13 +318,13 @@ def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
     Moments are of the clock of the dtype's zone. An hour that the zone skips is read as the next
     one; an hour that it has twice, as the first of the two.
     """
-    zone = _zone(dtype)
-    if zone is None:
+    moments = getattr(dtype, "pyarrow_dtype", dtype)  # of Arrow or of pandas
+    if getattr(moments, "tz", None) is None:
         return pd.Series(list(values), dtype=dtype)
-    clock: pd.Series[Any] = pd.Series(list(values), dtype=f"datetime64[{_unit(dtype)}]")
+    clock: pd.Series[Any] = pd.Series(list(values), dtype=f"datetime64[{moments.unit}]")
     first = np.ones(len(clock), dtype=bool)
-    moments = clock.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-    made: pd.Series[Any] = moments.astype(dtype)
+    found = clock.dt.tz_localize(moments.tz, ambiguous=first, nonexistent="shift_forward")
+    made: pd.Series[Any] = found.astype(dtype)
     return made
 
 
@@ -352,13 +335,3 @@ def _is_allowed_arrow(arrow: Any) -> bool:
     text = types.is_string(arrow) or types.is_large_string(arrow)
     moment = types.is_date32(arrow) or types.is_timestamp(arrow)
     return bool(types.is_boolean(arrow) or number or text or moment)
-
-
-def _zone(dtype: Any) -> Any | None:
-    if isinstance(dtype, pd.ArrowDtype):
-        return getattr(dtype.pyarrow_dtype, "tz", None)
-    return dtype.tz if isinstance(dtype, pd.DatetimeTZDtype) else None
-
-
-def _unit(dtype: Any) -> str:
-    return str(dtype.pyarrow_dtype.unit if isinstance(dtype, pd.ArrowDtype) else dtype.unit)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
-from queries.arrays import Codes, Integers
+from queries.arrays import Codes
 from queries.columns import bit_names, coded_table
 from queries.expressions import suggestion
 from queries.faults import Fault
@@ -228,7 +228,10 @@ class Column:
         parts = np.split(order, np.cumsum(counts))
         for code in np.flatnonzero(counts[: self.kind.size]).tolist():
             at = parts[code]
-            steps[at] = _steps(self.kind, code, len(at), within or shape, source)
+            if within is None or isinstance(within, BinShape):
+                steps[at] = drawn_steps(self.kind, code, len(at), within or shape, source)
+            else:
+                steps[at] = within.drawn_steps(code, len(at), source)
         return self._at(steps, codes)
 
     def holding(self, codes: Codes, steps: Sequence[int | None]) -> pd.Series[Any]:
@@ -397,11 +400,3 @@ class Column:
     def _dtype_name(self) -> str:
         usual = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
         return usual if self.dtype is None else self.dtype
-
-
-def _steps(
-    kind: Binned, code: int, count: int, shape: BinShape | FinerShape | TiltedShape, source: BitSource
-) -> Sequence[int] | Integers:
-    if isinstance(shape, BinShape):
-        return drawn_steps(kind, code, count, shape, source)
-    return shape.drawn_steps(code, count, source)

@@ -107,13 +107,13 @@ def table_pieces(
         choose,
         None if "*" in schema.ignored else tuple(name for name in schema.unread if name not in keys),
         {column.name: column.numbers.decimal for column in schema.columns},
-        {column.name: frozenset(column.gaps) for column in schema.columns if _is_plain(column.kind)},
+        {
+            column.name: frozenset(column.gaps)
+            for column in schema.columns
+            if isinstance(column.kind, Cuts | WholeNumbers) and column.numbers.plain
+        },
     )
     return reader_of(path).pieces(path, wanted, agreed(file, schema.file), progress)
-
-
-def _is_plain(kind: object) -> bool:
-    return isinstance(kind, Cuts | WholeNumbers) and kind.numbers.plain
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:

@@ -197,7 +197,10 @@ class Writer:
 
 
 WRITERS: dict[str, Writer] = {
-    "parquet": Writer(lambda frame, _: _parquet(frame), ("pyarrow", "parquet", "Parquet files")),
+    "parquet": Writer(
+        lambda frame, _: frame.to_parquet(engine="pyarrow", index=False),
+        ("pyarrow", "parquet", "Parquet files"),
+    ),
     "arrow": Writer(lambda frame, _: _arrow(frame), ("pyarrow", "parquet", "Arrow files")),
     "xlsx": Writer(partial(_typed_file, form="xlsx"), ("openpyxl", "excel", "Excel files")),
     "dta": Writer(partial(_typed_file, form="dta")),
@@ -247,10 +250,6 @@ def written(
         return WRITERS[form].write(frame.rename(columns=str), known)
     stated = file if schema is None else agreed(file, schema.file)
     return spelled_out(_fields(frame, known), form, file=stated, guard=guard)
-
-
-def _parquet(frame: pd.DataFrame) -> bytes:
-    return frame.to_parquet(engine="pyarrow", index=False)
 
 
 def _arrow(frame: pd.DataFrame) -> bytes:
@@ -349,15 +348,11 @@ def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelle
         name, values = str(label), frame.iloc[:, i]
         if name in known:
             column = known[name]
-            yield Spelled(
-                name, *column.written(values), column.textual, (*column.gaps, "")[0], _is_number(column)
-            )
+            number = not column.textual and isinstance(column.kind, Cuts | Integers)
+            gap = (*column.gaps, "")[0]
+            yield Spelled(name, *column.written(values), column.textual, gap, number)
         else:
             yield _plainly(values, name)
-
-
-def _is_number(column: Column) -> bool:
-    return not column.textual and isinstance(column.kind, Cuts | Integers)
 
 
 def _plainly(values: pd.Series[Any], name: str) -> Spelled:

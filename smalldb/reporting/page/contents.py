@@ -63,6 +63,7 @@ def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
     synthetic, workload, bound = release.rows, release.plan.workload, bound_of(release.record)
     domain, found = synthetic.domain, marginals(synthetic, schema is None)
+    meanings = {} if schema is None else {column.name: column.meaning for column in schema.columns}
     ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))
     said = "Shares of the synthetic rows, which are public, like the rows. "
     said += _told_of(ends, as_text(1 - release.plan.beta))
@@ -90,9 +91,7 @@ def contents(release: Release, schema: Schema | None) -> str:
         "The synthetic data",
         "data",
         paragraph(said),
-        cards(
-            ("synthetic", found), covered=[own for own, _ in ends], anchored=True, meanings=_meanings(schema)
-        ),
+        cards(("synthetic", found), covered=[own for own, _ in ends], anchored=True, meanings=meanings),
         *_numbers(release.measurements),
         picture,
         *([paragraph(note)] if note else []),
@@ -159,11 +158,6 @@ def cards(
     more = [paragraph(f"Only {' and '.join(left)} are drawn.")] if left else []
     listed = [_index(index)] if anchored and len(index) >= INDEXED else []
     return "".join([*listed, element("div", *drawn, class_="cards"), *more])
-
-
-def _meanings(schema: Schema | None) -> dict[str, str]:
-    """Return what a schema says of its columns, by name."""
-    return {} if schema is None else {column.name: column.meaning for column in schema.columns}
 
 
 def _parts(high: Sequence[int]) -> list[slice]:

@@ -12,7 +12,6 @@ from smalldb.reporting.page.markup import element, facts, folded, paragraph, sec
 from smalldb.reporting.page.pictures import labels_of
 from smalldb.reporting.words import expected, privacy, promised
 from smalldb.schema import Flag, Schema
-from smalldb.schema.kinds import Kind
 
 
 @final
@@ -155,18 +154,15 @@ def _schema(plan: Plan, schema: Schema | None) -> str:
     rows = list[tuple[str, str, str, str]]()
     for c, column in enumerate(plan.workload.domain.columns):
         own = None if schema is None else schema.columns[c]
-        kind = column.kind if own is None else _kind(own.kind)
+        kind = column.kind
+        if own is not None:
+            kind = "bool" if isinstance(own.kind, Flag) else type(own.kind).__name__.lower()
         rows.append((column.name, kind, "" if own is None else own.meaning, _few(labels_of(column))))
     for each in () if schema is None else schema.derived:
         rows.append((each.column.name, "computed", each.column.meaning, each.text))
     kept = [0, 1, 2, 3] if any(meaning for _, _, meaning, _ in rows) else [0, 1, 3]
     head, *body = ([row[i] for i in kept] for row in (("column", "kind", "meaning", "categories"), *rows))
     return element("div", table("Columns and their categories", head, body), class_="wrapping")
-
-
-def _kind(kind: Kind) -> str:
-    """Return the word for a kind of column that schemas have."""
-    return "bool" if isinstance(kind, Flag) else type(kind).__name__.lower()
 
 
 def _few(labels: Sequence[str]) -> str:
