@@ -88,7 +88,7 @@ def run_tables(arguments: argparse.Namespace) -> None:
             if number == arguments.tables:
                 break
         assumed, told = summary(stream.made_by, measurements)
-        folder.write(HOW, how_made(arguments.tables, arguments.rows or total, assumed))
+        folder.write(HOW, how_made(arguments.tables, stream.rows, assumed))
         with open(arguments.file, encoding="utf-8") as file:
             folder.write(PUBLIC, file.read())
         if arguments.schema is not None and os.path.exists(arguments.schema):

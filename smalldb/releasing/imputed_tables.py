@@ -31,20 +31,12 @@ INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
 
-class Stream(NamedTuple):
-    """Draws of a confidential table, one at a time."""
-
-    made_by: Refitted
-    draws: Iterator[
-        tuple[npt.NDArray[np.integer], int]
-    ]  # categories, shape (rows, C), and a seed for writing them
-
-
 class Copies(NamedTuple):
-    """Several copies of what was released, one at a time: each as it is written, and its codes."""
+    """Several copies of what was released, one at a time."""
 
     made_by: Refitted
     rows: int  # of each; of related tables, of parents
+    # each as it is written, and its codes; as they are `streamed` categories, shape (rows, C), and a seed
     draws: Iterator[tuple[Any, Any]]
 
 
@@ -68,7 +60,7 @@ def streamed(
     count: int,
     rows: int | None = None,
     rng: int | BitSource | None = None,
-) -> Stream:
+) -> Copies:
     """Draw tables of n rows, or of fewer of these: see `Release.tables`."""
     checked_count(count)
     checked_count(1 if rows is None else rows, "rows")
@@ -94,7 +86,7 @@ def streamed(
         raise ValueError(f"{why}: intervals from several tables would be too narrow; {INSTEAD}")
     seeds = splitmix64(count, seed ^ 1).tolist()
     draws = ((_some(table, rows, own), own) for own, table in zip(seeds, refits.draws(seed), strict=False))
-    return Stream(refitted(refits, domain), draws)
+    return Copies(refitted(refits, domain), total if rows is None else rows, draws)
 
 
 def checked_count(value: int, name: str = "the number of tables") -> int:
@@ -143,7 +135,7 @@ def with_measured_means(schema: Schema, measurements: Measurements, total: float
     return replace(schema, columns=columns) if means else schema
 
 
-def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
+def imputed(spelling: Spelling, stream: Copies, measurements: Measurements) -> Tables:
     """Collect draws that follow from measurements."""
     kind = np.min_scalar_type(max(measurements.domain.sizes))
     drawn, seeds = list[npt.NDArray[np.integer]](), list[int]()

@@ -276,7 +276,7 @@ class Release:
         coins
             What they are drawn by.
         """
-        from smalldb.releasing.imputed_tables import Copies, related_copies, streamed
+        from smalldb.releasing.imputed_tables import related_copies, streamed
 
         if self.of is not None:
             return related_copies(self, count, rows, coins)
@@ -286,7 +286,7 @@ class Release:
         if self.schema is not None:  # those of yes/no columns are written from their codes
             spelling = self._spelling
         draws = ((spelling and spelling.table(codes, seed), codes) for codes, seed in stream.draws)
-        return Copies(stream.made_by, total if some is None else some, draws)
+        return stream._replace(draws=draws)
 
     @property
     def _spelling(self) -> Spelling:

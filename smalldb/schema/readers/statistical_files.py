@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Any, ClassVar, final
 
@@ -22,44 +21,28 @@ from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """What a statistical file says of a column."""
-
-    title: str = ""  # what the column is, for people
-    labels: Mapping[object, str] = field(default_factory=dict)  # by code, what it means
-    # codes and texts that mean a gap; the labels of such codes are among `labels`
-    gaps: Collection[object] = ()
-    # whether the file says that it holds numbers, which a few labels do not make categories
-    measured: bool = False
-
-
-def described(columns: Mapping[str, Labelled]) -> dict[str, Described]:
-    """Return what labels say that columns can hold: each label a category, with its code beside it."""
-    found = {}
-    for name, given in columns.items():
-        fault = ""
-        gaps = {as_field(gap): None for gap in given.gaps}
-        codes: dict[str, str | int] = {}
-        for code, text in given.labels.items():
-            spelled, label = as_field(code), " ".join(text.split()) or as_field(code)
-            if spelled in gaps:
-                gaps[label] = None
-                continue
-            if label in codes:
-                fault = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
-            codes[label] = int(spelled) if spelled.lstrip("-").isdecimal() else spelled
-        others = {str(code): label for label, code in codes.items()}
-        for label in codes:
-            if others.get(label, label) != label:
-                fault = f"the label {shorten(label)!r} of the code {codes[label]} is the code of another"
-        if given.measured or fault:
-            codes = {}
-        groups = {label: (code,) for label, code in codes.items() if label not in gaps}
-        missing = tuple(["", *gaps] if gaps else ())
-        found[name] = Described(label=given.title, groups=groups, gaps=missing, fault=fault)
-    return found
+def labelled(
+    title: str, labels: Mapping[object, str], gaps: Collection[object] = (), measured: bool = False
+) -> Described:
+    """Return what labels by code say that a column can hold: each a category, but for what means a gap."""
+    fault, missing = "", {as_field(gap): None for gap in gaps}
+    codes: dict[str, str | int] = {}
+    for code, text in labels.items():
+        spelled, label = as_field(code), " ".join(text.split()) or as_field(code)
+        if spelled in missing:
+            missing[label] = None
+            continue
+        if label in codes:
+            fault = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
+        codes[label] = int(spelled) if spelled.lstrip("-").isdecimal() else spelled
+    others = {str(code): label for label, code in codes.items()}
+    for label in codes:
+        if others.get(label, label) != label:
+            fault = f"the label {shorten(label)!r} of the code {codes[label]} is the code of another"
+    if measured or fault:
+        codes = {}
+    groups = {label: (code,) for label, code in codes.items() if label not in missing}
+    return Described(label=title, groups=groups, gaps=tuple(["", *missing] if missing else ()), fault=fault)
 
 
 _LAST = 2147483620  # of the codes that are values: the missing values of Stata come behind it
@@ -94,7 +77,12 @@ class StataFiles(Reader):
                 raise ValueError(f"{path}: its value labels cannot be read") from error
             # pandas tells which set is a column's in no other way, but with the data
             named = dict(zip(reader._varlist, reader._lbllist, strict=True))
-        return described({name: _labelled(titles[name], sets.get(of, {})) for name, of in named.items()})
+        found = {}
+        for name, of in named.items():
+            labels = {code: text for code, text in sets.get(of, {}).items() if code <= _LAST}
+            gaps = [text for code, text in sets.get(of, {}).items() if code > _LAST]
+            found[name] = labelled(titles[name], labels, gaps)
+        return found
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
@@ -136,11 +124,6 @@ def _dtype_of_stata(dtype: object, form: str) -> object:
     return dtype if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else "string"
 
 
-def _labelled(title: str, labels: Mapping[int, str]) -> Labelled:
-    gaps = [text for code, text in labels.items() if code > _LAST]
-    return Labelled(title, {code: text for code, text in labels.items() if code <= _LAST}, gaps)
-
-
 ROWS = 1 << 18  # rows that are read at a time: those before them are passed over each time
 _MOST_GAPS = 64  # whole numbers of a range that means a gap which are listed
 _DATES = re.compile("[AEJS]?DATE|MMDDYY|DDMMYY|YYMMDD|E8601D")
@@ -171,17 +154,13 @@ class _Statistical(Reader):
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
         """Return the value labels of columns, their codes of missing values, and their own labels."""
         head = self._head(path)
-        return described(
-            {
-                name: Labelled(
-                    head.column_names_to_labels.get(name) or "",
-                    head.variable_value_labels.get(name, {}),
-                    _gaps(head.missing_ranges.get(name, []), head.variable_value_labels.get(name, {})),
-                    head.variable_measure.get(name) == "scale",
-                )
-                for name in head.column_names
-            },
-        )
+        found = {}
+        for name in head.column_names:
+            labels = head.variable_value_labels.get(name, {})
+            gaps = _gaps(head.missing_ranges.get(name, []), labels)
+            measured = head.variable_measure.get(name) == "scale"
+            found[name] = labelled(head.column_names_to_labels.get(name) or "", labels, gaps, measured)
+        return found
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
