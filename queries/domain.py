@@ -18,7 +18,7 @@ from queries.rule_tables import (
     Truth,
     broken,
     compiled,
-    find,
+    finder,
     nearest,
     owners,
     repeated,
@@ -262,7 +262,7 @@ class Domain:
 
         Names are attributes, categories (``job=part``), and of ordered columns ranges (``age>=40``).
         """
-        return find(self.columns, name)
+        return finder(self.columns)(name)
 
     def nearest(self, name: str) -> str:
         """Return ``"; did you mean ...?"`` where an attribute or a category has a name like this."""

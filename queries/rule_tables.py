@@ -75,13 +75,8 @@ def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=8)
 def finder(columns: Columns) -> Callable[[str], Truth | None]:
-    """Return `find` of these columns: for many names, as the columns are not compared for each."""
+    """Return what tells of a name its column, and in which of its categories it holds; None: unknown."""
     return lru_cache(maxsize=1024)(partial(_found, columns))
-
-
-def find(columns: Columns, name: str) -> Truth | None:
-    """Return the column that a name speaks of, and in which of its categories it holds; None: unknown."""
-    return finder(columns)(name)
 
 
 def _found(columns: Columns, name: str) -> Truth | None:

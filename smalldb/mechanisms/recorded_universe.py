@@ -8,7 +8,7 @@ import numpy as np
 
 from queries import Column, Domain
 from queries.expressions import parse
-from queries.rule_tables import find
+from queries.rule_tables import finder
 from smalldb.schema import Schema
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -82,7 +82,8 @@ def domain_of(universe: Mapping[str, Any]) -> Domain:
     if valid is None or (isinstance(valid, list) and valid and isinstance(valid[0], int)):
         return Domain(columns, valid)
     rules = [valid] if isinstance(valid, str) else valid
-    known = [rule for rule in rules if all(find(tuple(columns), name) for name in parse(rule).names)]
+    found = finder(tuple(columns))
+    known = [rule for rule in rules if all(map(found, parse(rule).names))]
     return Domain(columns, known or None)
 
 
