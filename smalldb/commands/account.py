@@ -7,7 +7,7 @@ from smalldb.accounting import Composition, compose, compose_records, per_releas
 from smalldb.accounting.composing import ASSUMED
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats, whole_number
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING, read_record
@@ -29,27 +29,18 @@ def add(commands: Commands) -> None:
     what.add_argument("--epsilon", nargs="+", metavar="E", help="of each release: one number, or a list")
     what.add_argument("--total", metavar="E", help="of all releases: shows what each may have")
     what.add_argument("--records", nargs="+", metavar="R.json", help="public records of the releases")
-    command.add_argument("--releases", type=whole_number, metavar="T", help="how many releases")
-    command.add_argument(
-        "--delta",
-        default="0",
-        metavar="D",
-        help="the delta of all releases together (default 0: epsilons add up)",
-    )
-    command.add_argument(
-        "--bounded-range",
-        action="store_true",
-        help="each release is of bounded range, as its record says (census and rejection are)",
-    )
-    command.add_argument(
-        "--fixed",
-        action="store_true",
-        help="every step of each release was fixed in advance, not only their number and epsilons",
-    )
-    command.add_argument(
-        "--plot",
-        metavar="FILE.png",
-        help="draw the loss of up to 10 times as many releases (png, svg, pdf)",
+    add_options(
+        command,
+        {
+            "--releases T": "how many releases",
+            "--delta D": "the delta of all releases together (default 0: epsilons add up)",
+            "--bounded-range": "each release is of bounded range, as its record says (census and rejection "
+            "are)",
+            "--fixed": "every step of each release was fixed in advance, not only their number and epsilons",
+            "--plot FILE.png": "draw the loss of up to 10 times as many releases (png, svg, pdf)",
+        },
+        releases=whole_number,
+        delta={"default": "0"},
     )
     add_formats(command)
     command.set_defaults(run=run_account)

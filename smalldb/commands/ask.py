@@ -10,7 +10,7 @@ from typing import Any
 from queries import DataError, Rows, Workload
 from smalldb.commands import HELP, Unfit
 from smalldb.commands.options import add_formats
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.inference.answering import ask_related
@@ -48,27 +48,18 @@ def add(commands: Commands) -> None:
         "married | age<40'; | means 'given', or 'or' inside parentheses; without a question: the "
         "columns, and what was measured of which pairs",
     )
-    command.add_argument(
-        "--by", metavar="COLUMN", help="a table of the answers for all rows and for each category of a column"
-    )
-    command.add_argument(
-        "--table1",
-        action="store_true",
-        help="the first table of a paper: shares, means and medians of all columns, or of those that you "
-        "name",
-    )
-    command.add_argument(
-        "--synthetic",
-        metavar="OUT.csv",
-        help="the synthetic table, whose value is shown as an assumption if a quantity was not measured",
-    )
-    command.add_argument(
-        "--schema", metavar="SCHEMA.toml", help="with --synthetic: what its columns hold (default: yes or no)"
-    )
-    command.add_argument(
-        "--population",
-        action="store_true",
-        help="intervals for the population from which the rows are a random sample, not for the table itself",
+    add_options(
+        command,
+        {
+            "--by COLUMN": "a table of the answers for all rows and for each category of a column",
+            "--table1": "the first table of a paper: shares, means and medians of all columns, or of those "
+            "that you name",
+            "--synthetic OUT.csv": "the synthetic table, whose value is shown as an assumption if a "
+            "quantity was not measured",
+            "--schema SCHEMA.toml": "with --synthetic: what its columns hold (default: yes or no)",
+            "--population": "intervals for the population from which the rows are a random sample, not for "
+            "the table itself",
+        },
     )
     chance = command.add_mutually_exclusive_group()
     chance.add_argument("--level", metavar="P", help="the probability that an interval covers (0.95)")

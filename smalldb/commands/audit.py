@@ -8,7 +8,7 @@ from typing import Any
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats, add_universe, universe, whole_number
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import float_above, positive
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
@@ -28,36 +28,28 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb audit --attributes 2 --queries conjunctions:2 --rows 2 --epsilon 1 --n 6",
     )
     add_universe(command)
-    command.add_argument("--n", type=whole_number, required=True, metavar="N", help="rows of the databases")
-    command.add_argument(
-        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
-    )
-    command.add_argument("--rows", type=whole_number, metavar="M", help="rows of a small database (census)")
-    command.add_argument(
-        "--mechanism",
-        default="census",
-        metavar="NAME",
-        help="census (the default), or select: the query with the largest count",
-    )
-    command.add_argument(
-        "--method",
-        choices=("exponential", "permute-and-flip", "noisy-max", "top-k"),
-        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
-    )
-    command.add_argument("--k", type=whole_number, metavar="K", help="how many to select by top-k")
-    command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
-    command.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        help="a folder for this run only, from which a killed command continues when you repeat it",
-    )
-    command.add_argument(
-        "--error", action="store_true", help="also the worst error over all tables of N rows (census)"
-    )
-    command.add_argument(
-        "--plot",
-        metavar="FILE.png",
-        help="draw delta of every epsilon, the trade-off curve and the worst error (census; png, svg, pdf)",
+    add_options(
+        command,
+        {
+            "--n N": "rows of the databases",
+            "--epsilon E": "privacy parameter, exact: 1, 0.1 or 1/3",
+            "--rows M": "rows of a small database (census)",
+            "--mechanism NAME": "census (the default), or select: the query with the largest count",
+            "--method": "of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
+            "--k K": "how many to select by top-k",
+            "--neighbours RELATION": "replace-one or add-remove (default: both)",
+            "--checkpoint DIR": "a folder for this run only, from which a killed command continues when you "
+            "repeat it",
+            "--error": "also the worst error over all tables of N rows (census)",
+            "--plot FILE.png": "draw delta of every epsilon, the trade-off curve and the worst error "
+            "(census; png, svg, pdf)",
+        },
+        n={"type": whole_number, "required": True},
+        epsilon={"required": True},
+        rows=whole_number,
+        mechanism={"default": "census"},
+        method=("exponential", "permute-and-flip", "noisy-max", "top-k"),
+        k=whole_number,
     )
     add_formats(command, "a row for each relation, with the worst error if asked for")
     command.set_defaults(run=run_audit)

@@ -10,7 +10,7 @@ from functools import partial
 from smalldb.commands import HELP
 from smalldb.commands.input_files import as_tables, related_files, schema_of
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -66,18 +66,17 @@ def add(commands: Commands) -> None:
         help="the column with the number of times that each row of REAL occurs (with --schema)",
     )
     add_file_format(command)
-    command.add_argument("--record", metavar="OUT.json", help="its bound is shown beside the errors")
-    command.add_argument(
-        "--epsilon",
-        metavar="E",
-        help="epsilon of the baselines: independent columns, noise on cells (default: the record's)",
+    add_options(
+        command,
+        {
+            "--record OUT.json": "its bound is shown beside the errors",
+            "--epsilon E": "epsilon of the baselines: independent columns, noise on cells (default: the "
+            "record's)",
+            "--target COLUMN": "train classifiers of this column on each table, and test them on real rows "
+            "(scikit-learn)",
+            "--plot COMPARED.png": "draw both tables (png, svg, pdf)",
+        },
     )
-    command.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="train classifiers of this column on each table, and test them on real rows (scikit-learn)",
-    )
-    command.add_argument("--plot", metavar="COMPARED.png", help="draw both tables (png, svg, pdf)")
     add_formats(command, "every measure of every column, as a table")
     command.set_defaults(run=run_evaluate)
 

@@ -20,7 +20,7 @@ from smalldb.commands.options import (
     whole_number,
 )
 from smalldb.commands.output_files import Files
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
 from smalldb.releasing.distances import check_classifying
@@ -55,110 +55,55 @@ def add(commands: Commands) -> None:
     add_size(command)
     add_verbose(command)
     add_beta(command)
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT.csv",
-        help=f"where the table goes: {NAMED} (default: stdout, as CSV); with --tables a folder",
+    add_options(
+        command,
+        {
+            "-o --output OUT.csv": f"where the table goes: {NAMED} (default: stdout, as CSV); with "
+            "--tables a folder",
+            "--tables N": "with -o DIR: a new folder with N tables for intervals (multiple imputations, "
+            "paid once), the best single table, the record, the measurements, and how the tables were drawn",
+            "--table-rows M": "with --tables: at most M rows of each, a random sample of each draw "
+            "(default: as many as DATA)",
+            "--spelling": "how yes/no fields are written without --schema (default 0/1); both are read",
+            "--spreadsheet-safe": "in CSV, put an apostrophe before texts and names that a spreadsheet "
+            "would run, such as =1+1; evaluate cannot read a file with such texts",
+            "--middle": "with --schema: write the middle of each bin, not a value drawn from it; do not "
+            "shuffle rows",
+            "--schema-out OUT.toml": "where to write the schema with the categories that it learned: "
+            "public, for evaluate and other commands",
+            "--record OUT.json": "where to write the public record",
+            "--measurements OUT.json": "where to write the record with all noisy numbers, however many: "
+            "public, for smalldb ask and others (--record holds them if they are few)",
+            "--report OUT.html": "a page about the release, for publication",
+            "--confidential": "show in the report the errors against the data and, with --target, the "
+            "scores of classifiers (scikit-learn): NOT for publication",
+            "--title TEXT": "the title of the report",
+            "--publisher TEXT": "who publishes the table, for the report",
+            "--table TEXT": "the name of the data, for the report",
+            "--contact TEXT": "whom to ask about the table, for the report",
+            "--date TEXT": "when the table was published, for the report",
+            "--licence TEXT": "under which the table may be used, for the report",
+            "--citation TEXT": "how to cite the table (default: publisher, date, title), for the report",
+            "--ledger FILE": "the file with the privacy budget of the data, which this release spends from",
+            "--budget E": "create the ledger with this budget, if there is none",
+            "--budget-delta D": "create it with a budget of (E, D): the ledger then also adds up rhos",
+            "--release-id ID": "with --ledger and -o: the name of this release, such as 2026-11-28. It is "
+            "paid once: a repeated command continues it, or does nothing if it is finished",
+            "--checkpoint DIR": "a private folder for this release only, from which a killed command "
+            "continues when you repeat it, without paying again (default with --ledger: a folder beside it)",
+            "--even-if-empty": "spend epsilon even if nothing useful is expected of the table (otherwise "
+            "refused, or asked on a terminal)",
+            "--schema-unseen": "state in the record that the schema was written without a look at the data",
+            "--seed S": "for experiments: repeatable, NOT private",
+            "--json": "with -o: the public record on stdout",
+            "--quiet": "print no summary on stderr",
+        },
+        tables=whole_number,
+        table_rows=whole_number,
+        spelling=("0/1", "true/false"),
+        seed=integer,
+        **dict.fromkeys(STATED, text),
     )
-    command.add_argument(
-        "--tables",
-        type=whole_number,
-        metavar="N",
-        help="with -o DIR: a new folder with N tables for intervals (multiple imputations, paid once), the "
-        "best single table, the record, the measurements, and how the tables were drawn",
-    )
-    command.add_argument(
-        "--table-rows",
-        type=whole_number,
-        metavar="M",
-        help="with --tables: at most M rows of each, a random sample of each draw (default: as many as DATA)",
-    )
-    command.add_argument(
-        "--spelling",
-        choices=("0/1", "true/false"),
-        help="how yes/no fields are written without --schema (default 0/1); both are read",
-    )
-    command.add_argument(
-        "--spreadsheet-safe",
-        action="store_true",
-        help="in CSV, put an apostrophe before texts and names that a spreadsheet would run, such as =1+1; "
-        "evaluate cannot read a file with such texts",
-    )
-    command.add_argument(
-        "--middle",
-        action="store_true",
-        help="with --schema: write the middle of each bin, not a value drawn from it; do not shuffle rows",
-    )
-    command.add_argument(
-        "--schema-out",
-        metavar="OUT.toml",
-        help="where to write the schema with the categories that it learned: public, for evaluate and other "
-        "commands",
-    )
-    command.add_argument("--record", metavar="OUT.json", help="where to write the public record")
-    command.add_argument(
-        "--measurements",
-        metavar="OUT.json",
-        help="where to write the record with all noisy numbers, however many: public, for smalldb ask and "
-        "others (--record holds them if they are few)",
-    )
-    command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
-    command.add_argument(
-        "--confidential",
-        action="store_true",
-        help="show in the report the errors against the data and, with --target, the scores of classifiers "
-        "(scikit-learn): NOT for publication",
-    )
-    command.add_argument("--title", type=text, metavar="TEXT", help="the title of the report")
-    command.add_argument(
-        "--publisher", type=text, metavar="TEXT", help="who publishes the table, for the report"
-    )
-    command.add_argument("--table", type=text, metavar="TEXT", help="the name of the data, for the report")
-    for option, said in (
-        ("contact", "whom to ask about the table"),
-        ("date", "when the table was published"),
-        ("licence", "under which the table may be used"),
-        ("citation", "how to cite the table (default: publisher, date, title)"),
-    ):
-        command.add_argument(f"--{option}", type=text, metavar="TEXT", help=f"{said}, for the report")
-    command.add_argument(
-        "--ledger",
-        metavar="FILE",
-        help="the file with the privacy budget of the data, which this release spends from",
-    )
-    command.add_argument("--budget", metavar="E", help="create the ledger with this budget, if there is none")
-    command.add_argument(
-        "--budget-delta",
-        metavar="D",
-        help="create it with a budget of (E, D): the ledger then also adds up rhos",
-    )
-    command.add_argument(
-        "--release-id",
-        metavar="ID",
-        help="with --ledger and -o: the name of this release, such as 2026-11-28. It is paid once: a "
-        "repeated command continues it, or does nothing if it is finished",
-    )
-    command.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        help="a private folder for this release only, from which a killed command continues when you repeat "
-        "it, without paying again (default with --ledger: a folder beside it)",
-    )
-    command.add_argument(
-        "--even-if-empty",
-        action="store_true",
-        help="spend epsilon even if nothing useful is expected of the table (otherwise refused, or asked on "
-        "a terminal)",
-    )
-    command.add_argument(
-        "--schema-unseen",
-        action="store_true",
-        help="state in the record that the schema was written without a look at the data",
-    )
-    command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
-    command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
-    command.add_argument("--quiet", action="store_true", help="print no summary on stderr")
     command.set_defaults(run=run_generate)
 
 

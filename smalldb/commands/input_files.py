@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smalldb.commands.options import add_file_format, file_format, split_names
-from smalldb.commands.parsers import Parser
+from smalldb.commands.parsers import Parser, add_options
 from smalldb.files.inputs import rereadable
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import LinkedSource, Source, file_source, table_source
@@ -24,20 +24,15 @@ NO_DATA = "name the table: DATA, or file.url of a schema, which is the URL of a 
 
 def add_schema(command: Parser) -> None:
     """Add what says what the columns hold, where they are not all yes/no."""
-    command.add_argument(
-        "--schema",
-        metavar="SCHEMA.toml",
-        help="what the columns hold (see smalldb schema); tables of any format then",
-    )
-    command.add_argument(
-        "--counts",
-        metavar="COLUMN",
-        help="with --schema: the column with the number of times that each row of DATA occurs",
-    )
-    command.add_argument(
-        "--count-in-database",
-        action="store_true",
-        help="with --schema: the database counts the rows by bins (schema sql), and only counts are read",
+    add_options(
+        command,
+        {
+            "--schema SCHEMA.toml": "what the columns hold (see smalldb schema); tables of any format then",
+            "--counts COLUMN": "with --schema: the column with the number of times that each row of DATA "
+            "occurs",
+            "--count-in-database": "with --schema: the database counts the rows by bins (schema sql), and "
+            "only counts are read",
+        },
     )
     add_file_format(command)
 

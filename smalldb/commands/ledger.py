@@ -7,7 +7,7 @@ from typing import Any
 
 from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
-from smalldb.commands.parsers import Commands
+from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
@@ -29,24 +29,18 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb ledger people.ledger",
     )
     command.add_argument("ledger", metavar="FILE", help="the ledger")
-    command.add_argument(
-        "--delta",
-        metavar="D",
-        help="also show a bound on their loss together as (epsilon, D)",
+    add_options(
+        command,
+        {
+            "--delta D": "also show a bound on their loss together as (epsilon, D)",
+            "--records RECORD.json": "public records: check that the ledger has the line that paid for each "
+            "(an old copy of the ledger does not)",
+            "--abandon ID": "give up a release named by --release-id that is paid and not finished: what it "
+            "paid stays paid",
+            "--json": "everything, for machines",
+        },
+        records={"nargs": "+"},
     )
-    command.add_argument(
-        "--records",
-        nargs="+",
-        metavar="RECORD.json",
-        help="public records: check that the ledger has the line that paid for each (an old copy of the "
-        "ledger does not)",
-    )
-    command.add_argument(
-        "--abandon",
-        metavar="ID",
-        help="give up a release named by --release-id that is paid and not finished: what it paid stays paid",
-    )
-    command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_ledger)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from queries import Domain, spec
-from smalldb.commands.parsers import Parser
+from smalldb.commands.parsers import Parser, add_options
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms.start import ROWS
@@ -38,23 +38,16 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
 
 def add_file_format(command: Parser) -> None:
     """Add how files are written."""
-    command.add_argument(
-        "--separator",
-        metavar="SIGN",
-        help="the separator of CSV files: , ; | tab space (default: the schema's, or a comma)",
-    )
-    command.add_argument(
-        "--encoding",
-        metavar="NAME",
-        help="of CSV files, such as cp1252 or utf-16 (default: the schema's, or UTF-8)",
-    )
-    command.add_argument(
-        "--sheet", metavar="NAME", help="of a workbook (default: the schema's, or the only one)"
-    )
-    command.add_argument(
-        "--query",
-        metavar="SQL",
-        help="of a database: a query, or the name of a table (default: the schema's, or the only table)",
+    add_options(
+        command,
+        {
+            "--separator SIGN": "the separator of CSV files: , ; | tab space (default: the schema's, or a "
+            "comma)",
+            "--encoding NAME": "of CSV files, such as cp1252 or utf-16 (default: the schema's, or UTF-8)",
+            "--sheet NAME": "of a workbook (default: the schema's, or the only one)",
+            "--query SQL": "of a database: a query, or the name of a table (default: the schema's, or the "
+            "only table)",
+        },
     )
 
 
@@ -79,20 +72,16 @@ def add_universe(command: Parser, schema: bool = False) -> None:
 
 
 def _add_workload(command: Parser, default: str) -> None:
-    command.add_argument(
-        "--valid", metavar="PREDICATE", help="which rows can exist at all, from public knowledge"
-    )
-    command.add_argument(
-        "--queries",
-        metavar="SPEC",
-        help=f"target queries (the workload), such as 'conjunctions:2 + parities:3' (default: {default}); "
-        f"classes: {', '.join(spec.NAMES)}",
-    )
-    command.add_argument(
-        "--candidates",
-        metavar="BASE",
-        choices=("multisets", "tuples"),
-        help="what SmallDB draws from: multisets of rows (default of census) or tuples (ordered rows)",
+    add_options(
+        command,
+        {
+            "--valid PREDICATE": "which rows can exist at all, from public knowledge",
+            "--queries SPEC": "target queries (the workload), such as 'conjunctions:2 + parities:3' "
+            f"(default: {default}); classes: {', '.join(spec.NAMES)}",
+            "--candidates BASE": "what SmallDB draws from: multisets of rows (default of census) or tuples "
+            "(ordered rows)",
+        },
+        candidates=("multisets", "tuples"),
     )
 
 
@@ -144,90 +133,45 @@ def add_size(command: Parser) -> None:
         "--rows", type=whole_number, metavar="M", help="rows of the synthetic table (default: planned)"
     )
     size.add_argument("--alpha", metavar="A", help="instead of --rows: ceil(ln |queries| / A^2) rows")
-    command.add_argument(
-        "--neighbours",
-        default="replace-one",
-        metavar="RELATION",
-        help="replace-one (n is public, the default) or add-remove (n is private)",
-    )
-    command.add_argument(
-        "--n-max",
-        type=whole_number,
-        metavar="N",
-        help="under add-remove: a public guess of the most rows that the data can have",
-    )
-    command.add_argument(
-        "--rows-per-person",
-        type=whole_number,
-        metavar="K",
-        help="the most rows that one person has, from public knowledge (default: the schema's); epsilon and "
-        "delta cover all of them together; without it, they protect rows and not people",
-    )
-    command.add_argument(
-        "--certificate",
-        metavar="SHARE",
-        help="share of epsilon that marginals spend on a bound for every query (default 1/20; 0: no bound)",
-    )
-    command.add_argument(
-        "--means",
-        metavar="SHARE",
-        help="share of epsilon that marginals spend on the means of numbers in their bins, for means and "
-        "drawn values (default 1/25 where the noise leaves something of them; 0: none)",
-    )
-    command.add_argument(
-        "--target",
-        metavar="COLUMN",
-        action="append",
-        help="a column that classifiers of the table will predict: marginals measure its tables first; "
-        "repeatable",
-    )
-    command.add_argument(
-        "--measure-first",
-        metavar="TABLE",
-        action="append",
-        help="a table such as 'age x sex' that marginals measure before others (default: the schema's); "
-        "repeatable",
-    )
-    command.add_argument(
-        "--mechanism",
-        default="auto",
-        metavar="NAME",
-        help=f"{', '.join(names()[1:])}, or auto (the default): if you give a size, the first "
-        "that can draw it; otherwise the one with the smallest expected error",
-    )
-    command.add_argument(
-        "--strategy",
-        metavar="NAME",
-        help=f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of smallest expected error)",
-    )
-    command.add_argument(
-        "--start",
-        metavar="PUBLIC",
-        help="a PUBLIC table with the columns of the data, from which marginals start: of other people, or "
-        "released under differential privacy; never rows of the data, which would break the guarantee",
-    )
-    command.add_argument(
-        "--start-is",
-        metavar="WORDS",
-        help="what the start is, and so why it is public: 'release of 2025, epsilon 1'. The record and the "
-        "page repeat it; needed with --start",
-    )
-    command.add_argument(
-        "--start-rows",
-        choices=ROWS,
-        help="with --start: rows are rows of the start (the default), or made from its tables (model)",
-    )
-    command.add_argument(
-        "--refine",
-        metavar="RECORD.json",
-        help="a record, with its measurements, of an earlier release of the same data: marginals and ask "
-        "combine them with the new ones; both epsilons add up",
-    )
-    command.add_argument(
-        "--calibrated",
-        action="store_true",
-        help="run a census at the larger internal epsilon that loses exactly E: the error is smaller, but "
-        "several releases lose more together",
+    add_options(
+        command,
+        {
+            "--neighbours RELATION": "replace-one (n is public, the default) or add-remove (n is private)",
+            "--n-max N": "under add-remove: a public guess of the most rows that the data can have",
+            "--rows-per-person K": "the most rows that one person has, from public knowledge (default: the "
+            "schema's); epsilon and delta cover all of them together; without it, they protect rows and not "
+            "people",
+            "--certificate SHARE": "share of epsilon that marginals spend on a bound for every query "
+            "(default 1/20; 0: no bound)",
+            "--means SHARE": "share of epsilon that marginals spend on the means of numbers in their bins, "
+            "for means and drawn values (default 1/25 where the noise leaves something of them; 0: none)",
+            "--target COLUMN": "a column that classifiers of the table will predict: marginals measure its "
+            "tables first; repeatable",
+            "--measure-first TABLE": "a table such as 'age x sex' that marginals measure before others "
+            "(default: the schema's); repeatable",
+            "--mechanism NAME": f"{', '.join(names()[1:])}, or auto (the default): if you give a size, the "
+            "first that can draw it; otherwise the one with the smallest expected error",
+            "--strategy NAME": f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of "
+            "smallest expected error)",
+            "--start PUBLIC": "a PUBLIC table with the columns of the data, from which marginals start: of "
+            "other people, or released under differential privacy; never rows of the data, which would "
+            "break the guarantee",
+            "--start-is WORDS": "what the start is, and so why it is public: 'release of 2025, epsilon 1'. "
+            "The record and the page repeat it; needed with --start",
+            "--start-rows": "with --start: rows are rows of the start (the default), or made from its "
+            "tables (model)",
+            "--refine RECORD.json": "a record, with its measurements, of an earlier release of the same "
+            "data: marginals and ask combine them with the new ones; both epsilons add up",
+            "--calibrated": "run a census at the larger internal epsilon that loses exactly E: the error is "
+            "smaller, but several releases lose more together",
+        },
+        neighbours={"default": "replace-one"},
+        n_max=whole_number,
+        rows_per_person=whole_number,
+        target={"action": "append"},
+        measure_first={"action": "append"},
+        mechanism={"default": "auto"},
+        start_rows=ROWS,
     )
 
 

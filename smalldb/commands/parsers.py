@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from smalldb.commands import REFUSED, print_failure
@@ -51,6 +52,18 @@ class Parser(argparse.ArgumentParser):
         if self._for_machines:
             print_failure(said, REFUSED)
         self.exit(REFUSED, f"{said}\n")
+
+
+def add_options(command: argparse._ActionsContainer, options: Mapping[str, str], **how: Any) -> None:
+    """Add options, each with what its value is called and its help; `how` has a type, choices or more."""
+    for names, said in options.items():
+        flags = [each for each in names.split() if each.startswith("-")]
+        given = how.get(flags[-1].strip("-").replace("-", "_"), {})
+        if not isinstance(given, dict):
+            given = {"choices" if isinstance(given, tuple) else "type": given}
+        if metavar := names.removeprefix(" ".join(flags)).strip():
+            given = {"metavar": metavar, **given}
+        command.add_argument(*flags, help=said, **(given or {"action": "store_true"}))
 
 
 def without_password(argument: str) -> str:
