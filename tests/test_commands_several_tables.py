@@ -22,7 +22,7 @@ from smalldb.inference import Tables, combine, interval
 from smalldb.inference.several_tables import Refitted
 from smalldb.releasing import imputed_tables
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.imputed_tables import Stream, streamed
+from smalldb.releasing.imputed_tables import Copies, streamed
 from smalldb.releasing.record import with_measurements
 from smalldb.schema.table_writers import form_like
 
@@ -191,7 +191,9 @@ def test_each_table_is_written_before_the_next_is_drawn(workdir, capfd, monkeypa
         order.append(name)
         plain(folder, name, content)
 
-    monkeypatch.setattr(imputed_tables, "streamed", lambda *_, **__: Stream(Refitted(1, 0, (), {}), draws()))
+    monkeypatch.setattr(
+        imputed_tables, "streamed", lambda *_, **__: Copies(Refitted(1, 0, (), {}), 8, draws())
+    )
     monkeypatch.setattr(OutputFolder, "write", write)
     assert called(capfd, *GENERATE, "--tables", 3, "-o", "out", "--seed", 1)[0] == 0
     assert order[3:9] == ["drawn", "table-01.csv", "drawn", "table-02.csv", "drawn", "table-03.csv"]
