@@ -276,7 +276,10 @@ def test_names_and_seeds_are_what_they_are_in_commands_and_in_python(work):
     assert "read_columns('a=b.csv')" in unescape(str(steps._same_table()))
 
 
-@pytest.mark.parametrize("error", [OSError("gone"), TypeError("odd"), KeyError("h"), ValueError("wrong")])
+ERRORS = [OSError("gone"), TypeError("odd"), KeyError("h"), ValueError("wrong"), RecursionError("deep")]
+
+
+@pytest.mark.parametrize("error", [*ERRORS, MemoryError()])
 def test_a_fault_is_told_where_it_would_end_the_session(error):
     def failing():
         raise error
@@ -466,6 +469,14 @@ def test_a_file_with_another_name_elsewhere_is_a_link(work, tmp_path_factory, na
     if name == "b.toml":
         with reactive.isolate(), pytest.raises(OSError, match="another name"):
             chosen(work, table="b.csv")._taken("taken")
+
+
+def test_of_a_long_file_the_end_is_read(work):
+    home = begun(work, "r1", **{LOG: f"{'x' * (1 << 20)} the end"})
+    assert work.text("r1", LOG).endswith("the end") and len(work.text("r1", LOG)) < 1 << 17
+    with (home / COMMAND).open("r+") as file:
+        file.truncate(1 << 40)  # most of it is no bytes of the disk
+    assert work.releases() == {"r1": UNFINISHED}
 
 
 def test_a_link_that_comes_between_a_look_and_a_download_is_not_followed(work, monkeypatch):

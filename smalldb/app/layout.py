@@ -83,6 +83,7 @@ def layout(work: Workplace) -> Any:
         ui.input_select("second", "its second table, linked by a key (optional)", tables),
         ui.input_select("book", "code book (optional)", ["", *work.files((".csv", ".json"))]),
         more("how the file is written", *texts(FILE)),
+        ui.p("The first line of a CSV file must hold the names: they are shown here, and released."),
         button("draft", "Draft its schema: only names are read", "Reading names"),
         shown("unit"),
     ]
@@ -150,7 +151,7 @@ def layout(work: Workplace) -> Any:
 
 def fault(said: object) -> Any:
     """Show what is wrong, in the library's words."""
-    return ui.p(str(said), class_="bad", role="alert")
+    return ui.p(str(said) or repr(said), class_="bad", role="alert")
 
 
 def good(said: str) -> Any:

@@ -35,7 +35,7 @@ SHOWN = (
 # what is clicked and chosen, and where it is told what came of it
 CLICKS = {name: name for name in ("draft", "check", "draw", "release", "ask")}
 CLICKS |= {"table": "draft", "answer": "draft", "asked": "ask", "go_on": "release", "why": "release"}
-FAULTS = (ValueError, TypeError, OSError, LookupError, AttributeError)
+FAULTS = (ValueError, TypeError, OSError, LookupError, AttributeError, RecursionError, MemoryError)
 
 
 def made_page(work: workplace.Workplace) -> App:
@@ -89,7 +89,7 @@ class Steps:
         try:
             given = toml_of(self.text())
             return given, read_any(f"{self.text()}\n"), None
-        except (ValueError, TypeError, OSError) as error:
+        except FAULTS as error:
             return given, None, error
 
     def _given(self) -> dict[str, Any]:

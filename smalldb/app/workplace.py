@@ -36,6 +36,7 @@ OPTIONS = {*PLACED, *(f"--{name.replace('_', '-')}" for name in NAMES)}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SMALLDB = [sys.executable, "-P", "-m", "smalldb"]  # -P: no file of the folder is imported
 BEGUN: list[subprocess.Popen[bytes]] = []  # nobody waits for them
+MOST_BYTES = 1 << 16  # of a command or a log that are read, each second
 FINISHED, UNFINISHED = "finished", "unfinished"
 
 
@@ -196,8 +197,9 @@ class Workplace:
         BEGUN.append(subprocess.Popen([*SMALLDB, *command[1:]], cwd=self.folder, stderr=log, **closed))
 
     def text(self, release: str, file: str) -> str:
-        """Return the text of a file of a release; empty: there is none, or a link."""
+        """Return the text of a file of a release, of a long one its end; empty: there is none, or a link."""
         with suppress(OSError), self._open(release, file) as found:
+            found.seek(max(0, os.fstat(found.fileno()).st_size - MOST_BYTES))
             return str(found.read(), "utf-8", "replace").strip()
         return ""
 
