@@ -279,6 +279,16 @@ def test_names_and_seeds_are_what_they_are_in_commands_and_in_python(work):
 ERRORS = [OSError("gone"), TypeError("odd"), KeyError("h"), ValueError("wrong"), RecursionError("deep")]
 
 
+@pytest.mark.parametrize("second", ["", "p.csv"])
+@pytest.mark.parametrize("step", ["table", "columns", "budget", "release", "ask"])
+def test_what_the_python_of_a_step_imports_is_there(work, step, second):
+    html = str(getattr(chosen(work, table="b.csv", second=second, target=()), f"_same_{step}")())
+    _, python = re.findall(r"<pre>(.*?)</pre>", unescape(html), re.S)
+    imports = [each for each in ast.parse(python).body if isinstance(each, ast.Import | ast.ImportFrom)]
+    assert imports
+    exec("\n".join(map(ast.unparse, imports)), {})
+
+
 @pytest.mark.parametrize("error", [*ERRORS, MemoryError()])
 def test_a_fault_is_told_where_it_would_end_the_session(error):
     def failing():

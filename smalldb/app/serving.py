@@ -101,12 +101,8 @@ def serve(folder: Path, *, browser: bool) -> None:
             Route(f"/{token}/{RELEASED}/{{release}}/{{file:path}}", work.download),
             Mount(f"/{token}", made_page(work)),
         ]
-        config = uvicorn.Config(
-            Guard(Starlette(routes=routes), host, token),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-        )
+        quiet: Any = {"log_level": "error", "access_log": False, "server_header": False}
+        config = uvicorn.Config(Guard(Starlette(routes=routes), host, token), **quiet)
         print(f"http://{host}/{token}/", flush=True)
         if browser:
             webbrowser.open(f"http://{host}/{token}/")

@@ -174,13 +174,14 @@ class Steps:
         return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
 
     def _same_table(self) -> Any:
-        read, names = ["from smalldb.schema.table_readers import read_columns", ""], self._data()[0]
+        read = {name: f"read_columns({file!r})" for name, file in self._tables().items()}
+        draft, given = "draft_schema", next(iter(read.values()))
         if self.input.second():
-            read.insert(0, "from smalldb.schema.related_draft import draft_related")
-            each = ", ".join(f"{name!r}: read_columns({file!r})" for name, file in self._tables().items())
-            return layout.alike(self._drafting(), *read, f"text = draft_related({{{each}}})")
-        read.insert(0, "from smalldb.schema import draft_schema")
-        return layout.alike(self._drafting(), *read, f"text = draft_schema(read_columns({names!r}))")
+            each = ", ".join(f"{name!r}: {own}" for name, own in read.items())
+            draft, given = "draft_related", f"{{{each}}}"
+        needed = [("drafting", draft), ("table_readers", "read_columns")]
+        lines = (f"from smalldb.schema.{module} import {function}" for module, function in needed)
+        return layout.alike(self._drafting(), *lines, "", f"text = {draft}({given})")
 
     # 2
 
@@ -360,10 +361,10 @@ class Steps:
         return found or ui.p("None yet.")
 
     def _released(self) -> Any:
-        files = (f"released/{name}/{file}" for name in self.releases() for file in self.work.outputs(name))
-        pages = [file for file in files if file.endswith(f"/{workplace.PAGE}")]
+        self.releases()
+        pages = self.work.offered(workplace.PAGE)
         title = "page of the newest release"  # it runs no script, whoever wrote it
-        return ui.tags.iframe(src=pages[0], title=title, sandbox="") if pages else None
+        return ui.tags.iframe(src=f"released/{pages[0]}", title=title, sandbox="") if pages else None
 
     def _same_release(self) -> Any:
         about = self._texts(layout.LEDGER, layout.MORE)
@@ -380,7 +381,7 @@ class Steps:
     def _releases_offered(self) -> None:
         """Offer finished releases to be asked and refined, and a name for the next one."""
         self.releases()
-        files = self.work.measured()
+        files = self.work.offered(*workplace.ASKED)
         with reactive.isolate():
             for name, none in (("asked", {} if files else layout.NONE), ("refine", layout.NO_RELEASE)):
                 kept = self.input[name]() if self.input[name]() in files else None
@@ -412,11 +413,8 @@ class Steps:
         command = self._asking()
         file, *questions = command[command.index("--") + 1 :]
         asked = {"level": self.input.level().strip(), "population": self.input.population()}
-        names = [
-            "from smalldb.inference import Measurements, ask",
-            "",
-            f"measured = Measurements.read({file!r})",
-        ]
+        read = f"measured = Measurements.read({file!r})"
+        names = ["from smalldb.inference import Measurements, ask", "", read]
         if "--markdown" not in command:
             answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
             return layout.alike(command, *names, f"answer = {answer}")

@@ -29,6 +29,7 @@ from smalldb.schema.readers.registry import SUFFIXES
 COMMAND, LOG, SEVERAL = "command", "log", "tables"
 PUBLIC = ["measurements.json", "record.json", "report.html", "schema.toml", "table.csv"]
 MEASURED, RECORD, PAGE, SCHEMA, TABLE = PUBLIC
+ASKED = (MEASURED, RECORD)  # and refined
 PLACED = ("--schema", "--record", "--measurements", "--report", "--output")  # options of files in it
 GIVEN = ("tables", "seed", "ledger", "budget", "budget_delta", "release_id", "schema_unseen", "even_if_empty")
 NAMES = {*Settings.__annotations__, *About.__dataclass_fields__, *GIVEN}
@@ -139,7 +140,7 @@ class Workplace:
             or any((home / file).resolve() != home / file for file in (*PUBLIC, SEVERAL, COMMAND))
         ):
             raise ValueError(f"{release}: its command is none of this page, or a link stands in its folder")
-        if given.get("--refine", "") not in ("", *self.measured()):
+        if given.get("--refine", "") not in ("", *self.offered(*ASKED)):
             raise ValueError("refine: take a finished release of this folder")
         above = (self.folder / given.get("--ledger", "ledger")).resolve().parents
         if home.parent not in above or any(each == home or (each / COMMAND).exists() for each in above):
@@ -212,10 +213,10 @@ class Workplace:
         names = [*PUBLIC, *(f"{SEVERAL}/{name}" for name in several)]
         return [name for name in names if self._stands(release, name)]
 
-    def measured(self) -> list[str]:
-        """Return the measurements and records of finished releases, which can be asked and refined."""
-        files = [f"{name}/{file}" for name in self.releases() for file in self.outputs(name)]
-        return [file for file in files if file.endswith((MEASURED, RECORD))]
+    def offered(self, *names: str) -> list[str]:
+        """Return the files of finished releases that have one of these names, the newest first."""
+        files = (f"{name}/{file}" for name in self.releases() for file in self.outputs(name))
+        return [file for file in files if os.path.basename(file) in names]
 
     async def download(self, request: Any) -> Any:
         """Serve a public file of a release, and nothing else of the folder."""
