@@ -48,6 +48,7 @@ from smalldb.schema.column_parsing import SHARED
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import read_any
+from smalldb.schema.related_schema import LINKS, MOST
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 HOST, TOKEN = "127.0.0.1:8123", "0123456789abcdef0123456789abcdef"
@@ -202,7 +203,21 @@ def test_columns_of_related_tables_have_forms_too():
         "h": {"key": "id", "ignore": [], "columns": {"a": {"kind": "bool"}}},
         "p": {"parent": "h"},
     }
-    assert [*columns_of(toml_of(text))] == [Place("h", "a")]
+    assert [*columns_of(toml_of(text))] == [Place("h", ""), Place("h", "a"), Place("p", "")]
+
+
+def test_keys_and_links_of_related_tables_have_forms_too():
+    text = (EXAMPLES / "homes.toml").read_text(encoding="utf-8")
+    homes, persons = Place("homes", ""), Place("persons", "")
+    fields = {place: str(row(4, place, columns_of(toml_of(text))[place])) for place in (homes, persons)}
+    shown = {place: re.findall('id="field-4-([a-z]+)"', html) for place, html in fields.items()}
+    assert shown == {homes: ["key", "parent"], persons: [*LINKS]}
+    assert 'value="person"' in fields[persons] and 'data-column=""' in fields[persons]
+    text = changed(text, persons, "most", "4")
+    text = changed(text, persons, "orphans", "drop")
+    schema = read_any(f"{text}\n")
+    assert (schema.most, schema.drop, schema.child_key) == (4, True, "person")
+    assert read_any(changed(text, persons, "most", "")).most == MOST
 
 
 @pytest.mark.parametrize("kind", SPECS)

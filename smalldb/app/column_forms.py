@@ -8,6 +8,7 @@ from shiny.ui import Tag, TagChild, tags
 from smalldb.schema.answers import LEFT_OUT, LINES, Place, keys_of, shown
 from smalldb.schema.column_parsing import DERIVED, ID
 from smalldb.schema.kinds import SPECS
+from smalldb.schema.related_schema import LINKS, OF_CHILDREN
 
 ASKED = {"missing": "gaps: yes, or texts that mean one", "description": "description"}
 
@@ -31,16 +32,19 @@ def field(label: str, place: Place | None, number: int, key: str, value: object)
 
 
 def row(number: int, place: Place, given: Mapping[str, Any] | None) -> Tag:
-    """Make the form of one column."""
+    """Make the form of one column, or of the keys and links of a related table."""
     kind = LEFT_OUT if given is None else str(given.get("kind", ""))
     spec, asked, given = SPECS.get(kind), dict(ASKED), given or {}
     first: list[str] = []
     if spec is not None:
         asked = {**dict(spec.questions), **ASKED}
         first = [*dict.fromkeys([*(key for choice in spec.needed for key in choice), *asked])]
+    if linked := place.table != "" and not place.column:
+        first = [key for key in LINKS if key not in OF_CHILDREN or "parent" in given]
     keys = DERIVED if "derive" in given else keys_of(kind)
     more = [field(key, place, number, key, given.get(key)) for key in keys if key not in (*first, "kind")]
-    parts: list[TagChild] = [] if "derive" in given else [field("kind", place, number, "kind", kind)]
+    fixed = linked or "derive" in given
+    parts: list[TagChild] = [] if fixed else [field("kind", place, number, "kind", kind)]
     parts += [field(asked.get(key, key), place, number, key, given.get(key)) for key in first]
     parts += [tags.details(tags.summary("more"), *more)] if more else []
     whole = tags.span(id=f"fault-{number}-", class_="fault")

@@ -43,7 +43,6 @@ LEDGER = {
     "budget": "its budget, if it is new",
     "budget_delta": "delta of its budget, if it is new (optional)",
 }
-WHY = "Why has it stopped? For my eyes only"
 NONE, NO_COLUMN, NO_RELEASE = {"": "none yet"}, {"": "no column"}, {"": "no release"}
 VALUES = {"epsilon": "1", "name": "release-1", "level": "0.95"}
 PUBLIC = (

@@ -7,18 +7,15 @@ import hmac
 import os
 import socket
 import webbrowser
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.bits import SystemBits
 from smalldb.files.extras import of_extra
 from smalldb.files.open_folders import OpenFolder
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOCAL = "127.0.0.1"
 # a browser that keeps to these sends nothing anywhere: not even what a file's names would have it load
@@ -38,10 +35,10 @@ SANDBOX = {b"content-security-policy": POLICY}
 class Guard:
     """Let through what this page asks by its own address: no other host, no other origin, no other path."""
 
-    def __init__(self, inner: Application, host: str, token: str) -> None:
+    def __init__(self, inner: ASGIApp, host: str, token: str) -> None:
         self._inner, self._host, self._token = inner, host.encode(), token.encode()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] == "lifespan":
             return await self._inner(scope, receive, send)
@@ -61,12 +58,10 @@ class Guard:
 
         return await self._inner(scope, receive, guarded)
 
-    def _allowed(self, scope: Message) -> bool:
+    def _allowed(self, scope: Scope) -> bool:
         """Tell whether a request has the one host, no foreign origin, and the secret in its path."""
-        given = {
-            name: [own for key, own in scope["headers"] if key == name]
-            for name in (b"host", b"origin", b"sec-fetch-site")
-        }
+        names = b"host", b"origin", b"sec-fetch-site"
+        given = {name: [own for key, own in scope["headers"] if key == name] for name in names}
         origins, needed = given[b"origin"], int(scope["type"] == "websocket")
         _, _, rest = scope["path"].encode().partition(b"/")
         return (

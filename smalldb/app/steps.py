@@ -128,8 +128,7 @@ class Steps:
     def _keep(self, text: str, *, forms: bool) -> None:
         """Take another TOML: into the forms, if need be, and its file."""
         self.text.set(text)
-        if forms:
-            self.anew.set(self.anew.get() + 1)
+        self.anew.set(self.anew.get() + forms)
         if self.input.table():
             self.work.write(self._schema_file(), text)
 
@@ -219,8 +218,9 @@ class Steps:
             path, table = each.path, ""
             if path[:1] == ("tables",) and path[1:]:
                 table, path = path[1], path[2:]
-            number = self.places.get(Place(table, path[1]), 0) if path[:1] == ("columns",) and path[1:] else 0
-            key = (*path[2:], "")[0] if number else (*path, "")[0]
+            column = path[1] if path[:1] == ("columns",) and path[1:] else ""
+            number = self.places.get(Place(table, column), 0)
+            key = (*(path[2:] if number and column else path), "")[0]
             mark = f"fault-{number}-{key}"
             beside[mark] = "; ".join(filter(None, [beside.get(mark), each.said]))
         await self.session.send_custom_message("schema", {"text": self.text(), "faults": beside})
@@ -346,7 +346,7 @@ class Steps:
         found: list[Any] = []
         for name, state in self.releases().items():
             said = ui.pre(self.work.text(name, workplace.LOG) or "It said nothing.")
-            why = layout.act("why", layout.WHY, name)
+            why = layout.act("why", "Why has it stopped? For my eyes only", name)
             if self.why() == name:  # a refusal may depend on the data
                 why = ui.div(ui.p(CONFIDENTIAL), said, class_="confidential")
             stopped = [layout.act("go_on", f"Go on with {name}", name), why]
@@ -393,8 +393,12 @@ class Steps:
         questions = filter(None, map(str.strip, self.input.questions().splitlines()))
         chosen = {name: self.input[name]() for name in ("population", "table1", "by")}
         chosen |= {"level": self.input.level().strip(), "markdown": chosen["table1"] or chosen["by"] != ""}
-        file = self.input.asked() or "RECORD.json"
-        return [*workplace.command_line("ask", **chosen), "--", file, *questions]
+        return [
+            *workplace.command_line("ask", **chosen),
+            "--",
+            self.input.asked() or "RECORD.json",
+            *questions,
+        ]
 
     async def _on_ask(self) -> None:
         command = self._asking()

@@ -8,7 +8,7 @@ from smalldb.schema.column_parsing import ID, IDS, LEARN, SHARED, TOP
 from smalldb.schema.drafting import schema_text, toml
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
-from smalldb.schema.related_schema import PERSON
+from smalldb.schema.related_schema import LINKS, PERSON
 
 LEFT_OUT = "ignore"
 LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have one a line
@@ -16,7 +16,7 @@ LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have
 
 def answered(kind: str, key: str, answer: str) -> tuple[str, object]:
     """Return the key and the value of TOML that an answer means: ``f, m`` is a list where a list is meant."""
-    types = {**TOP, **PERSON, **SHARED, **(SPECS[kind].keys if kind in SPECS else {})}.get(key, str)
+    types = {**TOP, **PERSON, **LINKS, **SHARED, **(SPECS[kind].keys if kind in SPECS else {})}.get(key, str)
     text = answer.strip()
     if types is str:
         return key, text
@@ -44,17 +44,22 @@ def _value(text: str) -> object:
 
 
 class Place(NamedTuple):
-    """A column: the name of its table among related ones (empty: there is one table), and its own."""
+    """A column: the name of its table among related ones (empty: there is one table), and its own.
+
+    Without a name of its own it is that table itself, with its keys and links.
+    """
 
     table: str
     column: str
 
 
 def columns_of(given: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None]:
-    """Return the columns of a schema's TOML; None: one that is left out."""
+    """Return the columns of a schema's TOML, behind their table if it is related; None: one is left out."""
     found = dict[Place, Mapping[str, Any] | None]()
     tables = given["tables"] if isinstance(given.get("tables"), dict) else {"": given}
     for table, own in tables.items():
+        if table and isinstance(own, dict):
+            found[Place(table, "")] = own
         columns, left = (own.get(key) if isinstance(own, dict) else None for key in ("columns", LEFT_OUT))
         for name, keys in columns.items() if isinstance(columns, dict) else ():
             found[Place(table, name)] = keys if isinstance(keys, dict) else {}
@@ -77,7 +82,7 @@ def changed(text: str, place: Place | None, key: str, answer: str) -> str:
             kept = {key: own for key, own in columns.get(place.column, {}).items() if key in keys_of(answer)}
             columns[place.column] = {**kept, "kind": answer}
     else:
-        own = given if place is None else table["columns"][place.column]
+        own = table if place is None or not place.column else table["columns"][place.column]
         other, value = answered(str(own.get("kind", "")), key, answer)
         own.pop(key, None)
         if answer.strip():
