@@ -616,7 +616,7 @@ def test_nothing_is_run_that_others_could_have_written(work, started, monkeypatc
     work.go_on("r1")
     assert len(started) == 1
     if how == "written by others":
-        (work.folder / place).chmod(0o720 if place.partition("/")[2] == "" else 0o602)
+        (work.folder / place).chmod(0o702 if place.partition("/")[2] == "" else 0o602)
     elif os.geteuid() == 0:
         os.chown(work.folder / place, 4711, -1)
     else:
@@ -628,6 +628,18 @@ def test_nothing_is_run_that_others_could_have_written(work, started, monkeypatc
             serve(work.folder, browser=False)
         with pytest.raises(OSError, match="others may write"):
             work.begin("r2", written("r2"), "")
+    assert len(started) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_group_of_the_user_alone_may_write(work, started):
+    """Debian gives each user such a group, and folders that it may write."""
+    begun(work, "r1", **{LOG: ""})
+    work.folder.chmod(0o775)
+    work.go_on("r1")
+    os.chown(work.folder, -1, 4711)
+    with pytest.raises((ValueError, OSError)):
+        work.go_on("r1")
     assert len(started) == 1
 
 

@@ -133,8 +133,20 @@ def opened_below(folder: Path, path: str, mode: str = "rb", *, own: bool = False
 def check_own(handle: int, path: str) -> None:
     """Refuse a file or folder of another user (but for root), or that others may write: PermissionError."""
     found = os.fstat(handle)
-    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
+    others = 0o002 if _own_group(found.st_gid) else 0o022
+    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & others:
         said = (
             "belongs to another user, or others may write there: take a folder of your own, and chmod go-w it"
         )
         raise PermissionError(errno.EPERM, said, path)
+
+
+def _own_group(number: int) -> bool:
+    """Tell whether a group is this user's alone: where each user has one, it may often write."""
+    from grp import getgrgid
+    from pwd import getpwuid
+
+    with suppress(KeyError):  # no name is known
+        user, group = getpwuid(os.geteuid()), getgrgid(number)
+        return number == user.pw_gid and group.gr_name == user.pw_name and {*group.gr_mem} <= {user.pw_name}
+    return False
