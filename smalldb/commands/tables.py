@@ -20,10 +20,10 @@ from smalldb.inference import Measurements
 from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, summary
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import check_drawable, streamed, with_measured_means
+from smalldb.releasing.imputed_tables import check_drawable, streamed
 from smalldb.releasing.record import read_record, written_record
 from smalldb.releasing.released import Release, fully_measured
-from smalldb.releasing.table_source import file_source
+from smalldb.releasing.table_source import file_source, with_measured_means
 from smalldb.reporting.escaping import visible
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.table_writers import written

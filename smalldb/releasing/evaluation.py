@@ -28,7 +28,7 @@ from smalldb.releasing.distances import (
     summary,
 )
 from smalldb.schema import Schema
-from smalldb.schema.fields import Piece, occurrences, spelled
+from smalldb.schema.fields import Piece, occurrences
 from smalldb.schema.kinds.kind import Comparable
 from smalldb.schema.linked_rows import Linked, check_tables, read_linked
 from smalldb.schema.reading import SchemaLike, check_alone, counted, read_any, read_schema
@@ -263,23 +263,27 @@ def evaluate(
             raise ValueError("related tables do not take queries yet: leave them out")
         return evaluate_related(real, synthetic, read)
     known = None if read is None else read_schema(read)
-    ours = counted(real, domain, known)
+    numbers: tuple[NumberCounts, NumberCounts] = {}, {}
+    ours = _counted(real, domain, known, numbers[0])
     universe = ours.domain
     if isinstance(synthetic, Rows) and synthetic.domain != universe:
         raise ValueError("the two tables are over different domains")
     stated = None if known is None else known.queries
     workload = workload_of(stated if queries is None else queries, universe)
-    theirs = counted(synthetic, None if known is not None else universe, known)
+    theirs = _counted(synthetic, None if known is not None else universe, known, numbers[1])
     if ours.n == 0 or theirs.n == 0:
         raise DataError("a table has no rows")
-    found = None
-    if known is not None and not isinstance(real, Rows) and not isinstance(synthetic, Rows):
-        both: tuple[NumberCounts, NumberCounts] = {}, {}
-        for numbers, table in zip(both, (real, synthetic), strict=True):
-            for _ in gather_numbers(known, None, numbers, known.mended(known.pieces(as_frame(table)))):
-                pass
-        found = number_summaries(*both)
+    rows = isinstance(real, Rows) or isinstance(synthetic, Rows)
+    found = None if known is None or rows else number_summaries(*numbers)
     return replace(_evaluated(workload, ours, theirs), numbers=found)
+
+
+def _counted(data: Any, domain: Domain | None, schema: Schema | None, numbers: NumberCounts) -> Rows:
+    """Count the rows of a table, and of a schema's columns on the way which numbers they hold."""
+    if schema is None or isinstance(data, Rows):
+        return counted(data, domain, schema)
+    pieces = schema.mended(schema.pieces(as_frame(data)))
+    return schema.count(gather_numbers(schema, None, numbers, pieces))
 
 
 def _evaluated(workload: Workload, ours: Rows, theirs: Rows) -> Evaluation:
@@ -378,15 +382,10 @@ def gather_numbers(
     for fields, times in pieces:
         occur = occurrences(fields, times, counts)
         for c, column in columns:
-            found = spelled(fields[c], column.numbers.decimal)
-            if found is None or not isinstance(column.kind, Comparable):
-                continue
-            inverse, distinct = found
-            weights = np.bincount(inverse, None if occur is None else np.array(occur), len(distinct))
-            for text, weight in zip(distinct, weights.tolist(), strict=True):
-                value = None if text in ("", *column.gaps) else column.kind.value(text)
-                if value is not None:
-                    numbers[column.name][float(value)] += int(weight)
+            assert isinstance(column.kind, Comparable)
+            for text, weight in column.occurring(fields[c], occur):
+                if (value := column.kind.value(text)) is not None:
+                    numbers[column.name][float(value)] += weight
         yield fields, times
 
 

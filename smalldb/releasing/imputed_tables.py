@@ -1,9 +1,7 @@
 """The tables of one release: draws of the confidential table, written as the synthetic one is."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +20,6 @@ from smalldb.mechanisms import Measurements, Offsets
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
 from smalldb.releasing.table_source import LinkedSource
-from smalldb.schema import Schema
-from smalldb.schema.bin_means import BinMeans
 
 # its intervals for means in small groups hold the truth in .85 of 60 cases, at .95
 AT_ONCE = "all pairs of columns were measured at once, and intervals from several tables would be too narrow"
@@ -121,18 +117,6 @@ def related_copies(release: Any, count: int, rows: int | None, coins: BitSource)
 
     made_by = Refitted(len(refits.parents.inside) + len(refits.of_walks), 0, (), {})
     return Copies(made_by, len(parents), written())
-
-
-def with_measured_means(schema: Schema, measurements: Measurements, total: float) -> Schema:
-    """Return a schema whose columns have what was released of where numbers lie in their bins."""
-    means = {
-        part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
-        for each in measurements
-        for part, values in each.tables()
-        if isinstance(part, Offsets)
-    }
-    columns = tuple(replace(column, means=means.get(c)) for c, column in enumerate(schema.columns))
-    return replace(schema, columns=columns) if means else schema
 
 
 def imputed(spelling: Spelling, stream: Copies, measurements: Measurements) -> Tables:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from math import ceil, floor, sqrt
+from math import ceil, floor
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -40,11 +40,10 @@ from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
-from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins
+from smalldb.schema.bin_means import HALF, UNITS, InBins
 from smalldb.schema.column_parsing import ColumnToLearn
-from smalldb.schema.fields import Piece, occurrences, spelled
+from smalldb.schema.fields import Piece, occurrences
 from smalldb.schema.kinds import MAX_CATEGORIES, Cuts
-from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema, measurable_columns
 from smalldb.schema.reading import Learned, OpenSchema, bins_of
 from smalldb.selection import select
@@ -216,16 +215,8 @@ def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[
         for asked in schema.asked:
             counts = texts.setdefault(asked.column, Counter())
             c = schema.names.index(asked.column)
-            column = schema.outline.columns[c]
-            found = spelled(fields[c], column.numbers.decimal)
-            if found is None:
-                raise DataError(f"column {asked.column!r} has a value that is a list or an object")
-            codes, spellings = found
-            gaps = {"", *column.gaps}
-            each = np.zeros(len(spellings), dtype=np.int64)
-            np.add.at(each, codes, 1 if times is None else np.asarray(times, dtype=np.int64))
-            for text, number in zip(spellings, each.tolist(), strict=True):
-                if number and not {text, without_zeros(text)} & gaps and _can_stand(text, asked):
+            for text, number in schema.outline.columns[c].occurring(fields[c], times):
+                if _can_stand(text, asked):
                     counts[text] += number
         yield fields, times
 
@@ -330,15 +321,6 @@ def means_ask(plan: Plan, schema: Schema) -> Noisy:
     assert plan.means is not None
     parts = [Offsets((c,), schema.columns[c].kind.size, UNITS) for c in plan.means.columns]
     return offsets_at_once(parts, plan.means.law(plan.neighbours), plan.means.cost)
-
-
-def means_released(ask: Noisy, answer: Integers, total: float) -> dict[int, BinMeans]:
-    """Return what was released of bins, by the number of a column; about `total` rows are in the data."""
-    return {
-        part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
-        for each in ask.measurements(answer, Fraction(0), None)
-        for part, values in each.tables()
-    }
 
 
 def finer_variances(plan: Plan) -> dict[str, float]:

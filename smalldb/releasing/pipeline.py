@@ -41,7 +41,6 @@ from smalldb.releasing.learned_categories import (
     gather_finer,
     learn,
     means_ask,
-    means_released,
     no_offsets,
     shared,
 )
@@ -50,7 +49,7 @@ from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record, with_measurements, with_tables
 from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
-from smalldb.releasing.table_source import LinkedSource, Source
+from smalldb.releasing.table_source import LinkedSource, Source, with_measured_means
 from smalldb.releasing.transaction import Transaction, begun_beside, request_of
 from smalldb.schema import Schema
 from smalldb.schema.fields import Piece
@@ -280,10 +279,9 @@ def carried_out(
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
     drawn = curator.run(plan.chosen, progress)
     if plan.means is not None and source.schema is not None:
-        ask = means_ask(plan, source.schema)
-        answer = curator.answer(ask)
+        curator.answer(means_ask(plan, source.schema))
         total = released_total(curator.measurements) if plan.n is None else plan.n
-        source = source.with_means(means_released(ask, answer, total))
+        source = replace(source, schema=with_measured_means(source.schema, curator.measurements, total))
     schema, domain, codes = source.schema, source.domain, drawn.codes
     finishing = curator.journal.postprocessing_bits()
     if schema is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, ClassVar, final, overload
 
 import numpy as np
@@ -15,13 +16,13 @@ from queries.frames import as_frame, as_given, rows_of, universe_of, without_ind
 from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
+from smalldb.mechanisms import Measurement, Offsets
 from smalldb.schema import Schema
 from smalldb.schema.bin_means import BinMeans
 from smalldb.schema.counting_sql import counting_inside
 from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
-from smalldb.schema.mapping import with_finer
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.reading import OpenSchema
 from smalldb.schema.related_schema import RelatedSchema
@@ -81,15 +82,13 @@ class Source:
         """Return the source whose schema has the released counts of finer bins, by column."""
         if self.schema is None:
             return self
-        columns = with_finer(self.schema.columns, released, variances)
+        columns = tuple(
+            replace(column, finer=column.finer.released(released[column.name], variances[column.name]))
+            if column.finer and column.name in released
+            else column
+            for column in self.schema.columns
+        )
         return replace(self, schema=replace(self.schema, columns=columns))
-
-    def with_means(self, released: Mapping[int, BinMeans]) -> Source:
-        """Return the source whose schema has what was released of bins, by the number of a column."""
-        if self.schema is None:
-            return self
-        columns = [replace(each, means=released.get(c)) for c, each in enumerate(self.schema.columns)]
-        return replace(self, schema=replace(self.schema, columns=tuple(columns)))
 
     def learned(self, schema: Schema) -> Source:
         """Return the source with the categories that were learned."""
@@ -227,6 +226,18 @@ def file_source(
     return Source(
         path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form, inside=inside
     )
+
+
+def with_measured_means(schema: Schema, measurements: Sequence[Measurement], total: float) -> Schema:
+    """Return a schema whose columns have what was released of where numbers lie in their bins."""
+    means = {
+        part.columns[0]: BinMeans(tuple(values.tolist()), sqrt(each.noise.variance()), total)
+        for each in measurements
+        for part, values in each.tables()
+        if isinstance(part, Offsets)
+    }
+    columns = tuple(replace(column, means=means.get(c)) for c, column in enumerate(schema.columns))
+    return replace(schema, columns=columns) if means else schema
 
 
 def _check_fits(path: str, file: FileFormat) -> None:

@@ -83,18 +83,6 @@ def measurable_columns(columns: Sequence[Column]) -> tuple[int, ...]:
     return tuple(c for c, column in enumerate(columns) if measurable(column.kind))
 
 
-def with_finer(
-    columns: Sequence[Column], released: Mapping[str, Sequence[int]], variances: Mapping[str, float]
-) -> tuple[Column, ...]:
-    """Return the columns with what was released of their finer bins."""
-    return tuple(
-        replace(column, finer=column.finer.released(released[column.name], variances[column.name]))
-        if column.finer and column.name in released
-        else column
-        for column in columns
-    )
-
-
 MAX_COLUMNS = 1 << 12
 MAX_CODED = 1 << 28  # categories by attributes, of all columns: a byte each
 STEP = ": smalldb schema check says how many rows, and which; mend them, or the schema"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -155,21 +155,20 @@ class Column:
     def memo(self, kind: Kind | InBins | None = None) -> Memo:
         """Return what finds the code of a text: of a gap the one behind all others, or `UNKNOWN`."""
         kind = kind or self.kind
-        size, blank = kind.size, {"", *self.gaps}
+        size = kind.size
         beyond = size if self.unknown else UNKNOWN
-        # 99.0 is a gap where 99 is one, but not if a point stands between thousands
-        short = without_zeros if self.numbers.plain else str
 
         def codes(texts: list[str]) -> list[int]:
             found = [beyond if code is None else code for code in kind.codes(texts)]
             if not self.gaps:
                 return [code if text else size for text, code in zip(texts, found, strict=True)]
-            return [
-                size if text in blank or short(text) in blank else code
-                for text, code in zip(texts, found, strict=True)
-            ]
+            return [size if self.is_gap(text) else code for text, code in zip(texts, found, strict=True)]
 
         return Memo(codes)
+
+    def is_gap(self, text: str) -> bool:
+        """Tell whether a text means a gap: 99.0, too, where 99 does, if no point stands between thousands."""
+        return text in ("", *self.gaps) or (self.numbers.plain and without_zeros(text) in self.gaps)
 
     def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
         """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces.
@@ -180,13 +179,26 @@ class Column:
             The fields are no single values: names the column.
         """
         known = self.memo() if known is None else known
+        inverse, distinct = self._spelled(fields)
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        return known.of(distinct).astype(np.int64)[inverse]
+
+    def occurring(self, fields: Fields, times: Sequence[int] | None) -> Iterator[tuple[str, int]]:
+        """Yield the texts of fields that are no gaps, and how often each occurs; errors as `found`."""
+        inverse, distinct = self._spelled(fields)
+        counts = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(counts, inverse, 1 if times is None else np.asarray(times, dtype=np.int64))
+        for text, count in zip(distinct, counts.tolist(), strict=True):
+            if count and not self.is_gap(text):
+                yield text, count
+
+    def _spelled(self, fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]]:
+        """Return what `spelled` does; DataError: the fields are no single values."""
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} has a value that is a list or an object")
-        if len(known) > MOST_KNOWN:
-            known.clear()
-        inverse, distinct = texts
-        return known.of(distinct).astype(np.int64)[inverse]
+        return texts
 
     def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
         """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
