@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from queries.late import pd
 from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
 from smalldb.schema.codebook import Described
-from smalldb.schema.fields import Coded, Fields, Piece, tally
+from smalldb.schema.fields import Coded, Piece, looked_up, tally
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
@@ -65,12 +66,7 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
 
     def encoded() -> Iterator[Coded]:
         for columns, _ in reader_of(path).pieces(path, wanted, file):
-            bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
-            for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
-                codes, fields = _factorized(column)
-                found = _column([without_zeros(field.strip()).lower() for field in fields], name)
-                bits[:, j] = np.array(found, dtype=np.uint8)[codes]
-            yield bits, None
+            yield np.column_stack([*map(_flags, columns, domain.attributes)]), None
 
     return tally(domain, encoded())
 
@@ -149,16 +145,11 @@ def _positions(path: str, header: Sequence[str], names: Sequence[str]) -> list[i
     return [stripped.index(name) for name in names]
 
 
-def _factorized(column: Fields) -> tuple[Sequence[int] | npt.NDArray[np.intp], Iterable[str]]:
-    """Return the index of each field among the distinct ones, and these; pandas only where it made them."""
-    if not isinstance(column, np.ndarray):
-        return pd.factorize(column)
-    positions: dict[str, int] = {}
-    return [positions.setdefault(field, len(positions)) for field in column.tolist()], positions
-
-
-def _column(fields: list[str], name: str) -> list[int]:
-    """Read yes/no fields, in lower case."""
+def _flags(column: Any, name: str) -> npt.NDArray[np.uint8]:
+    """Read yes/no fields, each distinct one once; pandas only where it made them."""
+    listed = column.tolist() if isinstance(column, np.ndarray) else []
+    distinct = [*{*listed}] if isinstance(column, np.ndarray) else [*column.array.categories]
+    fields = [without_zeros(text.strip()).lower() for text in distinct]
     if "" in fields:
         raise DataError(
             f"column {name!r} has missing values: expected 0/1 or true/false throughout; a schema "
@@ -169,7 +160,10 @@ def _column(fields: list[str], name: str) -> list[int]:
             f"column {name!r} is not spelled 0/1 or true/false throughout: for other columns generate and "
             "evaluate take --schema (see smalldb schema init)"
         )
-    return [FIELDS[field] for field in fields]
+    bits = np.array([FIELDS[field] for field in fields], dtype=np.uint8)
+    if not isinstance(column, np.ndarray):
+        return np.asarray(bits[column.array.codes])
+    return looked_up(dict(zip(distinct, bits.tolist(), strict=True)), listed).astype(np.uint8)
 
 
 def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
