@@ -26,7 +26,7 @@ from queries.rule_tables import (
     told,
     unknown,
 )
-from queries.rules import Parts, Relation, Rule, closure, count, listed, projected, read_cells
+from queries.rules import Parts, Relation, Rule, count, listed, projected, read_cells
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -199,14 +199,6 @@ class Domain:
             return frozenset(range(len(self.sizes)))
         return frozenset(c for rule in self.rules for c in rule.columns)
 
-    @property
-    def closure(self) -> tuple[Rule, ...]:
-        """What all rules together say of each column and of each pair of columns, where that is anything.
-
-        Exact where `valid_decided`; otherwise some that follow may be missing.
-        """
-        return closure(self.rules, self.sizes)
-
     def allowed(self, columns: Sequence[int]) -> Booleans:
         """Return which settings of these columns, ascending, can exist: bool, shaped by their sizes."""
         return _allowed(self, tuple(columns))
@@ -358,7 +350,7 @@ def _count(domain: Domain) -> int | None:
 
 
 def _leaves_nothing(domain: Domain) -> bool:
-    return not (domain.size if domain.valid_decided else projected(domain.rules, domain.sizes, ())[0].any())
+    return not (domain.size if domain.valid_decided else projected(domain.rules, domain.sizes, ()).any())
 
 
 @lru_cache(maxsize=4)

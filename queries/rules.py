@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from itertools import combinations
 from math import prod
 from typing import Any, final
 
@@ -57,19 +56,18 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
     return int(reduce(lambda product, factor: product * int(factor[1]), left, free))
 
 
-def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[Booleans, bool]:
+def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> Booleans:
     """Return which settings of some columns a row that keeps all rules can have; perhaps more."""
     # where a table would pass 2^20 cells, rules are projected apart (mini-buckets)
     rules = _meeting(rules, keep) if keep else rules
     order, joints = _order(rules, sizes, keep)
     widest = _widest(joints, sizes)
-    exact = widest <= MAX_RULE_CELLS
-    largest = widest if exact else MAX_BUCKET
+    largest = widest if widest <= MAX_RULE_CELLS else MAX_BUCKET
     left = _eliminated([(rule.columns, rule.allowed) for rule in rules], sizes, order, largest)
     allowed = np.ones([sizes[c] for c in keep], dtype=bool)
     for columns, table in left:
         allowed &= _over(table, columns, keep)
-    return allowed, exact
+    return allowed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +95,7 @@ class Part:
     def projected(self, keep: tuple[int, ...]) -> Booleans:
         """Return which settings of some of its columns can exist, as the function `projected` does."""
         if self.table is None:
-            return projected(self.rules, self.sizes, keep)[0]
+            return projected(self.rules, self.sizes, keep)
         left, axis = self.table, 0
         for c in self.columns:  # from the first on: the rest of the table is in one piece
             if c in keep:
@@ -182,18 +180,6 @@ def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64]
                         prefix[tuple(cells // prod(sizes[i + 1 : c + 1]) % sizes[i] for i in known)]
                     ]
     return cells
-
-
-def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
-    """Return what all rules together say of each column, and of each pair beyond that."""
-    members = sorted({c for rule in rules for c in rule.columns})
-    alone = {c: projected(rules, sizes, (c,))[0] for c in members}
-    found = [Rule((c,), allowed) for c, allowed in alone.items() if not allowed.all()]
-    for a, b in combinations(members, 2):
-        allowed, _ = projected(rules, sizes, (a, b))
-        if (allowed != np.logical_and.outer(alone[a], alone[b])).any():
-            found.append(Rule((a, b), allowed))
-    return tuple(found)
 
 
 def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -34,7 +33,6 @@ from smalldb.schema.reading import SchemaLike, check_alone, counted, read_schema
 from smalldb.showing import drawn, in_notebook
 
 _FIRST_PRECISION = 192
-_DIGITS = Context(prec=60)
 _LARGE = 1 << 1000  # a float still holds it; only a first, rough enclosure passes it
 
 DRAWS = {"exponential": draw_level, "permute-and-flip": draw_loudest}
@@ -78,14 +76,6 @@ class Law:
     def probabilities(self) -> Floats:
         """The probability of each level: float64."""
         return np.array([self._nearest(itemgetter(i)) for i in range(len(self.levels))])
-
-    @property
-    def log_normaliser(self) -> float:
-        """The natural logarithm of ``sum_s N_s exp(-rate s)``, to the nearest float but one."""
-        total_low = self._weights(_FIRST_PRECISION)[2]
-        total = Decimal(total_low).ln(_DIGITS) - _FIRST_PRECISION * Decimal(2).ln(_DIGITS)
-        shift = self.rate * int(self.levels[0])
-        return float(_DIGITS.subtract(total, _DIGITS.divide(Decimal(shift.numerator), shift.denominator)))
 
     def enclosures(self, precision: int = _FIRST_PRECISION) -> list[tuple[Fraction, Fraction]]:
         """Return fractions below and above the probability of each level, some 2^-precision apart."""
