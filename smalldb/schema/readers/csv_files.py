@@ -225,7 +225,6 @@ class CsvFiles(Reader):
     name: ClassVar[str] = "csv"
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)
     lines: ClassVar[bool] = True
-    headed: ClassVar[bool] = True
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()

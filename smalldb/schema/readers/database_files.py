@@ -108,8 +108,6 @@ class InUse(ValueError):
 class _DatabaseFiles(Reader):
     """What both share."""
 
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
     chosen_by: ClassVar[str] = "query"
     make: ClassVar[str]
     tables: ClassVar[str]  # a query that lists them

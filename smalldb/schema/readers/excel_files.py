@@ -26,8 +26,6 @@ class ExcelFiles(Reader):
 
     name: ClassVar[str] = "xlsx"
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls")
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
     chosen_by: ClassVar[str] = "sheet"
 
     def columns(

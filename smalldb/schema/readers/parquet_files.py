@@ -29,8 +29,6 @@ class ParquetFiles(Reader):
 
     name: ClassVar[str] = "parquet"
     suffixes: ClassVar[tuple[str, ...]] = PARQUET
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -156,8 +154,6 @@ class ArrowFiles(Reader):
 
     name: ClassVar[str] = "arrow"
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc", ".arrows")
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()

@@ -36,8 +36,8 @@ class Reader(Protocol):
     name: ClassVar[str]  # of the format; the suffix by which it is written
     # of the names of its files, in lower case; the first is the usual one
     suffixes: ClassVar[tuple[str, ...]]
-    lines: ClassVar[bool]  # whether it is text in lines, which may be compressed
-    headed: ClassVar[bool]  # whether its columns are known before any row is read
+    lines: ClassVar[bool] = False  # whether it is text in lines, which may be compressed
+    headed: ClassVar[bool] = True  # whether its columns are known before any row is read
     # what of `FileFormat` says which of several tables is meant: "query", "sheet"; empty: there is one
     chosen_by: ClassVar[str] = ""
 

@@ -33,8 +33,6 @@ class SqlDatabases(Reader):
 
     name: ClassVar[str] = "sql"
     suffixes: ClassVar[tuple[str, ...]] = ()
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
     chosen_by: ClassVar[str] = "query"
 
     def columns(

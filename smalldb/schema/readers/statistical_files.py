@@ -55,8 +55,6 @@ class StataFiles(Reader):
 
     name: ClassVar[str] = "dta"
     suffixes: ClassVar[tuple[str, ...]] = (".dta",)
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -135,8 +133,6 @@ class _Statistical(Reader):
 
     name: ClassVar[str]
     what: ClassVar[str]
-    lines: ClassVar[bool] = False
-    headed: ClassVar[bool] = True
     asking: ClassVar[Mapping[str, bool]] = {}  # options with which the head is read
 
     def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
