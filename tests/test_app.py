@@ -496,6 +496,25 @@ def test_a_file_with_another_name_elsewhere_is_a_link(work, tmp_path_factory, na
             chosen(work, table="b.csv")._taken("taken")
 
 
+@pytest.mark.parametrize("file", [TABLE, LOG, COMMAND])
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder"])
+def test_what_is_no_file_is_neither_read_nor_served(work, started, file, kind):
+    home = begun(work, "r1", **{RECORD: "{}", TABLE: "x", LOG: "said"})
+    (home / file).unlink()
+    if kind == "pipe":
+        os.mkfifo(home / file)
+    elif kind == "folder":
+        (home / file).mkdir()
+    else:
+        (home / file).symlink_to("/dev/zero" if kind == "device" else file)
+    assert got(work, "r1", file) == 404 and work.text("r1", file) == ""
+    assert work.releases() == ({} if file == COMMAND else {"r1": UNFINISHED if file == TABLE else FINISHED})
+    if file != TABLE or kind in ("device", "loop"):
+        with pytest.raises((ValueError, OSError)):
+            work.go_on("r1")
+        assert started == []
+
+
 def test_of_a_long_file_the_end_is_read(work):
     home = begun(work, "r1", **{LOG: f"{'x' * (1 << 20)} the end"})
     assert work.text("r1", LOG).endswith("the end") and len(work.text("r1", LOG)) < 1 << 17

@@ -393,12 +393,8 @@ class Steps:
         questions = filter(None, map(str.strip, self.input.questions().splitlines()))
         chosen = {name: self.input[name]() for name in ("population", "table1", "by")}
         chosen |= {"level": self.input.level().strip(), "markdown": chosen["table1"] or chosen["by"] != ""}
-        return [
-            *workplace.command_line("ask", **chosen),
-            "--",
-            self.input.asked() or "RECORD.json",
-            *questions,
-        ]
+        line, file = workplace.command_line("ask", **chosen), self.input.asked() or "RECORD.json"
+        return [*line, "--", file, *questions]
 
     async def _on_ask(self) -> None:
         command = self._asking()

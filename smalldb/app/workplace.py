@@ -128,7 +128,7 @@ class Workplace:
 
     def _check(self, release: str, command: Sequence[str]) -> None:
         """Refuse a command that this page does not write for a release of this folder: ValueError."""
-        given, home = options(command), self.folder.resolve() / release
+        given, home = options(command), Path(os.path.realpath(self.folder)) / release
         places = {f"{release}/{file}" for file in (*PUBLIC, SEVERAL)}
         tables = ({w, w.partition("=")[2]} for w in command[2:] if not re.match("-(?!-start=)", w))
         if (
@@ -137,12 +137,12 @@ class Workplace:
             or not {given[name] for name in PLACED if name in given} <= places
             or given.get("--release-id", release if "--seed" in given else "") != release
             or any(names.isdisjoint(self.files()) for names in tables)
-            or any((home / file).resolve() != home / file for file in (*PUBLIC, SEVERAL, COMMAND))
+            or any(os.path.islink(home / file) for file in ("", *PUBLIC, SEVERAL, COMMAND))
         ):
             raise ValueError(f"{release}: its command is none of this page, or a link stands in its folder")
         if given.get("--refine", "") not in ("", *self.offered(*ASKED)):
             raise ValueError("refine: take a finished release of this folder")
-        above = (self.folder / given.get("--ledger", "ledger")).resolve().parents
+        above = Path(os.path.realpath(self.folder / given.get("--ledger", "ledger"))).parents
         if home.parent not in above or any(each == home or (each / COMMAND).exists() for each in above):
             raise ValueError("ledger: take a file of this folder, outside of the folders of releases")
 
@@ -201,7 +201,7 @@ class Workplace:
         """Return the text of a file of a release, of a long one its end; empty: there is none, or a link."""
         with suppress(OSError), self._open(release, file) as found:
             found.seek(max(0, os.fstat(found.fileno()).st_size - MOST_BYTES))
-            return str(found.read(), "utf-8", "replace").strip()
+            return str(found.read(MOST_BYTES), "utf-8", "replace").strip()
         return ""
 
     def outputs(self, release: str) -> list[str]:

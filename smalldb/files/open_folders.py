@@ -4,6 +4,7 @@ import errno
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from stat import S_ISREG
 from types import TracebackType
 from typing import BinaryIO, Self, cast, final
 
@@ -116,14 +117,15 @@ def stands_below(folder: Path, path: str) -> bool:
 def opened_below(folder: Path, path: str, mode: str = "rb", *, own: bool = False) -> BinaryIO:
     """Open a file below a folder (POSIX); OSError: as `OpenFolder.below`, and so for a file that is `own`.
 
-    One that has other names, too, is a link as well.
+    A device, and what has other names, too, is refused like a link.
     """
     *above, name = path.split("/")
     with OpenFolder.below(folder, *above) as inside, ExitStack() as stack:
         opener = lambda _, flags: inside.open(name, flags | UNWAITING)  # noqa: E731
         found = stack.enter_context(open(path, mode, opener=opener))
-        if os.fstat(found.fileno()).st_nlink > 1:
-            raise OSError(errno.EMLINK, "has another name elsewhere: put a copy of it there", path)
+        state = os.fstat(found.fileno())
+        if not S_ISREG(state.st_mode) or state.st_nlink > 1:
+            raise OSError(errno.EMLINK, "no file, or it has another name elsewhere: put a copy there", path)
         if own:
             check_own(found.fileno(), path)
         stack.pop_all()
