@@ -12,6 +12,7 @@ from naive import replaced_rows
 import smalldb
 from queries import Column, Domain
 from smalldb.cli import main
+from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import replace_rows
 from smalldb.marginals.estimate.weighted_rows import Started, believed
 from smalldb.marginals.measuring import NoisyTable
@@ -141,6 +142,25 @@ def test_weights_agree_with_columns_and_keep_the_dependence_of_the_start():
     odds = [np.log(s.table((0, 1))[np.ix_([0, 3], [0, 3])] + 1e-9) for s in (start, found)]
     ratio = [o[0, 0] + o[1, 1] - o[0, 1] - o[1, 0] for o in odds]
     assert ratio[0] == pytest.approx(ratio[1], rel=0.1)
+
+
+def test_a_noisy_table_moves_no_column():
+    start, noise = weighted(people(3000, 0)), Geometric(Fraction(1, 50))
+    counts = np.rint(start.table((2, 3))).astype(np.int64) + noise.draw(12, SeededBits(1)).reshape(2, 6)
+    told = NoisyTable(((2, 1), (3, 1)), counts, Fraction(1), noise, noise.variance())
+    found = start.after(told, [np.arange(2), np.arange(6)])
+    assert np.abs(found.table((2, 3)) - start.table((2, 3))).sum() > 20
+    for c in (2, 3):
+        np.testing.assert_allclose(found.table((c,)), start.table((c,)), atol=1)
+
+
+def test_a_start_is_left_only_if_the_number_tells_so_beyond_its_noise():
+    given = {"epsilon": 1, "n": 600, "mechanism": "marginals", "strategy": "adaptive"}
+    strategy = smalldb.plan(DOMAIN, start=rows(people(2000, 0)), start_is=WORDS, **given).chosen.strategy
+    far, noise = strategy.expected * 2 * 600 * 10, Geometric(Fraction(1, 20) / (2 * 10)).mean_size
+    assert strategy.believes(int(far + 0.9 * noise), 600) and not strategy.believes(
+        int(far + 1.1 * noise), 600
+    )
 
 
 @pytest.mark.parametrize("made", ["start", "model"])

@@ -11,7 +11,7 @@ from queries.domain import Integers
 from queries.mixing import splitmix64
 from smalldb.marginals.counted_rows import CountedRows, PackedTables, count
 from smalldb.marginals.estimate.column_estimates import on_simplex, signal, without_margins
-from smalldb.marginals.estimate.estimation import affordable, exchanged
+from smalldb.marginals.estimate.estimation import affordable, exchanged, fitted_margins
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Marginal
@@ -123,6 +123,8 @@ class Started:
         prior = signal(beyond, np.maximum(expected, 1.0), noise)
         least = _LEAST * self.total / expected.size
         wanted = np.maximum(expected + beyond * prior / (prior + noise), least)
+        if len(columns) == 2:  # rare cells that noise made less than none would be cut off, and move columns
+            wanted = np.maximum(fitted_margins(wanted, expected.sum(axis=1), expected.sum(axis=0)), least)
         told = {
             **self.told,
             (tuple(columns), *(tuple(group.tolist()) for group in groups)): (
