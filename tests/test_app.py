@@ -19,6 +19,7 @@ pytest.importorskip("shiny")
 
 from shiny import reactive
 
+from queries.faults import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import row
 from smalldb.app.serving import HEADERS, RELEASED, Guard, serve
@@ -218,6 +219,17 @@ def test_keys_and_links_of_related_tables_have_forms_too():
     schema = read_any(f"{text}\n")
     assert (schema.most, schema.drop, schema.child_key) == (4, True, "person")
     assert read_any(changed(text, persons, "most", "")).most == MOST
+
+
+@pytest.mark.parametrize(("key", "column", "value"), [("most", "", "many"), ("cuts", "age", "55, 25")])
+def test_faults_of_related_tables_say_which_field_they_are_about(key, column, value):
+    text = (EXAMPLES / "homes.toml").read_text(encoding="utf-8")
+    text = changed(text, Place("persons", column), key, value)
+    with pytest.raises(Faults) as caught:
+        read_any(f"{text}\n")
+    where = ("columns", column, key) if column else (key,)
+    assert [fault.path for fault in caught.value.each] == [("tables", "persons", *where)]
+    assert str(caught.value).startswith("table 'persons': ")
 
 
 @pytest.mark.parametrize("kind", SPECS)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 from queries import Column, Domain
 from queries.expressions import suggestion
-from queries.faults import Faults
+from queries.faults import Fault, Faults
 from smalldb.schema.column_parsing import TOP, Type, faults_of, texts_of
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import Path, key_lines, table_of
@@ -150,7 +150,7 @@ def _named(column: Column, table: str) -> Column:
 
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
     """Read the schema of two tables from its TOML."""
-    wrong = [*map(str, faults_of(given, RELATED))]
+    wrong: list[Fault | str] = [*faults_of(given, RELATED)]
     for key in ("unit", "tables"):
         if key not in given:
             wrong.append(f'{key} is missing: related tables have unit = "NAME" and [tables.NAME]')
@@ -226,15 +226,16 @@ def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
 
 def _schema(
     name: str, described: Mapping[str, Any], file: object, positions: Mapping[Path, int], folder: str
-) -> tuple[list[str], Schema | None]:
+) -> tuple[list[Fault], Schema | None]:
     """Read the schema of a table, and tell what is wrong with it."""
-    wrong = list[str]()
+    wrong, about = list[str](), dict[str, Path]()
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     for key in described:
         if key in NOT_HERE:
             wrong.append(f"{key} is of one table alone: leave it out")
     rest = {key: value for key, value in described.items() if key not in (*NOT_HERE, "parent")}
-    wrong += map(str, faults_of(rest, {**known, **LINKS}))
+    about |= {str(fault): fault.path for fault in faults_of(rest, {**known, **LINKS})}
+    wrong += about
     is_child = "parent" in described
     if is_child:
         wrong += numbers_of(described)
@@ -271,7 +272,10 @@ def _schema(
                 )
         except ValueError as error:
             wrong.append(str(error))
-    return [f"table {name!r}: {said}" for said in wrong], None if wrong else schema
+            if isinstance(error, Faults):
+                about[str(error)] = error.each[0].path
+    faults = [Fault(f"table {name!r}: {said}", "tables", name, *about.get(said, ())) for said in wrong]
+    return faults, None if wrong else schema
 
 
 ROWS = "rows"  # what the table of children is called
