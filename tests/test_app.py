@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import time
@@ -672,6 +673,22 @@ def test_a_group_of_the_user_alone_may_write(work, started):
     with pytest.raises((ValueError, OSError)):
         work.go_on("r1")
     assert len(started) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="lists of who may write are Linux's")
+def test_a_list_of_who_may_write_is_seen_where_the_group_is_the_users_own(work, started):
+    """As `setfacl -m u:4711:rwx` writes it: the mode of the group is then the most that the list gives."""
+    begun(work, "r1", **{LOG: ""})
+    entries = [(1, 7, -1), (2, 7, 4711), (4, 7, -1), (16, 7, -1), (32, 5, -1)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(work.folder, "system.posix_acl_access", packed)
+    except OSError:
+        pytest.skip("this file system has no such lists")
+    assert work.folder.stat().st_mode & 0o777 == 0o775
+    with pytest.raises((ValueError, OSError)):
+        work.go_on("r1")
+    assert started == []
 
 
 def test_what_the_page_writes_is_its_own_whatever_the_umask(work, started):

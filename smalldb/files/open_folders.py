@@ -135,12 +135,20 @@ def opened_below(folder: Path, path: str, mode: str = "rb", *, own: bool = False
 def check_own(handle: int, path: str) -> None:
     """Refuse a file or folder of another user (but for root), or that others may write: PermissionError."""
     found = os.fstat(handle)
-    others = 0o002 if _own_group(found.st_gid) else 0o022
+    others = 0o002 if _own_group(found.st_gid) and not _lists_others(handle) else 0o022
     if found.st_uid not in (os.geteuid(), 0) or found.st_mode & others:
         said = (
             "belongs to another user, or others may write there: take a folder of your own, and chmod go-w it"
         )
         raise PermissionError(errno.EPERM, said, path)
+
+
+def _lists_others(handle: int) -> bool:
+    """Tell whether a list may let others write, where the mode of the group says so (Linux)."""
+    try:
+        return "system.posix_acl_access" in getattr(os, "listxattr", lambda _: ())(handle)
+    except OSError:
+        return True
 
 
 def _own_group(number: int) -> bool:
