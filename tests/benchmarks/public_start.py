@@ -3,9 +3,11 @@
 python tests/benchmarks/public_start.py DATA [TABLE ...]: DATA is a folder with adult_columns.csv.gz and
 tables/. Tables: adult (three starts: the same law, shifted, a release of others), years (flchain: two years
 are public), sectors (adult: the private sector is public) and countries (adult: the largest country is
-public). Environment: ROWS, EPSILONS, SEEDS, STARTS. Errors: the mean total variation distance of tables of
-two columns, and the root mean square error of P(last column's last category | category), over categories
-that 2 % of rows have.
+public). refine: two releases of 1/2, the second refining the first, beside one of 1 (adult; and with the
+strategy adaptive, which measures pairs in the first one). Environment: ROWS, EPSILONS, SEEDS, STARTS. Rows
+are printed as Markdown, errors as tables / shares: the mean total variation distance of tables of two
+columns, and the root mean square error of P(last column's last category | category), over categories that 2
+% of rows have.
 """
 
 import itertools
@@ -92,18 +94,38 @@ def cases(name, folder, n, seed):
     return data, names, sizes, {name: start[rng.permutation(len(start))[:10_000]]}
 
 
-def released(codes, names, sizes, epsilon, start=None):
-    """Return the rows of a release, and whether its start was believed."""
+def released(codes, names, sizes, epsilon, start=None, **given):
+    """Return the rows of a release, whether its start was believed, and the release."""
     toml = "".join(
         f'[columns."{x}"]\nkind = "integers"\nrange = [0, {k - 1}]\n'
         for x, k in zip(names, sizes, strict=True)
     )
-    given = {} if start is None else {"start": pd.DataFrame(start, columns=names), "start_is": "a benchmark"}
+    if start is not None:
+        given |= {"start": pd.DataFrame(start, columns=names), "start_is": "a benchmark"}
     made = smalldb.release(pd.DataFrame(codes, columns=names), schema=toml, epsilon=epsilon, **given)
-    return made.data.to_numpy().astype(int), made.record.get("start", {}).get("believed")
+    return made.data.to_numpy().astype(int), made.record.get("start", {}).get("believed"), made
+
+
+def refining(folder):
+    """Print the errors of a half, of two halves and of a whole."""
+    for n in map(int, os.environ.get("ROWS", "3000 10000 30000").split()):
+        for given in ({}, {"strategy": "adaptive"}):
+            found = []
+            for seed in range(int(os.environ.get("SEEDS", "3"))):
+                data, names, sizes, _ = cases("adult", folder, n, seed)
+                half, _, first = released(data, names, sizes, "1/2", **given)
+                both, one = (
+                    released(data, names, sizes, epsilon, **own)[0]
+                    for epsilon, own in (("1/2", {"refine": first}), ("1", given))
+                )
+                found.append([errors(rows, data, sizes) for rows in (half, both, one)])
+            told = " | ".join(f"{a:.3f} / {b:.3f}" for a, b in np.mean(found, axis=0))
+            print(f"| adult, {n:,} rows {given.get('strategy', '')} | {told} |", flush=True)
 
 
 def main(folder, *tables):
+    if tables == ("refine",):
+        return refining(folder)
     ratios = []
     for name in tables or ("adult",):
         for n in map(int, os.environ.get("ROWS", "1000 3000 10000 30000").split()):
@@ -116,22 +138,13 @@ def main(folder, *tables):
                     scratch = errors(released(data, names, sizes, epsilon)[0], data, sizes)
                     for which, start in starts.items():
                         as_is = errors(start, data, sizes)
-                        rows, believed = released(data, names, sizes, epsilon, start)
+                        rows, believed, _ = released(data, names, sizes, epsilon, start)
                         found = errors(rows, data, sizes)
                         best = [min(sides) for sides in zip(free, scratch, as_is, strict=True)]
                         ratios.append([one / other for one, other in zip(found, best, strict=True)])
-                        told = " ".join(f"{a:.3f}/{b:.3f}" for a, b in (scratch, as_is, free, found))
-                        print(
-                            name,
-                            len(data),
-                            epsilon,
-                            seed,
-                            which,
-                            told,
-                            believed,
-                            np.round(ratios[-1], 2),
-                            flush=True,
-                        )
+                        told = " | ".join(f"{a:.3f} / {b:.3f}" for a, b in (scratch, as_is, free, found))
+                        left = "" if believed else ", left"
+                        print(f"| {name}, {which}{left} | {len(data):,} | {epsilon} | {told} |", flush=True)
     print(
         "times the best of the three: mean",
         np.mean(ratios, axis=0).round(3),
