@@ -427,7 +427,7 @@ def test_a_refusal_that_looked_at_the_data_is_shown_where_it_is_asked_for_and_ma
 def test_what_cannot_be_read_is_told_and_ends_no_session(site, browser):
     url, folder = site
     small(folder, "odd")
-    shutil.copy(folder / "odd.csv", folder / "odd2.csv")
+    (folder / "odd2.csv").write_text((folder / "odd.csv").read_text() + "1,1,1,1,1,1\n")
     (folder / "odd2.toml").mkdir()
     begun = folder / "odd-1"
     begun.mkdir()
