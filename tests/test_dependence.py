@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from asking import ask as ask_of
 from asking import release_tables
+from measures import Burt, figures
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
@@ -217,3 +218,40 @@ def test_nothing_is_asked_where_the_answer_would_be_noise_or_decide_nothing():
     for delta in (None, Fraction(1, 10**9)):
         assert isinstance(plan_tables(universe(), Fraction(1, 50), delta, True, N), Adaptive)
         assert not isinstance(plan_tables(universe(), Fraction(20), delta, True, 10**7), DependenceTested)
+
+
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+@pytest.mark.parametrize("share", [Fraction(1, 5), Fraction(4, 5), Fraction(1)])
+def test_columns_get_the_share_that_is_asked_for(share, delta):
+    """Where there are rounds; more where noise drops some of them, under rho."""
+    plan = plan_tables(universe(), EPSILON, delta, True, N, column_share=share)
+    for way in (way for way in plan.ways if way.rounds):
+        of_columns = sum(way.columns) / (way.budget - way.certifying)
+        assert of_columns == share if delta is None else share <= of_columns < 1
+    assert all(way.name == Adaptive.name for way in plan.ways)
+    if share == 1:
+        assert not plan.rounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+def test_more_for_columns_brings_them_nearer_and_tables_less_near(delta):
+    """Mean distances of columns and of pairs, over a few seeds."""
+    codes, off = tied(2.0), []
+    real = Burt.of(codes, SIZES)
+    for share in (Fraction(1, 5), Fraction(9, 10)):
+        plan = plan_tables(
+            universe(),
+            EPSILON,
+            delta,
+            True,
+            N,
+            strategy="adaptive",
+            column_share=share,
+            certificate=Fraction(0),
+        )
+        made = [release_tables(plan, rows_of(codes), SeededBits(seed), N) for seed in range(3)]
+        found = [figures(real, Burt.of(one.codes, SIZES), N) for one in made]
+        off.append([np.mean([one[measure] for one in found]) for measure in ("1-way", "2-way")])
+    assert off[1][0] < 0.7 * off[0][0]
+    assert off[1][1] > 1.2 * off[0][1]

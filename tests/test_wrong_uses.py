@@ -92,6 +92,12 @@ GENERATE = [  # what follows `generate data.csv --epsilon 1`, the cause, what to
     ("--ledger l --budget 2 --delta 1e-9", "pure privacy", "leave out --delta"),
     ("--seed pi", "argument --seed", "expected a whole number"),
     ("--certificate 1", "certificate must be", "below 1"),
+    ("--column-share 0", "column_share must be", "above 0 and at most 1"),
+    (
+        "--column-share 1/2 --strategy pairs",
+        "an earlier release and column_share",
+        "leave out the other",
+    ),
     ("--mechanism marginal", "not 'marginal'", "did you mean 'marginals'?"),
     (
         "--mechanism answers",

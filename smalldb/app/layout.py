@@ -35,6 +35,7 @@ NOISE = {
     "delta": f"delta (empty: pure; usual: {DELTA})",
     "n": "rows of the table, from public knowledge (replace-one)",
     "n_max": "about how many rows at most (add-remove)",
+    "column_share": "share of epsilon for single columns beside tables (empty: as usual; 1: columns alone)",
     "means": "share of epsilon for means of numbers (empty: as usual; 0: none)",
 }
 START = {"start_is": "what the start is, and so why it is public: release of 2025, epsilon 1"}

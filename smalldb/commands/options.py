@@ -143,6 +143,8 @@ def add_size(command: Parser) -> None:
             "people",
             "--certificate SHARE": "share of epsilon that marginals spend on a bound for every query "
             "(default 1/20; 0: no bound)",
+            "--column-share SHARE": "share of the budget of single columns, where marginals measure tables "
+            "in rounds: more for columns is less for pairs (default: by expected errors; 1: columns alone)",
             "--means SHARE": "share of epsilon that marginals spend on the means of numbers in their bins, "
             "for means and drawn values (default 1/25 where the noise leaves something of them; 0: none)",
             "--target COLUMN": "a column that classifiers of the table will predict: marginals measure its "

@@ -74,7 +74,7 @@ class ByMarginals(Mechanism, Promise):
         strategies, wished = list[Strategy | str](), request.strategy
         if wished == Contrasts.name and request.aimed:
             return FIRST.format(wished)
-        possible = unlike_coded(workload) is None and not request.first
+        possible = unlike_coded(workload) is None and not (request.first or request.column_share)
         if wished == Contrasts.name or (wished is None and possible):
             strategies.append(cls._contrasts(request, n))
         if wished != Contrasts.name:
@@ -166,6 +166,7 @@ class ByMarginals(Mechanism, Promise):
                 n,
                 certificate=_certificate(request),
                 strategy=request.strategy,
+                column_share=request.column_share,
             )
         except ValueError as error:
             return str(error)

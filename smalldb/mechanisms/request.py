@@ -67,6 +67,8 @@ class Request:
     candidates: str | None = None  # the base measure that is wanted; None: any
     # the share of the budget for a bound on what was not measured; None: the mechanism's own
     certificate: Fraction | None = None
+    # the share of all but that for columns, where tables are selected in rounds; None: by expected errors
+    column_share: Fraction | None = None
     named: bool = False  # whether the user asks for this mechanism by name
     # the numbers of the columns that classifiers of the synthetic table will predict, ascending
     targets: tuple[int, ...] = ()

@@ -65,6 +65,7 @@ class Settings(TypedDict, total=False):
     strategy: str | None
     candidates: str | None
     certificate: Number | None
+    column_share: Number | None
     target: str | Sequence[str] | None
     measure_first: Sequence[str] | None
     beta: Number
@@ -93,6 +94,7 @@ def plan(
     strategy: str | None = None,
     candidates: str | None = None,
     certificate: Number | None = None,
+    column_share: Number | None = None,
     target: str | Sequence[str] | None = None,
     measure_first: Sequence[str] | None = None,
     beta: Number = USUAL_BETA,
@@ -145,6 +147,10 @@ def plan(
     certificate
         The share of the budget that marginals spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
+    column_share
+        Where marginals measure tables in rounds, the share of the budget (less the certificate) that single
+        columns get, above 0: more brings single columns nearer, less brings tables of several columns nearer.
+        1: columns alone. None: more where noise is loud, from .1 to .75, or with a delta to .3.
     target
         The column that classifiers of the synthetic table will predict, or several: adaptive marginals
         measure its tables with each other column of the workload first, and never group its categories. What
@@ -190,7 +196,8 @@ def plan(
     read = None if schema is None else read_any(schema)
     if isinstance(read, RelatedSchema):
         others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "candidates": candidates}
-        others |= {"certificate": certificate, "rows_per_person": rows_per_person}
+        others |= {"certificate": certificate, "column_share": column_share}
+        others |= {"rows_per_person": rows_per_person}
         others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
         others |= {"means": means or None, "start": start, "start_is": start_is, "start_rows": start_rows}
         others["refine"] = refine
@@ -233,7 +240,12 @@ def plan(
     earlier = None if refine is None else refined(refine, workload_of(queries, domain).domain, n)
     if None not in (earlier, begun["start"]):
         raise ValueError("pass start or refine, not both")
-    if earlier is not None or begun["start"] is not None:
+    of_columns = None if column_share is None else as_fraction(column_share, "column_share")
+    if of_columns is not None and not 0 < of_columns <= 1:
+        raise ValueError("column_share must be above 0 and at most 1")
+    if None not in (earlier, of_columns):
+        raise ValueError("an earlier release has measured the columns: pass column_share or refine, not both")
+    if any(each is not None for each in (earlier, begun["start"], of_columns)):
         mechanisms = _starting(mechanisms, strategy)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
@@ -258,6 +270,7 @@ def plan(
         rows,
         candidates,
         certifying,
+        of_columns,
         named=mechanism != "auto",
         targets=columns_named(workload.domain, target),
         first=named_tables(measure_first or (), workload.domain.names),
@@ -459,7 +472,8 @@ def _starting(mechanisms: tuple[type[Mechanism], ...], strategy: str | None) -> 
     if not left or strategy not in (None, "adaptive"):
         takers = " and ".join(each.name for each in named("auto") if each.takes_start)
         raise ValueError(
-            f"a start is for {takers}, strategy adaptive, and so is an earlier release: leave out the other"
+            f"a start is for {takers}, strategy adaptive, and so are an earlier release and column_share: "
+            "leave out the other"
         )
     return left
 

@@ -222,16 +222,18 @@ class RoundsBudget(TableStrategy):
         rest = left - sum((table.cost for table in first), Fraction(0))
         read = {c for table in first if table.whole for c in table.columns}
         own = [0 if c in read else part for c, part in enumerate(parts)]
+        alone |= setting.column_share == 1
         usual = rounds = 0 if alone else _rounds(columns_error, pairs, len(universe.sizes), law.concentrated)
-        share = own_share = _column_share(columns_error, law.concentrated) if rounds else Fraction(1)
+        usual_share = _column_share(columns_error, law.concentrated)
+        own_share = setting.column_share or usual_share
+        share = own_share if rounds else Fraction(1)
         if law.concentrated and not read and covers(universe, [table.columns for table in first]):
-            share = BESIDE
+            share = setting.column_share or BESIDE
         for_columns = rest * share * sum(own) / sum(parts)
         for_rounds = rest - for_columns
         if law.concentrated:
             rounds = max(usual, min(round(CHEAPER * usual), MOST_CHEAPER, pairs + pairs // 2))
-        elif first and rounds:
-            kept = min(Fraction(1), for_rounds / (left * (1 - own_share)))
+        elif rounds and (kept := for_rounds / (left * (1 - usual_share))) < 1:
             rounds = max(LEAST_ROUNDS, round(rounds * kept))
         if rounds and (law.concentrated or len(universe.sizes) > MANY_COLUMNS):
             least = usual if len(universe.sizes) <= MANY_COLUMNS else 0
@@ -265,6 +267,7 @@ class RoundsBudget(TableStrategy):
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
+            columns_error *= float((1 - usual_share) / (1 - own_share))
         tables = rounds + len(first)
         found = in_rounds(universe, columns_error, law.concentrated, noise, dependence, tables)
         return replace(plan, expected=found)

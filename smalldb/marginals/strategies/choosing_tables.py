@@ -47,6 +47,7 @@ def plan_tables(
     memory: int = MEMORY,
     certificate: Fraction = CERTIFICATE,
     strategy: str | None = None,
+    column_share: Fraction | None = None,
 ) -> TableStrategy:
     """Return the strategy of least expected error, or the one of a name; ValueError: none can do it.
 
@@ -63,6 +64,7 @@ def plan_tables(
         rows=rows,
         memory=memory,
         certificate=certificate,
+        column_share=column_share,
     )
     if setting.law.drowns(epsilon * (1 - certificate)):
         raise ValueError(DROWNED)
@@ -74,7 +76,7 @@ def plan_tables(
             if (made := kind.planned(setting)) is None:
                 raise ValueError(kind.refusal)
             return made
-    cells = AllCells.planned(setting)
+    cells = None if column_share else AllCells.planned(setting)
     gaussian = replace(setting, law=replace(setting.law, concentrated=True), delta=delta)
     settings = [setting] if delta is None else [gaussian, setting]
     if aimed or strategy == Adaptive.name:
@@ -103,7 +105,8 @@ def _first_unless(plans: Sequence[TableStrategy], times: float) -> int:
 def _way(setting: Setting, dependence: float = USUAL) -> Way:
     """Return what is measured by one law where pairs are so far from independent columns."""
     shared = partial(Adaptive.shared, setting, dependence=dependence)
-    at_once = None if setting.law.concentrated else AllPairs.planned(setting, dependence)
+    shared_alike = setting.law.concentrated or setting.column_share
+    at_once = None if shared_alike else AllPairs.planned(setting, dependence)
     ways: list[Way] = [shared(alone=True), shared(), *([] if at_once is None else [at_once])]
     # rounds under rho cost columns little
     return ways[_first_unless(ways, 1.0 if setting.law.concentrated else CLEARLY)]

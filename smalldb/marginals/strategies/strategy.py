@@ -167,6 +167,7 @@ class Setting:
     rows: int  # the public n under replace-one; under add-remove a public guess, which steers choices only
     memory: int = MEMORY  # how many cells the tables of the model may have beyond those of columns and rules
     certificate: Fraction = CERTIFICATE  # the share of the budget for it; 0 for none
+    column_share: Fraction | None = None  # of all but that, for columns beside rounds; None: as expected
     asked: Fraction = Fraction(0)  # what was paid before, for a number that decides
 
     # Proof: docs/proofs/rounds.md, lemma 6.
