@@ -325,22 +325,28 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
 @pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
     """A quick form of tests/kills.py: killed within every eleventh part, until it comes to its end."""
-    code = (
-        "import os, signal, sys, test_checkpoints as t\n"
-        "plain, written = os.fsync, []\n"
-        "def dying(handle):\n"
-        "    written.extend(['a part'] * os.readlink(f'/proc/self/fd/{handle}').endswith('.part'))\n"
-        "    if len(written) == 11:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    plain(handle)\n"
-        "os.fsync = dying\n"
-        "t.census(sys.argv[1], shards=40)"
-    )
-    folder, states = tmp_path / "kept", []
-    command = [sys.executable, "-c", code, str(folder)]
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
-    while ended := subprocess.run(command, env=environment, check=False).returncode:
+    folder, states, fsync, written = tmp_path / "kept", [], os.fsync, []
+    whole = census()  # compiled here, not in each child
+
+    def dying(handle):
+        written.extend(["a part"] * os.readlink(f"/proc/self/fd/{handle}").endswith(".part"))
+        if len(written) == 11:
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(handle)
+
+    def killed():
+        if not (child := os.fork()):
+            code = 1
+            try:
+                os.fsync = dying
+                census(folder, shards=40)
+                code = 0
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    while ended := killed():
         assert ended == -signal.SIGKILL
         states.append(state(folder))
     assert states == [(10, True), (20, True), (30, True)]
-    assert same(census(folder, shards=40), census())
+    assert same(census(folder, shards=40), whole)

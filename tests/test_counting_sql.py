@@ -4,7 +4,7 @@ import sqlite3
 import warnings
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from itertools import count
+from itertools import count, cycle
 
 import numpy as np
 import pandas as pd
@@ -115,7 +115,7 @@ DATED = {
     "TIMESTAMP": DAYS.map(lambda day: day and datetime(day.year, day.month, day.day) + timedelta(hours=23)),
     "VARCHAR": st.one_of(TEXTS, ISO),
 }
-PAIRS = [*((x, "DATE") for x in TYPES), *(("DOUBLE", day) for day in DATED)]
+PAIRS = [*zip(TYPES, cycle(DATED))]
 
 
 @pytest.mark.slow

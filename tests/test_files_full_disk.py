@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from calling import called
 
 from smalldb.cli import main
 from smalldb.releasing.budget_ledger import Ledger
@@ -68,9 +69,9 @@ def content(folder):
     return {target.name: target.read_bytes() for target in folder.iterdir() if target.name != "filler"}
 
 
-def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
+def generate(data, *arguments, stdout=subprocess.PIPE, **more):
     """Run `generate` in a process of its own."""
-    given = [*name.split(), "--epsilon", "0.1", *map(str, arguments)]
+    given = ["data.csv", "--epsilon", "0.1", "--rows", "2", *arguments]
     return subprocess.run(
         [sys.executable, "-m", "smalldb", "generate", *given],
         cwd=data,
@@ -82,7 +83,23 @@ def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
     )
 
 
-def test_a_full_disk(data, mounted):
+@pytest.fixture
+def generated(data, capsys, monkeypatch):
+    """Run `generate` here, where no file may grow beyond a limit, which needs no root."""
+    monkeypatch.chdir(data)
+
+    def done(*arguments, name="data.csv", limit=resource.RLIM_INFINITY):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            return called(capsys, "generate", *name.split(), "--epsilon", "0.1", *arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return done
+
+
+def test_a_full_disk(data, mounted, generated):
     disk = mounted("disk")
     kept, ledger = disk / "out.csv", disk / "l"
     kept.write_text("precious")
@@ -92,16 +109,16 @@ def test_a_full_disk(data, mounted):
     targets = ("--rows", 2, "-o", kept, "--record", disk / "out.json")
 
     # no room for the table and its record: nothing is spent, in a ledger elsewhere
-    done = generate(data, *targets, "--ledger", "l", "--budget", 1)
-    assert done.returncode == 3
-    assert done.stderr == f"smalldb: {disk / 'out.json'}: no space left on device\n"
+    code, _, err = generated(*targets, "--ledger", "l", "--budget", 1)
+    assert code == 3
+    assert err == f"smalldb: {disk / 'out.json'}: no space left on device\n"
     assert content(disk) == before
     assert Ledger(data / "l").read().records == ()
 
     # no room for a new ledger
-    done = generate(data, "--rows", 2, "--ledger", disk / "new", "--budget", 1)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"smalldb: {disk / 'new'}: no space left on device\n"
+    code, out, err = generated("--rows", 2, "--ledger", disk / "new", "--budget", 1)
+    assert (code, out) == (3, "")
+    assert err == f"smalldb: {disk / 'new'}: no space left on device\n"
     assert content(disk) == before
 
     # a ledger takes lines to the end of its page, and then none: each that it took was spent
@@ -116,17 +133,17 @@ def test_a_full_disk(data, mounted):
     assert spent >= 10
     account = Ledger(ledger).read()
     assert (len(account.records), account.torn) == (spent, False)
-    done = generate(data, "--rows", 2, "--ledger", ledger)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith(f"smalldb: {disk}/.l.")  # what is kept beside the ledger comes first
-    assert done.stderr.endswith(": no space left on device\n")
+    code, out, err = generated("--rows", 2, "--ledger", ledger)
+    assert (code, out) == (3, "")
+    assert err.startswith(f"smalldb: {disk}/.l.")  # what is kept beside the ledger comes first
+    assert err.endswith(": no space left on device\n")
     assert Ledger(ledger).read() == account
     assert sorted(content(disk)) == ["l", "out.csv"]
     assert content(disk)["out.csv"] == b"precious"
 
     # with room again all goes on
     (disk / "filler").unlink()
-    assert generate(data, *targets, "--ledger", ledger).returncode == 0
+    assert generated(*targets, "--ledger", ledger)[0] == 0
     assert len(Ledger(ledger).read().records) == spent + 1
     assert sorted(content(disk)) == ["l", "out.csv", "out.json"]
 
@@ -135,51 +152,45 @@ def test_a_disk_that_fills_up_under_stdout(data, mounted):
     disk = mounted("disk")
     fill(disk)
     with (disk / "out.csv").open("w") as file:
-        done = generate(data, "--rows", 2, "--quiet", stdout=file)
+        done = generate(data, "--quiet", stdout=file)
     assert done.returncode == 3
     assert done.stderr == "smalldb: output: no space left on device\n"
 
 
-def test_a_disk_that_cannot_be_written(data, mounted):
+def test_a_disk_that_cannot_be_written(data, mounted, generated):
     disk = mounted("disk")
     Ledger(disk / "l", 1)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True, timeout=60)
     before = content(disk)
     cases = [["-o", disk / "out.csv"], ["--ledger", disk / "l"], ["--ledger", disk / "m", "--budget", 1]]
     for arguments in cases:
-        done = generate(data, "--rows", 2, *arguments)
-        assert (done.returncode, done.stdout) == (3, "")
+        code, out, err = generated("--rows", 2, *arguments)
+        assert (code, out) == (3, "")
         target = arguments[1]
         if target == disk / "l":  # what is kept beside the ledger comes first
-            assert done.stderr.startswith(f"smalldb: {disk}/.l.")
+            assert err.startswith(f"smalldb: {disk}/.l.")
         else:
-            assert done.stderr.startswith(f"smalldb: {target}: ")
-        assert done.stderr.endswith(": read-only file system\n")
+            assert err.startswith(f"smalldb: {target}: ")
+        assert err.endswith(": read-only file system\n")
         assert content(disk) == before
 
 
-def limited(size):
-    """Let a process write no file beyond a size; this needs no root."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def test_a_file_that_cannot_grow(data):
+def test_a_file_that_cannot_grow(data, generated):
     for rows in (2, 9):  # compiled code is cached in files, too
-        assert generate(data, "--rows", rows).returncode == 0
+        assert generated("--rows", rows)[0] == 0
     ledger = Ledger(data / "l", 1)
     for _ in range(30):  # larger than what is kept beside it
         account = ledger.spend(RECORD)
     room = (data / "l").stat().st_size
     told = f"smalldb: {data / 'l'}: file too large\n"
     for size in (room, room + 1, room + 100):
-        done = generate(data, "--rows", 2, "--ledger", data / "l", preexec_fn=limited(size))
-        assert (done.returncode, done.stdout, done.stderr) == (3, "", told)
+        assert generated("--rows", 2, "--ledger", data / "l", limit=size) == (3, "", told)
         assert ledger.read() == account
         assert sorted(os.listdir(data)) == ["data.csv", "l"]
     before = sorted(os.listdir(data))
-    done = generate(data, "--rows", 9, "-o", "out.csv", preexec_fn=limited(30))
-    assert done.returncode == 3
-    assert done.stderr == "smalldb: out.csv: file too large\n"
+    code, _, err = generated("--rows", 9, "-o", "out.csv", limit=30)
+    assert code == 3
+    assert err == "smalldb: out.csv: file too large\n"
     assert sorted(os.listdir(data)) == before
 
 
@@ -218,7 +229,9 @@ def test_places_without_permission(data, capsys, monkeypatch):
 
 def test_a_cache_of_compiled_code_that_cannot_grow_is_named(data, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(data / "cache"))
-    done = generate(data, "--rows", 2, "-o", "out.csv", preexec_fn=limited(3000))
+    done = generate(
+        data, "-o", "out.csv", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+    )
     assert (done.returncode, done.stdout) == (3, "")
     told = "the cache of compiled code (NUMBA_CACHE_DIR names another place)"
     assert done.stderr == f"smalldb: {told}: file too large\n"
@@ -232,7 +245,7 @@ tables.persons = { parent = "homes", most = 3, columns = { works = { kind = "boo
 """
 
 
-def test_no_room_for_related_tables_costs_nothing(data, mounted):
+def test_no_room_for_related_tables_costs_nothing(data, mounted, generated):
     (data / "homes.csv").write_text("home,owned\n" + "".join(f"{i},{i % 2}\n" for i in range(2000)))
     (data / "persons.csv").write_text("home,works\n" + "".join(f"{i},{i % 3 % 2}\n" for i in range(2000)))
     (data / "s.toml").write_text(HOMES)
@@ -241,11 +254,11 @@ def test_no_room_for_related_tables_costs_nothing(data, mounted):
     given = ["--schema", "s.toml", "--quiet", "--even-if-empty", "--ledger", "l", "--budget", 1]
     name = "homes=homes.csv persons=persons.csv"
     before = content(disk)
-    done = generate(data, *given, "-o", disk / "out", name=name)
-    assert done.returncode == 3 and done.stderr.endswith(": no space left on device\n"), done.stderr
+    code, _, err = generated(*given, "-o", disk / "out", name=name)
+    assert code == 3 and err.endswith(": no space left on device\n"), err
     assert content(disk) == before and Ledger(data / "l").read().records == ()
-    done = generate(data, *given, "-o", "out", name=name, preexec_fn=limited(1 << 14))
-    assert done.returncode == 3 and done.stderr.endswith(": file too large\n"), done.stderr
+    code, _, err = generated(*given, "-o", "out", name=name, limit=1 << 14)
+    assert code == 3 and err.endswith(": file too large\n"), err
     assert Ledger(data / "l").read().records == () and not [*data.glob(".*out*")]
-    done = generate(data, *given, "-o", "out", name=name)
-    assert done.returncode == 0 and len(Ledger(data / "l").read().records) == 1, done.stderr
+    code, _, err = generated(*given, "-o", "out", name=name)
+    assert code == 0 and len(Ledger(data / "l").read().records) == 1, err

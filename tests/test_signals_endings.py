@@ -2,15 +2,19 @@
 
 import fcntl
 import os
+import pkgutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
+from smalldb import signals
 from smalldb.cli import main
 from smalldb.files import inputs
 from smalldb.files.inputs import rereadable
@@ -21,19 +25,10 @@ from smalldb.schema.readers.registry import has_lines
 
 GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]
 OUTPUTS = ["-o", "out.csv", "--record", "out.json"]
-SIGNALLED = """
-import os, signal, sys
-import smalldb.releasing.pipeline as pipeline
-from smalldb.cli import run
-signal.signal(signal.SIGINT, signal.default_int_handler)
-plain = {where}
-def dying(*given, **more):
-    found = plain(*given, **more)
-    os.kill(os.getpid(), signal.{name})
-    return found
-{where} = dying
-run()
-"""
+PAID = ["--quiet", "--ledger", "l", "--budget", "1"]
+CARRIED_OUT, REMOVE = (
+    f"smalldb.releasing.pipeline.{name}" for name in ("carried_out", "Transaction._remove")
+)
 
 
 @pytest.fixture
@@ -43,11 +38,33 @@ def workdir(tmp_path, monkeypatch):
     return tmp_path
 
 
-def signalled(name, where, *more):
-    code = SIGNALLED.format(name=name, where=where)
-    command = [sys.executable, "-c", code, *GENERATE, *OUTPUTS, *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stderr
+def signalled(name, where, *command, ignored=False):
+    """Run a command in a child process that a signal reaches behind a function; its exit code and outputs."""
+    plain = pkgutil.resolve_name(where)
+
+    def dying(*given, **more):
+        found = plain(*given, **more)
+        os.kill(os.getpid(), getattr(signal, name))
+        return found
+
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                sys.stdout = out
+                os.dup2(err.fileno(), 2)
+                signal.signal(getattr(signal, name), signal.SIG_IGN if ignored else signal.SIG_DFL)
+                signals.take()
+                pytest.MonkeyPatch().setattr(where, dying)
+                code = main([*command])
+                out.flush()
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        return code, out.read(), err.read()
 
 
 SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIGHUP", 129, "hung up")]
@@ -57,14 +74,14 @@ SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIG
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
 def test_a_signal_leaves_nothing_behind(workdir, name, code, said):
     told = f"smalldb: {said}; unfinished files were removed\n"
-    assert signalled(name, "pipeline.carried_out") == (code, told)
+    assert signalled(name, CARRIED_OUT, *GENERATE, *OUTPUTS) == (code, "", told)
     assert os.listdir(workdir) == ["data.csv"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
 def test_a_signal_after_the_payment_names_the_way_to_go_on(workdir, name, code, said):
-    found, told = signalled(name, "pipeline.carried_out", "--quiet", "--ledger", "l", "--budget", "1")
+    found, _, told = signalled(name, CARRIED_OUT, *GENERATE, *OUTPUTS, *PAID)
     (folder,) = workdir.glob(".l.*.unfinished")
     goes_on = f"the ledger is paid: the same command goes on from {folder}, and pays no second time"
     assert (found, told) == (code, f"smalldb: {said}; unfinished files were removed; {goes_on}\n")
@@ -77,7 +94,7 @@ def test_a_signal_after_the_payment_names_the_way_to_go_on(workdir, name, code, 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_between_two_files_waits_for_both_and_then_all_is_done(workdir, name):
-    assert signalled(name, "os.replace", "--quiet") == (0, "")
+    assert signalled(name, "os.replace", *GENERATE, *OUTPUTS, "--quiet") == (0, "", "")
     assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
@@ -85,30 +102,23 @@ def test_a_signal_between_two_files_waits_for_both_and_then_all_is_done(workdir,
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_behind_the_last_output_changes_nothing(workdir, name):
     """Only the folder beside the ledger is left: a retry would pay again."""
-    more = ("--quiet", "--ledger", "l", "--budget", "1")
-    assert signalled(name, "pipeline.Transaction._remove", *more) == (0, "")
+    assert signalled(name, REMOVE, *GENERATE, *OUTPUTS, *PAID) == (0, "", "")
     assert sorted(os.listdir(workdir)) == ["data.csv", "l", "out.csv", "out.json"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["pathlib.Path.rename", "pipeline.Transaction._remove"])
+@pytest.mark.parametrize("where", ["pathlib.Path.rename", REMOVE])
 def test_a_signal_changes_nothing_once_a_folder_of_tables_stands(workdir, where):
-    code = SIGNALLED.format(name="SIGTERM", where=where)
     options = ["--epsilon", "1", "--tables", "2", "-o", "out", "--mechanism", "marginals"]
-    command = [sys.executable, "-c", code, "generate", "data.csv", *options, "--ledger", "l", "--budget", "1"]
-    assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
+    assert signalled("SIGTERM", where, "generate", "data.csv", *options, *PAID)[0] == 0
     assert sorted(os.listdir(workdir)) == ["data.csv", "l", "out"]
 
 
 @pytest.mark.slow
 def test_a_signal_ends_what_has_yet_to_go_to_standard_output(workdir):
     """The record stands, the table does not: a retry writes it, and pays no second time."""
-    code = SIGNALLED.format(name="SIGTERM", where="pipeline.carried_out")
-    options = [*GENERATE, "--record", "out.json", "--quiet", "--ledger", "l", "--budget", "1"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *options], capture_output=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (143, b"")
+    options = [*GENERATE, "--record", "out.json", *PAID]
+    assert signalled("SIGTERM", CARRIED_OUT, *options)[:2] == (143, "")
     assert main(options) == 0 and len(Ledger("l").read().records) == 1
 
 
@@ -116,12 +126,7 @@ def test_a_signal_ends_what_has_yet_to_go_to_standard_output(workdir):
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
 def test_what_the_caller_ignores_stays_ignored(workdir, name):
     """As by nohup; the signal of Ctrl-C is what a shell without job control has ignored."""
-    code = SIGNALLED.format(name=name, where="pipeline.carried_out").replace(
-        "signal.signal(signal.SIGINT, signal.default_int_handler)",
-        f"signal.signal(signal.{name}, signal.SIG_IGN)",
-    )
-    command = [sys.executable, "-c", code, *GENERATE, *OUTPUTS, "--quiet"]
-    assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
+    assert signalled(name, CARRIED_OUT, *GENERATE, *OUTPUTS, ignored=True)[0] == 0
     assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
