@@ -25,7 +25,7 @@ LEAST = 0.01  # of a mean, its deviation: figures that hardly vary may be off by
 EXPECTED = json.loads(HOME.read_text(encoding="utf-8"))
 QUICK = re.compile(
     "autoworkers: (contrasts, epsilon|cells).*|yes/no: cells.*|wide: contrasts, epsilon 1"
-    "|heaped: adaptive, epsilon 2|columns: pairs.*|yes/no: (chosen|adaptive), .*"
+    "|heaped: adaptive, epsilon 2|columns: pairs, epsilon 1|yes/no: (chosen, .*|adaptive, epsilon 1)"
     # shrinkage, search and smoothing decide
 )
 # strategies that a simple way beats, as yet or because the table is small enough for it

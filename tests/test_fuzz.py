@@ -54,15 +54,15 @@ def mutated(name):
 @pytest.mark.parametrize(
     ("name", "examples"),
     [
-        ("csv", 120),
-        ("table", 120),
-        ("jsonl", 120),
-        ("schema", 120),
-        ("record", 60),
-        ("ledger", 200),
-        ("shard", 200),
-        ("rules", 100),
-        ("codebook", 200),
+        ("csv", 60),
+        ("table", 60),
+        ("jsonl", 60),
+        ("schema", 60),
+        ("record", 30),
+        ("ledger", 100),
+        ("shard", 100),
+        ("rules", 50),
+        ("codebook", 100),
     ],
 )
 def test_files(name, examples):
@@ -75,7 +75,7 @@ def test_files(name, examples):
 
 
 @pytest.mark.parametrize(
-    ("name", "examples"), [("frame", 150), ("parquet", 60), ("keys", 60), ("compressed", 60)]
+    ("name", "examples"), [("frame", 75), ("parquet", 30), ("keys", 30), ("compressed", 30)]
 )
 def test_tables_of_any_types(name, examples):
     if name == "parquet":
@@ -91,7 +91,7 @@ def test_tables_of_any_types(name, examples):
 
 @pytest.mark.parametrize("name", ["spec", "predicate"])
 def test_texts(name):
-    @settings(max_examples=400)
+    @settings(max_examples=200)
     @given(mutated(name))
     def run(raw):
         TARGETS[name](raw)

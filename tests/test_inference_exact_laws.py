@@ -127,7 +127,7 @@ def test_sums_of_joint_noise_have_their_exact_law(noise, count, reach):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", ["1/3", "2", "6"])
+@pytest.mark.parametrize("rate", ["1/3", "6"])
 def test_sums_of_cone_noise_are_covered(rate):
     """Of noise that is drawn exactly, for a law of matrices has no list: at level .9 not seldom."""
     noise, draws = ConeDifference((2, 2), Fraction(rate), ((0, 1),)), 400
@@ -143,7 +143,7 @@ WISHART = tuple((i, j) for i in range(4) for j in range(i + 1, 4))  # three colu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", ["1/3", "2", "6", "15"])
+@pytest.mark.parametrize("rate", ["1/3", "15"])
 def test_sums_of_wishart_noise_are_covered(rate):
     """Of noise that is drawn exactly: of n, of one parity, and of the sums that a cell and a share are."""
     noise = WishartDifference(3, *rates(Fraction(rate), Fraction(1, 3)), ((0, 0), *WISHART))

@@ -79,8 +79,8 @@ def exceeded(setting, releases, beta="0.2"):
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_bounds_are_exceeded_as_seldom_as_they_say(setting):
-    wrong, close = exceeded(setting, 12)
-    assert wrong <= 12 * 0.2 + 3 * (12 * 0.2 * 0.8) ** 0.5
+    wrong, close = exceeded(setting, 8)
+    assert wrong <= 8 * 0.2 + 3 * (8 * 0.2 * 0.8) ** 0.5
     assert 0.02 < close < 1  # they say something
 
 

@@ -46,7 +46,7 @@ HELD = {  # the objects that a text can stand for; many of one text equal those 
     ],
 }
 CELLS = [(children, born) for children in ("1", "True", "1.00", "") for born in ("2019-12-31", "2020-01-01")]
-STEPS = 12  # neighbours in a walk
+STEPS = 6  # neighbours in a walk
 
 
 def held(texts, chance):

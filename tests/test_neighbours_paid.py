@@ -6,6 +6,7 @@ A ledger refuses a seed, so here the system's entropy is what is repeated from r
 import json
 import os
 import random
+import uuid
 import warnings
 from hashlib import shake_256
 from importlib import import_module
@@ -78,6 +79,7 @@ def run(tmp_path, monkeypatch, capsys):
             warnings.simplefilter("always")
             patched.setattr(Curator, "draw", noted)
             patched.setattr(os, "urandom", repeated)
+            patched.setattr(uuid, "uuid4", uuid.uuid1)  # would draw for the name of compiled code
             code = main(
                 ["generate", f"data.{form}", "--even-if-empty", "--ledger", "l", "--budget", "3", *arguments]
             )

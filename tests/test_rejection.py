@@ -293,8 +293,8 @@ CASES = [  # attributes, rows, n, queries, c = epsilon n / (2 m), widest tree
     (4, 3, 48, "parities:2", 15, 2),
     (4, 3, 48, "parities:2", 5, 1),
     (4, 3, 55, "conjunctions:2:negations", 20, 3),
-    (4, 2, 62, "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1", 12, 1),
     (5, 2, 69, "marginals:2", 40, 2),
+    (4, 2, 62, "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1", 12, 1),
     (5, 3, 500, "conjunctions:2", 60, 3),
     (4, 3, 999, "marginals:2", 100, 3),
     (5, 2, 77, "conjunctions:2", 7, 4),
@@ -327,7 +327,7 @@ def forced(case):
 @pytest.mark.parametrize(
     "case, draws",
     [
-        *((case, 1_000) for case in CASES),
+        *((case, 1_000) for case in CASES[1::2]),  # each form of queries, and each width
         *(pytest.param(case, 300_000, marks=pytest.mark.long) for case in CASES),
     ],
     ids=lambda value: str(value),

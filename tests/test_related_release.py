@@ -302,7 +302,7 @@ def test_of_children_that_were_not_told_by_their_number_it_is_said_what_is_known
 def test_intervals_about_children_cover():
     schema = SCHEMA.replace("most = 4", "most = 6\ncap = 6")
     covered = []
-    for seed in range(12, 24):
+    for seed in range(12, 20):
         tables = made_tables(300, seed + 50)
         tables["persons"] = tables["persons"][tables["persons"].groupby("hid").cumcount() < 6]
         persons = tables["persons"].merge(tables["homes"], on="hid")
@@ -315,7 +315,7 @@ def test_intervals_about_children_cover():
             answer = made.ask(question)
             if answer.low is not None:
                 covered.append(answer.low <= truth <= answer.high)
-    assert len(covered) >= 24 and np.mean(covered) >= 0.85
+    assert len(covered) >= 16 and np.mean(covered) >= 0.85
 
 
 def test_what_a_record_says_of_parents_is_asked_as_of_the_release(release, tmp_path, capsys):

@@ -477,7 +477,7 @@ REALLY_WIDE = {
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
         given=ADAPTIVE | {"epsilon": 20},
         steps="k(sm)+k?cn",
-        patched={"marginals.strategies.budgets.EVER_ROUNDS": 12},
+        patched={"marginals.strategies.budgets.EVER_ROUNDS": 4},
         n=400,
     ),
     "parities": replace(CASES["parities"], domain=Domain([f"a{i}" for i in range(24)]), patched={}),
