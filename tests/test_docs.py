@@ -18,6 +18,7 @@ import smalldb
 from queries import Column, Conjunctions, Domain
 from smalldb.cli import parser
 from smalldb.exact.numbers import rounded_up
+from smalldb.inference.questions import read_question
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
 from smalldb.schema.reading import read_any
@@ -277,7 +278,7 @@ def test_the_page_on_asking_can_be_followed(shell, capfd):
     printed = capfd.readouterr().out.splitlines()
     assert printed == [f"not measured {names['answer'].note}", "learned little dependence"]
     for question in re.findall(r"^\| `([^`]+)`", text, re.M):
-        assert names["ask"](names["measured"], question.replace("\\|", "|")).question
+        assert read_question(question.replace("\\|", "|"), names["measured"].domain, names["measured"].ranges)
 
 
 def test_the_page_on_many_releases_can_be_followed(shell):
