@@ -138,7 +138,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
-        print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
+        measured = made.measurements if made.plan.request.links is None else None
+        print(tell(made.record, made.plan, measured, verbose=arguments.verbose), file=sys.stderr)
         if files.folder is not None and files.folder.told:
             print(visible(files.folder.told, "\n"), file=sys.stderr)
     if not made.record["private"]:

@@ -14,6 +14,8 @@ from smalldb.exact.numbers import promised as promised
 from smalldb.exact.numbers import rounded_down as rounded_down
 from smalldb.exact.numbers import rounded_up as rounded_up
 from smalldb.exact.numbers import sized as sized
+from smalldb.mechanisms import Measurements
+from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record import Record
@@ -28,8 +30,15 @@ NOT_PEOPLE = "for each row: how many rows a person has is not stated (rows_per_p
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
-def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str | None = None) -> str:
-    """Tell a release in a few lines, or beside an `other` plan a plan: first what to expect."""
+def tell(
+    record: Record,
+    plan: Plan,
+    measured: Measurements | None = None,
+    *,
+    verbose: bool = False,
+    other: Plan | str | None = None,
+) -> str:
+    """Tell a release and what it `measured`, or beside an `other` plan a plan: first what to expect."""
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release estimates" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):
@@ -72,6 +81,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str
         lines.append(("expected", expected(plan)))
     if other is not None:
         lines += foretold(plan, other)
+    if measured and (pairs := measured.pairs()):
+        lines.append(("relations", _relations([pair.known for pair in pairs])))
     bound = error_told(bounds, visible(record["queries"]["text"]))
     lines.append(("bound", bound if plan.request.links is None else "none is stated for related tables"))
     if plan.nothing_expected is not None:
@@ -85,6 +96,14 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False, other: Plan | str
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
+
+
+def _relations(known: Sequence[str]) -> str:
+    """Tell how many pairs of columns a release knows, from what it knows of each."""
+    every, unknown, learned = len(known), known.count(NOT_MEASURED), known.count(LEARNED)
+    if unknown == every:
+        return f"none of {every} pairs of columns was measured: the rows assume that they are independent"
+    return f"{every - unknown} of {every} pairs of columns were measured; {learned} stand out from the noise"
 
 
 def started(record: Record) -> str:

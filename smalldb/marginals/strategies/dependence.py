@@ -185,7 +185,7 @@ class DependenceTested(TableStrategy):
         """What is measured, in some words."""
         usual = self.usual.described
         others = [said for said in dict.fromkeys(way.described for way in self.ways) if said != usual]
-        return "; or, as that tells, ".join([f"how far columns depend, then {usual}", *others])
+        return "; or ".join([f"how far columns depend decides: {usual}", *others])
 
     # Proof: docs/proofs/rounds.md, lemma 13.
     def steps(self) -> Steps:
