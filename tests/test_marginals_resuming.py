@@ -205,6 +205,8 @@ def test_only_marginals_take_an_executor(tmp_path):
     ledger = Ledger(tmp_path / "ledger", budget=1)
     with pytest.raises(ValueError, match="a ledger is for private releases"):
         smalldb.release(frame, epsilon=1, rows=2, ledger=ledger, rng=1)
+    with pytest.raises(TypeError, match="not a path"):
+        smalldb.release(frame, epsilon=1, rows=2, ledger=str(ledger.path))
     smalldb.release(frame, epsilon=1, rows=2, ledger=ledger)
     assert ledger.read().left == 0
 

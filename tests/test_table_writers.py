@@ -82,6 +82,14 @@ def codes_in(path, schema):
     return np.concatenate([np.stack(each, axis=1) for each in read])
 
 
+def test_a_workbook_has_the_sheet_that_the_schema_reads(tmp_path):
+    schema = parse_schema('file = { sheet = "Patients" }\ncolumns.b = { kind = "bool" }')
+    assert rehearse(schema, "xlsx")
+    path = tmp_path / "table.xlsx"
+    path.write_bytes(written(pd.DataFrame({"b": [True, False]}), "xlsx", schema))
+    assert read_table(str(path), schema).codes().ravel().tolist() == [0, 1]
+
+
 def fields_of(column, values):
     codes, fields = column.written(values)
     return [fields[code] for code in codes]

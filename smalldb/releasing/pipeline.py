@@ -174,7 +174,10 @@ def carry_out(
                     "a ledger is for private releases: what a seed makes is not private at any epsilon"
                 )
             record = make_record(foreseen, private=True)
-            ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
+            if not isinstance(ledger, Ledger):
+                if not callable(ledger):
+                    raise TypeError("ledger: give a smalldb.Ledger(path, budget), not a path")
+                ledger = ledger(record)
             if checkpoint is None and not begun_beside(ledger.path):  # else it may be paid already
                 ledger.read().after(record, name=release_id)
         elif release_id:

@@ -46,7 +46,7 @@ class Typed:
     labels: Mapping[str | int, str] | None = None  # by code, what it means, where the values are codes
 
 
-def _typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> bytes:
+def _typed_file(frame: pd.DataFrame, known: Mapping[str, Column], sheet: str | None, form: str) -> bytes:
     """Write a released table in a format that has types."""
     columns = {
         str(label): _typed(frame.iloc[:, i], known.get(str(label)), form == "xlsx")
@@ -55,7 +55,9 @@ def _typed_file(frame: pd.DataFrame, known: Mapping[str, Column], form: str) -> 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return {"xlsx": _workbook, "dta": _stata, "sav": _spss}[form](columns)
+            return (
+                _workbook(columns, sheet) if form == "xlsx" else {"dta": _stata, "sav": _spss}[form](columns)
+            )
     except Exception as error:  # which ones other libraries raise for any value is not documented
         raise ValueError(f"a name or a value cannot be written as {form}") from error
 
@@ -101,12 +103,12 @@ def _number(text: str, in_sheet: bool) -> int | float | str:
     return int(text) if re.fullmatch("-?[0-9]+", text) else found
 
 
-def _workbook(columns: Mapping[str, Typed]) -> bytes:
+def _workbook(columns: Mapping[str, Typed], title: str | None) -> bytes:
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 
     book = Workbook(write_only=True)
-    sheet = book.create_sheet("Sheet1")
+    sheet = book.create_sheet(title or "Sheet1")
 
     def cell(value: object) -> object:
         if isinstance(value, pd.Timestamp):
@@ -183,7 +185,8 @@ def _spss(columns: Mapping[str, Typed]) -> bytes:
 class Writer:
     """How a format is written that is not spelled out in texts."""
 
-    write: Callable[[pd.DataFrame, Mapping[str, Column]], bytes]  # a table, and its columns of a schema
+    # a table, its columns of a schema, and what the sheet of a workbook is called
+    write: Callable[[pd.DataFrame, Mapping[str, Column], str | None], bytes]
     # the package that it needs, its extra, and what the files are called; None: none
     needs: tuple[str, str, str] | None = None
 
@@ -198,10 +201,10 @@ class Writer:
 
 WRITERS: dict[str, Writer] = {
     "parquet": Writer(
-        lambda frame, _: frame.to_parquet(engine="pyarrow", index=False),
+        lambda frame, *_: frame.to_parquet(engine="pyarrow", index=False),
         ("pyarrow", "parquet", "Parquet files"),
     ),
-    "arrow": Writer(lambda frame, _: _arrow(frame), ("pyarrow", "parquet", "Arrow files")),
+    "arrow": Writer(lambda frame, *_: _arrow(frame), ("pyarrow", "parquet", "Arrow files")),
     "xlsx": Writer(partial(_typed_file, form="xlsx"), ("openpyxl", "excel", "Excel files")),
     "dta": Writer(partial(_typed_file, form="dta")),
     "sav": Writer(partial(_typed_file, form="sav"), ("pyreadstat", "stats", "SPSS files")),
@@ -245,10 +248,10 @@ def written(
 ) -> bytes:
     """Write a released table: the content of a file in one of the `FORMATS`."""
     known = {} if schema is None else {column.name: column for column in schema.released}
+    stated = file if schema is None else agreed(file, schema.file)
     if form in WRITERS:
         WRITERS[form].check()
-        return WRITERS[form].write(frame.rename(columns=str), known)
-    stated = file if schema is None else agreed(file, schema.file)
+        return WRITERS[form].write(frame.rename(columns=str), known, stated.sheet)
     return spelled_out(_fields(frame, known), form, file=stated, guard=guard)
 
 
