@@ -85,17 +85,11 @@ def test_the_question_has_noise_for_all_its_tables():
         assert asked.noise == Geometric(Fraction(1, 20) / (moved * 10))
 
 
-def test_a_start_that_is_not_believed_costs_the_question_alone():
-    plan = smalldb.plan(
-        DOMAIN,
-        epsilon=1,
-        n=500,
-        mechanism="marginals",
-        strategy="adaptive",
-        start=rows(people(50, 0)),
-        start_is=WORDS,
-    )
-    without = smalldb.plan(DOMAIN, epsilon="19/20", n=500, mechanism="marginals", strategy="adaptive")
+@pytest.mark.parametrize(("n", "wished"), [(500, "adaptive"), (200, None)])
+def test_a_start_that_is_not_believed_costs_the_question_alone(n, wished):
+    given = {"n": n, "mechanism": "marginals", "strategy": wished}
+    plan = smalldb.plan(DOMAIN, epsilon=1, start=rows(people(50, 0)), start_is=WORDS, **given)
+    without = smalldb.plan(DOMAIN, epsilon="19/20", **given)
     strategy, other = plan.chosen.strategy, without.chosen.strategy
     assert isinstance(strategy, FromStart) and strategy.other is None
     assert strategy.adaptive.public[1:] == other.public[1:]

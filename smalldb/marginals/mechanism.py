@@ -99,6 +99,8 @@ class ByMarginals(Mechanism, Promise):
             return other if isinstance(other, str) else str(rounds)
         if not isinstance(rounds, Adaptive) or not asked_pairs(rounds.universe):
             return "a start is for queries about pairs of columns"
+        if isinstance(other.strategy, Adaptive):
+            rounds = other.strategy  # columns alone, where rounds would be lost in noise
         # columns weigh a start before it is asked about; without it, rounds come after them
         without_start = rounds if isinstance(other.strategy, DependenceTested) else other.strategy
         expected = rehearse(without_start, rounds.universe, start, request.rows_hint or 1)

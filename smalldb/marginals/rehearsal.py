@@ -12,7 +12,7 @@ from smalldb.marginals.strategies.from_start import FromStart, asked_pairs
 from smalldb.marginals.strategies.strategy import Strategy, whole_table
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Journal
-from smalldb.mechanisms.start import Start, systematic
+from smalldb.mechanisms.start import Start
 
 MOST = 1 << 16  # rows
 SEED = 7  # which is public
@@ -21,8 +21,9 @@ SEED = 7  # which is public
 def rehearse(strategy: Strategy, universe: Universe, law: Start, rows: int) -> float:
     """Return the mean distance of tables of two columns of a release of so many rows, drawn from a start."""
     rows = min(rows, MOST)
-    order = np.argsort(splitmix64(len(law.counts), SEED))
-    drawn = law.codes[order[systematic(law.counts[order] / law.counts.sum(), rows)]]
+    upto = np.cumsum(law.counts)
+    uniform = splitmix64(rows, SEED + 1) / 2.0**64  # people differ by chance from their law, as a draw does
+    drawn = law.codes[np.searchsorted(upto[:-1], uniform * upto[-1], side="right")]
     budget = PrivacyFilter(strategy.loss.amount, strategy.law.replaced)
     curator = Curator(_counted(drawn), Journal(SeededBits(SEED)), budget)
     made = curator.follow(strategy.release(rows)).codes
