@@ -82,7 +82,10 @@ def tell(
     if other is not None:
         lines += foretold(plan, other)
     if measured and (pairs := measured.pairs()):
-        lines.append(("relations", _relations([pair.known for pair in pairs])))
+        of_pairs = [pair.known for pair in pairs]
+        lines.append(("relations", _relations(of_pairs)))
+        if NOT_MEASURED in of_pairs:
+            lines.append(("", "(--measure-first names tables that are measured before others)"))
     bound = error_told(bounds, visible(record["queries"]["text"]))
     lines.append(("bound", bound if plan.request.links is None else "none is stated for related tables"))
     if plan.nothing_expected is not None:
