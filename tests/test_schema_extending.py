@@ -67,7 +67,7 @@ class Lists(Reader):
         yield [objects(columns[i][1]) for i in chosen], None
 
 
-def written_lists(frame, known):
+def written_lists(frame, *_):
     return json.dumps({name: frame[name].tolist() for name in frame}).encode()
 
 
