@@ -250,6 +250,7 @@ def test_a_start_that_is_a_file_of_the_data_is_refused_by_any_name(tmp_path, mon
         check_start(start, "d*.csv")
     for other in ("other.csv", "nowhere.csv"):
         check_start(other, "d*.csv")
+    check_start("copy.csv", "d*.csv", copies=False)  # no file is read
 
 
 @pytest.mark.parametrize(

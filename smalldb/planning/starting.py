@@ -50,12 +50,12 @@ def with_start(settings: Mapping[str, Any], described: Any, data: object = None)
     return read
 
 
-def check_start(start: object, data: object) -> None:
-    """Refuse a start that is the data, or shares a file with them, or a copy of one: ValueError."""
+def check_start(start: object, data: object, *, copies: bool = True) -> None:
+    """Refuse a start that is the data, or shares a file with them, or is a copy that is read: ValueError."""
     if isinstance(start, str | os.PathLike) and isinstance(data, str | os.PathLike):
         files = [filter(os.path.exists, files_of(os.fspath(path))) for path in (start, data)]
         alike = partial(filecmp.cmp, shallow=False)
-        same = any(os.path.samefile(*pair) or alike(*pair) for pair in product(*files))
+        same = any(os.path.samefile(*pair) or (copies and alike(*pair)) for pair in product(*files))
     else:
         same = start is data
     if same:
