@@ -25,6 +25,21 @@ Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema a path; or two tables by names."""
 
 
+class Keywords(Settings, total=False):
+    """The keywords of `release`, where it makes the plan."""
+
+    domain: Domain | None
+    schema: SchemaLike | None
+    middle: bool
+    rng: int | BitSource | None
+    seed: int | None
+    progress: bool
+    executor: Executor | None
+    checkpoint: Folder | None
+    ledger: Ledger | None
+    release_id: str
+
+
 @overload
 def release(
     plan: Plan,
@@ -45,20 +60,7 @@ def release(
 
 @overload
 def release(
-    data: Table,
-    queries: QueryClass | Workload | str | None = None,
-    *,
-    domain: Domain | None = None,
-    schema: SchemaLike | None = None,
-    middle: bool = False,
-    rng: int | BitSource | None = None,
-    seed: int | None = None,
-    progress: bool = False,
-    executor: Executor | None = None,
-    checkpoint: Folder | None = None,
-    ledger: Ledger | None = None,
-    release_id: str = "",
-    **settings: Unpack[Settings],
+    data: Table, queries: QueryClass | Workload | str | None = None, **settings: Unpack[Keywords]
 ) -> Release: ...
 
 
@@ -223,7 +225,9 @@ def _check(settings: dict[str, Any]) -> None:
         raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
 
 
-def generate(data: Table, queries: QueryClass | Workload | str | None = None, **settings: Any) -> Any:
+def generate(
+    data: Table, queries: QueryClass | Workload | str | None = None, **settings: Unpack[Keywords]
+) -> Any:
     """Release a synthetic table, of the library of the given one: `release`, without its record.
 
     Parameters
