@@ -89,7 +89,7 @@ def printed_alike(session, shell):
 
     A command whose output goes to head may end by the closed pipe: what was printed is compared.
     """
-    drawn = re.compile(r"at most 0\.\d+|0\.\d{4,}|\d+(?= stand out)")
+    drawn = re.compile(r"at most 0\.\d+|0\.\d{4,}|\d+ stands?(?= out)")
     for command, shown in steps(session):
         printed = "".join(reversed(shell(command)))
         if command == "head -n 3 synthetic.csv":

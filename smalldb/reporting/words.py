@@ -106,7 +106,8 @@ def _relations(known: Sequence[str]) -> str:
     every, unknown, learned = len(known), known.count(NOT_MEASURED), known.count(LEARNED)
     if unknown == every:
         return f"none of {every} pairs of columns was measured: the rows assume that they are independent"
-    return f"{every - unknown} of {every} pairs of columns were measured; {learned} stand out from the noise"
+    stand = f"{learned} stand{'s' * (learned == 1)} out from the noise"
+    return f"{every - unknown} of {every} pairs of columns were measured; {stand}"
 
 
 def started(record: Record) -> str:

@@ -105,8 +105,8 @@ def _first_unless(plans: Sequence[TableStrategy], times: float) -> int:
 def _way(setting: Setting, dependence: float = USUAL) -> Way:
     """Return what is measured by one law where pairs are so far from independent columns."""
     shared = partial(Adaptive.shared, setting, dependence=dependence)
-    shared_alike = setting.law.concentrated or setting.column_share
-    at_once = None if shared_alike else AllPairs.planned(setting, dependence)
+    in_turn = setting.law.concentrated or setting.column_share  # columns, then tables
+    at_once = None if in_turn else AllPairs.planned(setting, dependence)
     ways: list[Way] = [shared(alone=True), shared(), *([] if at_once is None else [at_once])]
     # rounds under rho cost columns little
     return ways[_first_unless(ways, 1.0 if setting.law.concentrated else CLEARLY)]
