@@ -1,11 +1,14 @@
 """Apply each mutant to a copy of the tree: its tests, which pass on the tree as it is, must fail.
 
-    nice -n 10 python tests/mutants/run.py [--only PATTERN] [--jobs JOBS] [--at-once] [--matrix KILLERS.json]
+    nice -n 10 python tests/mutants/run.py [--only PATTERN] [--jobs JOBS] [--at-once]
+    pytest --cov=smalldb --cov=queries --cov-context=test    # by pytest-cov; writes .coverage
+    nice -n 10 python tests/mutants/run.py --matrix KILLERS.json [--only PATTERN] [--jobs JOBS]
 
 Not run in CI: it takes some seconds a mutant. PATTERN is a regular expression, looked for in "file: name".
 With --at-once the tests are not run on the tree as it is, which is known to pass them.
-With --matrix each mutant meets all files of tests that the mutants of its room name: minutes a mutant.
-KILLERS.json then holds the functions that fail, by mutant; what it holds of other mutants stays.
+With --matrix each mutant meets the functions of tests that run its lines, as .coverage says: of many, MOST
+that run the fewest lines. KILLERS.json then holds those that fail, by mutant; what it holds of others
+stays.
 Each run is a fork of this process, which has loaded all other packages before.
 """
 
@@ -20,6 +23,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +38,7 @@ from listing import ROOT, Mutant, mutants
 
 SECONDS = 300  # of the processor: a mutant whose tests never end fails them, too
 HOUR = 3600  # of the clock, for tests that wait for ever
+MOST = 60
 # no asserts are rewritten, no doctests looked for, and tests that take long are run, too
 QUICK = ["-q", "--assert=plain", "-o", "addopts=--import-mode=importlib"]
 QUICK += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:unraisableexception"]
@@ -77,24 +83,38 @@ def outcome(mutant: Mutant | None, tests: tuple[str, ...], *options: str) -> tup
         return code, sorted(failures.functions)
 
 
-def verdict(mutant: Mutant, files: dict[str, tuple[str, ...]] | None) -> tuple[Mutant, str, list[str], float]:
+def reached() -> Callable[[Mutant], tuple[str, ...]]:
+    """Return what gives the tests that a mutant names, and the functions that run its lines."""
+    from coverage import CoverageData
+
+    data = CoverageData(str(ROOT / ".coverage"))
+    data.read()
+    functions = dict[str, dict[int, set[str]]]()
+    for path in data.measured_files():
+        by_line = data.contexts_by_lineno(path)
+        here = {line: {each.partition("[")[0] for each in by_line[line] if "::" in each} for line in by_line}
+        functions[path.partition("/smalldb/")[2]] = here
+    lines = Counter(f for here in functions.values() for some in here.values() for f in some)
+
+    def of(mutant: Mutant) -> tuple[str, ...]:
+        before, was, _ = (ROOT / mutant.file).read_text(encoding="utf-8").partition(mutant.was)
+        here, first = functions[mutant.file.removeprefix("smalldb/")], before.count("\n") + 1
+        some = set().union(*(here.get(line, ()) for line in range(first, first + was.count("\n") + 1)))
+        some = some or set().union(*here.values())  # a constant, which an import reads
+        return (*dict.fromkeys((*mutant.tests, *sorted(some, key=lambda f: (lines[f], f))[:MOST])),)
+
+    return of
+
+
+def verdict(
+    task: tuple[Mutant, tuple[str, ...]], options: Sequence[str]
+) -> tuple[Mutant, str, list[str], float]:
     """Return what became of a mutant, what failed, and after how many seconds."""
-    started = time.monotonic()
-    if files is None:
-        code, failed = outcome(mutant, mutant.tests, "-x")
-    else:
-        code, failed = outcome(mutant, files[mutant.room], "-m", "not long")
+    (mutant, tests), started = task, time.monotonic()
+    code, failed = outcome(mutant, tests, *options)
     words = {pytest.ExitCode.OK: "SURVIVED", pytest.ExitCode.TESTS_FAILED: "killed"}
     word = words.get(pytest.ExitCode(code), f"BROKEN (pytest ends with {code})")
     return mutant, word, failed, time.monotonic() - started
-
-
-def files_of_rooms() -> dict[str, tuple[str, ...]]:
-    """Return the files of tests that mutants of a room name, by room."""
-    found = dict[str, set[str]]()
-    for mutant in mutants():
-        found.setdefault(mutant.room, set()).update(test.partition("::")[0] for test in mutant.tests)
-    return {room: tuple(sorted(files)) for room, files in found.items()}
 
 
 def main() -> int:
@@ -105,21 +125,23 @@ def main() -> int:
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--matrix", type=Path, metavar="KILLERS.json")
     given = parser.parse_args()
-    chosen = [mutant for mutant in mutants() if re.search(given.only, str(mutant))]
-    named = tuple(sorted({test for mutant in chosen for test in mutant.tests}))
+    chosen = {mutant: mutant.tests for mutant in mutants() if re.search(given.only, str(mutant))}
+    named = tuple(sorted({test for tests in chosen.values() for test in tests}))
+    options, killers = ["-x"], dict[str, list[str]]()
+    if given.matrix is not None:
+        options, functions = ["-m", "not long"], reached()
+        chosen = {mutant: functions(mutant) for mutant in chosen}
+        killers = json.loads(given.matrix.read_text(encoding="utf-8")) if given.matrix.exists() else {}
     with multiprocessing.get_context("fork").Pool(given.jobs, maxtasksperchild=1) as pool:
         if not named or not (
             given.at_once or pool.apply(outcome, (None, named, "-x"))[0] == pytest.ExitCode.OK
         ):
             print("no mutant of that name, or the tests do not pass on the tree as it is")
             return 2
-        alive, files, killers = 0, None, dict[str, list[str]]()
-        if given.matrix is not None:
-            files = files_of_rooms()
-            killers = json.loads(given.matrix.read_text(encoding="utf-8")) if given.matrix.exists() else {}
-        for mutant, word, failed, seconds in pool.imap(partial(verdict, files=files), chosen, chunksize=1):
+        alive = 0
+        for mutant, word, failed, seconds in pool.imap(partial(verdict, options=options), chosen.items()):
             alive += word != "killed"
-            by = "" if files is None else f" by {len(failed)}"
+            by = "" if given.matrix is None else f" by {len(failed)}"
             print(f"{word + by:8} {seconds:4.0f} s  {mutant}", flush=True)
             if given.matrix is not None:
                 killers[str(mutant)] = failed
