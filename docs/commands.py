@@ -27,7 +27,8 @@ exit code says what to do:
 | 128 + number | A signal ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. (A signal after the last output changes nothing, and the code is 0.) | Repeat the command. |
 
 smalldb reads no file of defaults, so that every epsilon and neighbouring relation is visible in the command. The schema
-holds what belongs to a table (`queries`, `valid`), and the ledger its budget.
+holds what belongs to a table (`queries`, `valid`), and the ledger its budget. An output that is there already is
+replaced, when the new one is whole; an input never is.
 
 This page is written by `docs/commands.py` from the parser.
 """

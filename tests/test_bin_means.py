@@ -21,13 +21,14 @@ import smalldb
 from queries import Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.inference import Measurements, ask
+from smalldb.inference import Answer, Measurements, ask
 from smalldb.marginals.asks import offsets_at_once
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.mechanisms import Marginal, Measurement, Offsets
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import gather_finer, no_offsets
+from smalldb.reporting.words import answer_cell
 from smalldb.schema import Column, Cuts, parse_schema
 from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins, measurable
 
@@ -383,6 +384,8 @@ def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, 
     assert any(line.startswith("| ill | ") and "%" in line for line in lines)
     code, out, err = called(capfd, "ask", "r.json", "ill", "nobody", "--by", "age")
     assert code == 1 and "error" in out and "3 cells have an error" not in out + err and "4 cells" in err
+    made = replace(Answer("mean(age)", "measured", None, 20.0, 40.0, 0.95, False), guess=31.4, guess_low=31.0)
+    assert answer_cell(replace(made, guess_high=32.0)) == "20 to 40; about 31.4*"
     for wrong in (["--by", "ill"], ["ill", "--by", "nobody"], ["ill", "--markdown"]):
         assert called(capfd, "ask", "r.json", *wrong)[0] == 2
 

@@ -817,7 +817,7 @@ def test_the_command_answers_from_files_alone(folder, capsys):
     assert [answer["question"] for answer in answers] == questions
     assert {answer["level"] for answer in answers} == {0.9}
     assert all(answer["population"] and answer["low"] < answer["high"] for answer in answers)
-    assert main(["ask", "measured.json", *questions, "--csv"]) == 0
+    assert main(["ask", "measured.json", questions[0], "--csv", *questions[1:]]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("question,known,estimate,low,high,level") and len(lines) == 4
 

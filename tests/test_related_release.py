@@ -237,9 +237,12 @@ def test_parents_can_be_asked_about_with_intervals(tables, release):
     for question, truth in (
         ("rent>=900", (homes.rent >= 900).mean()),
         ("`number of persons>=2` | town=A", (number[homes.town == "A"] >= 2).mean()),
+        ("mean(number of persons) | town=A", np.minimum(number[homes.town == "A"], 4).mean()),
     ):
         answer = release.ask(question, level="0.99")
-        assert answer.low < truth < answer.high and answer.high - answer.low < 0.8
+        assert answer.low < truth < answer.high and answer.high - answer.low < (0.8 if truth < 1 else 2.4)
+    assert answer.note == "4 or more count as 4"
+    assert release.ask("quantile(number of persons, 1/9)").low == 0
     with pytest.raises(ValueError, match="the columns are rent, town, number of persons, role, age"):
         release.ask("height>=40")
 
@@ -326,6 +329,10 @@ def test_what_a_record_says_of_parents_is_asked_as_of_the_release(release, tmp_p
     for told, question in zip(json.loads(capsys.readouterr().out), questions, strict=True):
         own = release.ask(question)
         assert (told["estimate"], told["low"], told["high"]) == (own.estimate, own.low, own.high)
+    assert main(["ask", str(path)]) == 2
+    assert (
+        "ask questions, without --by and --table1, on columns rent, town, number" in capsys.readouterr().err
+    )
 
 
 def test_spellings_of_their_own_are_asked_of_related_tables_too():

@@ -175,6 +175,7 @@ def test_bounds_take_a_schema(tmp_path, capfd):
         (lambda: smalldb.generate(FRAME, domain=SCHEMA, epsilon=1), "give a schema as schema=..."),
         (lambda: smalldb.plan(SCHEMA, n=5, epsilon=1), "give a schema as schema=..."),
         (lambda: smalldb.generate(FRAME, domain=SCHEMA.domain, schema=SCHEMA, epsilon=1), "not both"),
+        (lambda: smalldb.generate(FRAME, schema={}, epsilon=1), "columns is missing"),
         (lambda: smalldb.generate(FRAME, schema=7, epsilon=1), "schema must be a Schema, the path"),
         (lambda: smalldb.generate(FRAME[["smoker"]], middle=True, epsilon=1), "middle is for tables"),
         (lambda: smalldb.generate(FRAME[["age"]], schema=SCHEMA, epsilon=1), "has no column"),

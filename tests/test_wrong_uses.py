@@ -111,10 +111,11 @@ GENERATE = [  # what follows `generate data.csv --epsilon 1`, the cause, what to
     ),
     ("--strategy contrast", "strategy must be one of", "did you mean 'contrasts'?"),
     ("--mechanism census --strategy cells", "a strategy is for marginals", "leave it out"),
-    ("--row 3", "unrecognized arguments: --row 3", "did you mean '--rows'?"),
+    ("--row 3", "unrecognized arguments: --row; ", "did you mean '--rows'?"),
     ("--loud", "unrecognized arguments: --loud (", "generate --help"),
 ]
 PUBLIC = [  # commands that read no data, and the cause
+    ("plan --attributes 4 --n 100 --epsilom 1", "did you mean '--epsilon'?"),
     ("plan --attributes -4 --n 100 --epsilon 1", "attributes must be a whole number"),
     ("bounds --attributes -3 --n 100 --epsilon 1", "attributes must be a whole number"),
     ("audit --attributes 2.5 --n 3 --rows 1 --epsilon 1", "attributes must be a whole number"),

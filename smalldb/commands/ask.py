@@ -80,7 +80,11 @@ def run_ask(arguments: argparse.Namespace) -> None:
     asked = partial(_asked(arguments, record), level=level, population=arguments.population)
     if arguments.table1 or arguments.by is not None or not arguments.questions:
         if "tables" in record:
-            raise ValueError("for related tables ask single questions, without --by and --table1")
+            *_, walks = Measurements.of_tables(record).values()
+            names = ", ".join(walks.domain.names)
+            raise ValueError(
+                f"of related tables ask questions, without --by and --table1, on columns {names}"
+            )
         measurements = Measurements.from_record(record)
         if not (arguments.table1 or arguments.by is not None):
             return _print_known(arguments, known_of(measurements))
@@ -151,7 +155,9 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
             print("\n".join(padded))
         answers = [answer for line in lines for answer in line.answers]
         level = f"level {answers[0].level:.4g} of each interval"
-        level += f"{'; *: if the mean of a bin is the same in every group' * _any(answers, 'guess_low')}"
+        level += (
+            f"{'; *: a guess, if the mean of a bin is the same in every group' * _any(answers, 'guess_low')}"
+        )
         print(f"\n{level}{'; +: in the synthetic table, an assumption' * _any(answers, 'assumed')}")
     if faults:
         raise Unfit(f"{len(faults)} cells have an error: {faults[0].note}")
@@ -238,7 +244,8 @@ def answer_told(answer: Answer) -> str:
         estimate, low, high = (number_told(value, ends) for value in (answer.estimate, *ends))
         sure = f"level {answer.level:.4g}, for {whose}"
         if answer.estimate is None:
-            lines.append(f"  from {low} to {high}, wherever numbers lie in their bins ({sure})")
+            span = f"{low} to {high}" if high else f"{low} on"
+            lines.append(f"  from {span}, wherever numbers lie in their bins ({sure})")
         else:
             lines.append(f"  {estimate} ({low} to {high}, {sure})")
     if answer.of:

@@ -123,7 +123,7 @@ def refuse_others(arguments: argparse.Namespace, taken: Sequence[str]) -> None:
     others = [name for name, value in vars(arguments).items() if value and name not in taken]
     if others:
         told = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        raise ValueError(f"related tables do not take {told} yet: leave out what they do not take")
+        raise ValueError(f"related tables do not take {told} yet: leave it out")
 
 
 def tables_given(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:

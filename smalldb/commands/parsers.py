@@ -2,7 +2,8 @@
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias
 
 from smalldb.commands import REFUSED, print_failure
@@ -25,7 +26,21 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what is known; what is not is refused here, where the options of the command are known."""
         self._for_machines = "--json" in (args or ())
+        if self._subparsers is None:  # before what is required: a mistyped option is often that
+            self._refuse([*filter(self._is_unknown, takewhile("--".__ne__, args))])
         found, unknown = super().parse_known_args(args, namespace)
+        many = [each.dest for each in self._get_positional_actions() if each.nargs == "*"]
+        if many and not any(each.startswith("-") for each in unknown):  # what stands behind options
+            getattr(found, many[0]).extend(unknown)
+            unknown = []
+        self._refuse(unknown)
+        return found, unknown
+
+    def _is_unknown(self, argument: str) -> bool:
+        name = argument.partition("=")[0]
+        return argument.startswith("--") and " " not in argument and name not in self._option_string_actions
+
+    def _refuse(self, unknown: Sequence[str]) -> None:
         if unknown:
             option = unknown[0].partition("=")[0]
             # without dashes, which all of them have
@@ -35,7 +50,6 @@ class Parser(argparse.ArgumentParser):
             close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
             near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
             self.error(f"unrecognized arguments: {' '.join(map(without_password, unknown))}{near}")
-        return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

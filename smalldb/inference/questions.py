@@ -24,9 +24,10 @@ GRAMMAR = (
 )
 
 _CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
-_MEAN = re.compile(rf"(mean|sum)\s*\(\s*({NAME})\s*\)", re.I)
+_COLUMN = rf"({NAME}|\w[\w ]*?)"
+_MEAN = re.compile(rf"(mean|sum)\s*\(\s*{_COLUMN}\s*\)", re.I)
 _BARE = re.compile(r"(?:mean|sum|median|quantile|count)\s+[\w`]", re.I)  # without parentheses
-_QUANTILE = re.compile(rf"(?:median\s*\(\s*({NAME})|quantile\s*\(\s*({NAME})\s*,\s*([0-9./]+))\s*\)", re.I)
+_QUANTILE = re.compile(rf"(?:median\s*\(\s*{_COLUMN}|quantile\s*\(\s*{_COLUMN}\s*,\s*([0-9./]+))\s*\)", re.I)
 _MINUS, _GIVEN = re.compile(r"\s-\s"), re.compile(r"\||\bwhere\b", re.I)
 _COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
@@ -169,7 +170,7 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     term = _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
     if mean[1].lower() == "sum":
         term = replace(term, counted=True, bounds=(-np.inf, np.inf))
-    return replace(term, note=note)
+    return replace(term, note="; ".join(filter(None, [note, term.note])))
 
 
 def _count(text: str, event: str, condition: str | None, domain: Domain, ranges: Ranges) -> Term:
@@ -199,10 +200,12 @@ def _mean(
     if not (rows & domain.allowed(columns)).any():
         raise ValueError(f"question {shorten(text)!r}: no row can have a number there: use another condition")
     used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
-    name = domain.names[column]
+    name, note = domain.names[column], ""
     ends = np.zeros((2, len(own)))
     for code in used.tolist():
         low, high = own[code] or (0.0, 0.0)
+        if low is not None and high is None and not domain.columns[column].cuts:  # a number of children
+            high, note = low, f"{domain.columns[column].labels[code]} count as {low:g}"
         if low is None or high is None:
             raise ValueError(
                 f"question {shorten(text)!r}: the outer bins of {name!r} have no end, so there is no mean: "
@@ -216,7 +219,7 @@ def _mean(
     binned = None if (ends[0] == ends[1]).all() else (lows, highs)
     lacking = (given & ~there).astype(np.float64)
     gaps = Term(text, columns, lacking, given, (0.0, 1.0), condition) if lacking.any() else None
-    return Term(text, columns, middles, rows, bounds, condition, binned, gaps, of=column)
+    return Term(text, columns, middles, rows, bounds, condition, binned, gaps, of=column, note=note)
 
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:

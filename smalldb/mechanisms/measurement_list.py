@@ -150,10 +150,15 @@ class Measurements(Sequence[Measurement]):
             walks = cls.from_record(_renamed(children, apart, record["schema"], None))
             weights = (whole(children["weights"][key], key) for key in ("unit", "cap"))
             weighed = Weighed(len(owns) - 1, *weights)
-            return {
+            found = {
                 unit: cls.from_record(_renamed(parents, bare, record["schema"], n)),
                 child: cls(walks.domain, walks, None, walks.ranges, weighed),
             }
+            for each in found.values():  # of the numbers of children the last is for more, too
+                most = each.domain.sizes[weighed.column] - 1
+                numbers = [*((float(k), float(k)) for k in range(most)), (float(most), None)]
+                each.ranges[each.domain.names[weighed.column]] = tuple(numbers)
+            return found
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
                 "its measurements cannot be read: it was changed, or is of another version"

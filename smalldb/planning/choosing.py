@@ -359,9 +359,7 @@ def _of_related(
     if ready is None:
         others["queries"] = queries
     if given := [name for name, value in others.items() if value is not None]:
-        raise ValueError(
-            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
-        )
+        raise ValueError(f"related tables do not take {', '.join(given)} yet: leave it out")
     exact = _exact(epsilon)
     n, n_max = _sizes(relation, n, n_max)
     if relation is Neighbours.ADD_REMOVE and n_max is None:

@@ -250,7 +250,8 @@ def answer_cell(answer: "Answer", *, percent: bool = False) -> str:
     found = interval(answer.estimate, answer.low, answer.high)
     if answer.estimate is not None or answer.guess_low is None:
         return found
-    return f"{found}; {interval(answer.guess, answer.guess_low, answer.guess_high)}*"
+    guess = number_told(answer.guess, (answer.guess_low, answer.guess_high))
+    return f"{found}; about {guess}*"
 
 
 def percent_told(share: float, ends: tuple[float | None, float | None]) -> str:

@@ -146,7 +146,7 @@ def read_any(given: object) -> Schema | OpenSchema | RelatedSchema:
     if isinstance(given, Schema | OpenSchema | RelatedSchema):
         return given
     if isinstance(given, Mapping):
-        given = schema_text(given if "tables" in given else {"columns": {}, **given})
+        return _parsed(schema_text(given if "tables" in given else {"columns": {}, **given}), "")
     text, path = _text_of(given)
     try:
         return _parsed(text, "" if path is None else os.path.dirname(path))
