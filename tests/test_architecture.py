@@ -353,15 +353,6 @@ def test_only_slow_tests_start_processes():
 
 
 @pytest.mark.slow
-def test_importing_compiles_nothing_and_loads_no_heavy_package():
-    code = (
-        "import sys, smalldb; print([m for m in ('numba', 'matplotlib', 'scipy.stats') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.slow
 def test_a_foreign_package_queries_is_noticed(tmp_path):
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "__init__.py").write_text("")

@@ -80,27 +80,6 @@ def test_the_picture_is_written(folder, capfd, form):
         assert b"CONFIDENTIAL" in raw or b"path" in raw
 
 
-BAD = [
-    (["--rows", "2", "--epsilon", "0"], "epsilon must be above 0"),
-    (["--rows", "2", "--plot", "law.png"], "a picture needs --epsilon"),
-    (["--rows", "2", "--epsilon", "1", "--plot", "law.gif"], "must be named .png, .svg, .pdf"),
-    (["--rows", "2", "--epsilon", "1", "--plot", "no/law.png"], "no/law.png: no such folder"),
-    (["--rows", "0"], "whole number of at least 1"),
-    ([], "required: --rows"),
-    (["--rows", "1000000"], "beyond the budget"),
-    (["--rows", "2", "--queries", "cells:2"], "unknown query class"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input_gets_one_clear_line(folder, capfd, arguments, message):
-    code, out, err = called(capfd, "census", "data.csv", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err.lower() or message in err
-    assert len(err.splitlines()) == 1
-    assert [path.name for path in folder.iterdir()] == ["data.csv"]
-
-
 def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
     (folder / "none.csv").write_text("a,b\n")
     code, _, err = called(capfd, "census", "none.csv", "--rows", 2)

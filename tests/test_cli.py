@@ -84,14 +84,6 @@ def test_the_car_workers(examples, folder, run):
     assert sorted(os.listdir(folder)) == ["data.csv", "out.csv", "out.json"]
 
 
-def test_stdout_carries_the_table_and_stderr_the_words(run):
-    code, out, told = run("generate", "data.csv", "--epsilon", "1/2", "--rows", 3)
-    assert code == 0
-    assert out.splitlines()[0] == "a,b"
-    assert len(out.splitlines()) == 4
-    assert "0.5-differential privacy" in told
-
-
 def test_quiet_is_quiet_but_never_about_a_seed(run):
     arguments = ("generate", "data.csv", "--epsilon", 1, "--rows", 3, "--quiet")
     assert run(*arguments)[2] == ""
@@ -117,12 +109,6 @@ def test_add_remove_says_nothing_of_n(folder, run):
     assert (folder / "out.json").read_text() == record
 
 
-def test_rows_are_planned_where_none_are_named(folder, run):
-    code, out, _ = run("generate", "data.csv", "--epsilon", 1, "--record", "out.json")
-    assert code == 0
-    assert len(out.splitlines()) == 1 + json.loads((folder / "out.json").read_text())["rows"]
-
-
 def test_alpha_valid_and_columns(folder, run):
     code, out, err = run(
         *("generate", "data.csv", "--epsilon", 1, "--alpha", 0.4, "--columns", "b,a", "--valid", "~a | b"),
@@ -146,28 +132,6 @@ def test_the_spelling_of_the_output_is_a_public_choice(folder, run):
     for name in ("none.csv", "one.csv"):
         _, out, _ = run("generate", name, "--epsilon", 1, "--rows", 2, "--neighbours", "add-remove")
         assert set("".join(out.splitlines()[1:])) <= set("01,")
-
-
-def test_tuples_are_ordered_rows(folder, run):
-    arguments = ("--epsilon", 1, "--rows", 3, "--candidates", "tuples", "--record", "out.json")
-    assert "all 64 tuples of 3 rows" in run("generate", "data.csv", *arguments)[2]
-    assert json.loads((folder / "out.json").read_text())["candidates"] == "tuples"
-
-
-def test_public_refusals_come_before_the_data_are_read(folder, run):
-    (folder / "bad.csv").write_text("a,b\n7,8\n")
-    for name in ("bad.csv", "data.csv"):
-        told = run("generate", name, "--epsilon", -1, "--rows", 2)[2]
-        assert told == "smalldb: epsilon must be above 0\n"
-
-
-def test_the_scores_guard_is_public(folder, run):
-    (folder / "many.csv").write_text("a\n0\n")
-    code, _, err = run(
-        *("generate", "many.csv", "--epsilon", 1, "--rows", 2**23, "--neighbours", "add-remove"),
-        *("--queries", "predicates:a"),
-    )
-    assert code == 2 and "scores would reach 2^62" in err
 
 
 def test_columns_with_commas_and_an_index_column(folder, run):
@@ -204,14 +168,6 @@ def test_closed_streams_are_no_traceback(folder):
     assert (folder / "out.csv").exists()
 
 
-def test_an_existing_file_is_replaced_only_on_success(folder, run):
-    (folder / "out.csv").write_text("precious")
-    run("generate", "data.csv", "--epsilon", 1, "--rows", 10**9, "-o", "out.csv")
-    assert (folder / "out.csv").read_text() == "precious"
-    run("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "out.csv")
-    assert (folder / "out.csv").read_text().startswith("a,b\n")
-
-
 def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     frame = pd.read_csv(examples / "titanic.csv")[["first_class", "female", "child", "survived"]]
     for engine in ("enumeration", "dynamic"):  # so that the process below finds its kernels compiled
@@ -235,12 +191,6 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     assert process.returncode == 130, errors
     assert errors == "smalldb: interrupted; unfinished files were removed\n"
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize(("epsilon", "said"), [("10", False), ("11", True)])
-def test_the_account_says_when_epsilon_leaves_little(folder, capsys, epsilon, said):
-    assert main(["generate", str(folder / "data.csv"), "--epsilon", epsilon, "--rows", "2"]) == 0
-    assert ("so large an epsilon protects little" in capsys.readouterr().err) == said
 
 
 def test_a_closed_pipe_is_no_traceback(folder):

@@ -18,7 +18,6 @@ import smalldb
 from queries import DataError, Domain
 from queries.expressions import chain
 from queries.rules import Relation, Rule
-from smalldb.cli import main
 from smalldb.commands.schema import check_account
 from smalldb.exact.bits import SeededBits
 from smalldb.schema import parse_schema, read_schema
@@ -134,18 +133,6 @@ def test_relations_do_not_hinder_the_rehearsal_of_a_format(form):
     half = '[columns.half]\nkind = "categories"\nvalues = ["low", "high"]\n'
     schema = parse_schema(REGISTER.replace("hits = {", f"hits = {{ {book},") + half)
     assert rehearse(schema, form) > 0
-
-
-@pytest.mark.slow
-def test_the_command_releases_a_table_with_relations(tmp_path):
-    frame, schema = register(200), tmp_path / "register.toml"
-    schema.write_text(REGISTER)
-    frame.to_csv(tmp_path / "data.csv", index=False, na_rep="NA")
-    text = REGISTER.replace("missing = true", 'missing = ["NA"]')
-    schema.write_text(text)
-    made = tmp_path / "made.csv"
-    main(["generate", str(tmp_path / "data.csv"), "--schema", str(schema), "--epsilon", "1", "-o", str(made)])
-    assert read_table(str(made), parse_schema(text)).n == 200
 
 
 # any orders over any bins, against their definition

@@ -11,7 +11,6 @@ import matplotlib.image
 import pandas as pd
 import pytest
 from calling import called
-from test_bounds_more import ROWS
 
 import smalldb
 from queries import Domain, Marginals
@@ -139,23 +138,6 @@ def test_bounds_are_the_librarys(capfd):
     assert said["vc"] is None
 
 
-def test_the_worked_table_comes_out(capfd):
-    given = ("--attributes", 10, "--size", 56, "--n", 10**5, "--epsilon", "0.5", "--beta", "0.01")
-    lines = {line[:64].strip(): line[64:].split() for line in called(capfd, "bounds", *given)[1].splitlines()}
-    theorem, rows, *others = ROWS[10, 56, 10**5, "0.5", "0.01"]
-    assert lines["Theorem 4.5 (4.2), as printed"][1] == str(rows)
-    names = (
-        "Theorem 4.5 (4.2), as printed",
-        "Proposition 4.4 as printed, alpha half of that",
-        "Proposition 4.4 as printed, at its best alpha",
-        "sharp, Hoeffding, at the theorem's rows",
-        "sharp, Hoeffding, best rows",
-        "sharp, best rows",
-    )
-    for name, figure in zip(names, (theorem, *others), strict=True):
-        assert float(lines[name][0]) == pytest.approx(figure, abs=1.5e-8), name
-
-
 def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     arguments = ("bounds", "--attributes", 3, "--n", 1, "--epsilon", "0.001")
     code, out, _ = called(capfd, *arguments)
@@ -229,12 +211,6 @@ def test_numbers_are_told_in_short_and_exactly(text):
     told = brief(as_fraction(text, "x"))
     assert as_fraction(told, "x") == as_fraction(text, "x")
     assert len(told) <= max(len(text), 20)
-
-
-def test_the_time_of_a_small_plan(capfd):
-    given = ("plan", "--attributes", 1, "--n", 100, "--epsilon", 1, "--mechanism")
-    out = called(capfd, *given, "census")[1]
-    assert "cost:      less than 0.1 s on this machine" in out
 
 
 def needs_of(capfd, *arguments):

@@ -24,7 +24,6 @@ from smalldb.releasing import imputed_tables
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.imputed_tables import Copies, streamed
 from smalldb.releasing.record import with_measurements
-from smalldb.schema.table_writers import form_like
 
 GENERATE = ["generate", "data.csv", "--epsilon", "5", "--mechanism", "marginals", "--quiet"]
 SCHEMA = """
@@ -68,13 +67,6 @@ def test_a_folder_has_the_tables_and_what_they_are_drawn_from(workdir, capfd):
     assert abs(combine([one.ill.mean() for one in read[:3]]).estimate - real.ill.mean()) < 0.05
 
 
-def test_a_seed_repeats_the_whole_folder(workdir, capfd):
-    for name in ("one", "two"):
-        assert called(capfd, *GENERATE, "--tables", 2, "-o", name, "--seed", 5)[0] == 0
-    for name in os.listdir("one"):
-        assert (workdir / "one" / name).read_bytes() == (workdir / "two" / name).read_bytes()
-
-
 def test_tables_are_the_ones_of_the_release(workdir, capfd):
     assert called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 5)[0] == 0
     release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
@@ -93,18 +85,6 @@ def test_tables_are_written_as_the_input_is_read(workdir, capfd):
     assert head == "ill;age" and len(lines) == 120
     assert all(re.fullmatch(r"(ja|nein);[2-8][0-9](\.[0-9]+)?", line) for line in lines)
     assert len({line.split(";")[1] for line in lines}) > 20  # drawn from bins, not their middles
-
-
-@pytest.mark.parametrize(
-    ("path", "form"), [("a.csv", "csv"), ("a.csv.gz", "csv.gz"), ("a", "csv"), ("a.jsonl", "jsonl")]
-)
-def test_the_format_is_that_of_the_input(path, form):
-    assert form_like(path) == form
-
-
-def test_what_can_only_be_read_is_written_as_csv():
-    assert form_like("a.sas7bdat") == form_like("postgresql://host/people") == "csv"
-    assert form_like(None) == "csv"  # of a database that the schema states
 
 
 def test_one_payment_for_all_tables(workdir, capfd):

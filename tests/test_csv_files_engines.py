@@ -3,7 +3,6 @@
 import csv
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,17 +108,6 @@ def test_a_bar_says_that_pyarrow_would_be_faster(tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(csv_files, "LEAST", least)
         assert read_table(str(path), schema, progress=True).n == 2
         assert (csv_files.SLOW in capsys.readouterr().err) is told
-
-
-@pytest.mark.slow
-def test_a_large_file_of_flags(tmp_path):
-    path, chance = tmp_path / "data.csv", np.random.default_rng(5)
-    bits = chance.integers(0, 2, size=(3000, 5))
-    path.write_text("a,b,c,d,e\n" + "".join(",".join(map(str, row)) + "\n" for row in bits.tolist()))
-    slow = read_csv(str(path), Domain([*"abcde"]))
-    with by_pyarrow(1000):
-        rows = read_csv(str(path), Domain([*"abcde"]))
-    assert rows.histogram().tolist() == slow.histogram().tolist() and rows.n == 3000
 
 
 def test_a_field_longer_than_csv_allows_is_read_by_both(tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import sys
 from contextlib import closing
 from functools import partial
 from urllib.parse import quote_plus
@@ -296,12 +295,6 @@ def test_a_schema_may_say_where_its_table_is(tmp_path, capfd):
     for command in (["generate", "--epsilon", "1"], ["schema", "check"]):
         code, _, err = called(capfd, *command, "--schema", schema)
         assert code == 2 and "name the table: DATA, or file.url" in err
-
-
-def test_the_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(ValueError, match=r"SQLAlchemy: pip install 'smalldb-dp\[sql\]'"):
-        read_table("postgresql://host/people", parse_schema(SCHEMA))
 
 
 def test_columns_of_one_type_are_spelled_as_each_value_is():

@@ -16,7 +16,6 @@ from queries import Column, Conjunctions, DataError, Domain, Halfspaces, Margina
 from smalldb.releasing.evaluation import evaluate, joint_shares
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.plots import plot_evaluation
-from smalldb.schema.table_readers import written
 
 
 def table(seed, rows, attributes=3):
@@ -154,12 +153,6 @@ def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):
     assert (code, json.loads(out)["bound"]) == (0, told)
 
 
-def test_a_record_that_is_nested_too_deeply_is_refused(folder, capfd):
-    (folder / "out.json").write_text("[" * 100_000)
-    code, _, err = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json")
-    assert code == 2 and err.startswith("smalldb: 'out.json' is not a record: expected JSON, as --record")
-
-
 def test_real_columns_and_counts(folder, capfd):
     (folder / "people.toml").write_text(
         'queries = "conjunctions:1"\ncolumns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99] }\n'
@@ -173,37 +166,6 @@ def test_real_columns_and_counts(folder, capfd):
         {"query": "`age>=18`", "real": 0.25, "synthetic": 0.5, "error": 0.25},
         {"query": "`age>=65`", "real": 0.0, "synthetic": 0.5, "error": 0.5},
     ]
-
-
-def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
-    made = pd.read_csv(folder / "out.csv")
-    (folder / "out.jsonl").write_bytes(written(made, "jsonl"))
-    assert called(capfd, "evaluate", "data.csv", "out.jsonl", "--json") == called(
-        capfd, "evaluate", "data.csv", "out.csv", "--json"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("data.csv", "none.csv"), "none.csv: no such file"),
-        (("data.csv", "other.csv"), "other.csv has no column 'a'"),
-        (("data.csv", "out.csv", "--columns", "a,d"), "no column 'd'"),
-        (("data.csv", "out.csv", "--columns", "a", "--schema", "s"), "not allowed with"),
-        (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),
-        (("data.csv", "out.csv", "--plot", "x.gif"), "must be named .png"),
-        (("data.csv", "out.csv", "--record", "data.csv"), "not a record"),
-        (("data.csv", "out.csv", "--record", "empty.json"), "not a record of smalldb: it lacks schema, mech"),
-        (("data.csv", "out.csv", "--queries", "nothing"), "unknown query class"),
-    ],
-)
-def test_refusals_are_one_line(folder, capfd, arguments, message):
-    (folder / "empty.json").write_text("{}")
-    (folder / "other.csv").write_text("x,y\n0,1\n")
-    code, out, err = called(capfd, "evaluate", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
 
 
 def test_the_picture_shows_both_tables(monkeypatch):

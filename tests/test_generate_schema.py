@@ -2,11 +2,9 @@
 
 import json
 import re
-import sys
 from importlib import resources
 
 import jsonschema
-import pandas as pd
 import pytest
 from calling import called
 
@@ -57,48 +55,6 @@ def test_the_columns_come_back_in_the_order_of_the_file(folder, capfd):
         assert re.fullmatch(r"(19|20)\d\d-07-01", born)
 
 
-def test_the_suffix_says_the_format_and_the_contents_agree(folder, capfd):
-    text = generated(capfd, "--seed", "4")
-    generated(capfd, "--seed", "4", "-o", "out.jsonl")
-    generated(capfd, "--seed", "4", "-o", "out.CSV")
-    assert (folder / "out.CSV").read_text() == text
-    lines = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
-    plain = [
-        dict(zip(text.split("\n")[0].split(","), row.split(","), strict=True)) for row in text.split()[1:]
-    ]
-    spelled = [
-        {
-            "age": str(row["age"]),
-            "smoker": str(row["smoker"]).lower(),
-            "job": row["job"] or "",
-            "born": row["born"],
-        }
-        for row in lines
-    ]
-    assert spelled == plain
-
-
-def test_parquet_keeps_the_dtypes(folder, capfd):
-    pytest.importorskip("pyarrow")
-    generated(capfd, "--seed", "4", "-o", "out.parquet")
-    made = pd.read_parquet(folder / "out.parquet")
-    assert list(made.columns) == ["age", "smoker", "job", "born"]
-    assert (str(made["age"].dtype), str(made["smoker"].dtype)) == ("Int16", "bool")
-    assert pd.api.types.is_datetime64_any_dtype(made["born"])
-    code, out, _ = called(
-        capfd, "generate", "out.parquet", "--even-if-empty", "--schema", "people.toml", *EPSILON
-    )
-    assert (code, out.splitlines()[0]) == (0, "age,smoker,job,born")
-
-
-def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, err = called(
-        capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet"
-    )
-    assert code == 3 and "pyarrow" in err  # pandas itself may need it, where it is installed
-
-
 def test_counts_stand_for_rows(folder, capfd):
     (folder / "counted.csv").write_text(
         "n,job,age,born,smoker\n200,none,17,1995-03-02,1\n300,full,70,1955-01-01,0\n"
@@ -121,16 +77,6 @@ def test_the_queries_are_the_schemas_unless_named(folder, capfd):
         generated(capfd, *arguments, "--record", "out.json")
         texts.append(json.loads((folder / "out.json").read_text())["queries"]["text"])
     assert texts == ["marginals:1", "conjunctions:2"]
-
-
-def test_yes_no_tables_have_the_other_formats_too(folder, capfd):
-    (folder / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
-    for spelling, kind in (("0/1", int), ("true/false", bool)):
-        code, *_ = called(capfd, "generate", "data.csv", *EPSILON, "--spelling", spelling, "-o", "out.jsonl")
-        assert code == 0
-        lines = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
-        assert len(lines) == 3
-        assert {type(value) for line in lines for value in line.values()} == {kind}
 
 
 def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
@@ -197,14 +143,3 @@ def test_what_is_refused_is_refused_before_a_row_is_read(folder, capfd, argument
     assert said[0] == said[1]
     assert sorted(path.name for path in folder.iterdir()) == ["other.csv", "people.csv", "people.toml"]
     assert (folder / "people.toml").read_text() == SCHEMA
-
-
-def test_a_field_without_a_category_names_the_column_alone(folder, capfd):
-    (folder / "people.csv").write_text("id,age,smoker,job,born\n1,17,true,secret,1995-03-02\n")
-    code, out, err = called(
-        capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.csv"
-    )
-    assert (code, out) == (2, "")
-    assert "column 'job' has values that its schema does not cover" in err
-    assert "secret" not in err
-    assert not (folder / "out.csv").exists()

@@ -62,11 +62,6 @@ def test_what_is_sent_elsewhere_is_found_there():
     assert fresh(code) == "census Plan add-remove"
 
 
-def test_importing_loads_no_package_of_others():
-    code = "import smalldb.cli, sys; print(*{'numpy', 'pandas', 'scipy', 'queries'} & sys.modules.keys())"
-    assert fresh(code) == ""
-
-
 @pytest.mark.parametrize("name", ["smalldb.cli", "smalldb.commands.plan", "queries", "numpy"])
 def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
     (tmp_path / "interrupted.py").write_text(

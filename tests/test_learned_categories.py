@@ -18,7 +18,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.privacy_loss import Loss
 from smalldb.releasing import learned_categories as learning
-from smalldb.releasing import memory, pipeline
+from smalldb.releasing import memory
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learned_categories import frequent, quantiles, threshold
@@ -310,25 +310,6 @@ def test_a_memory_that_learned_categories_would_pass_leaves_some_out(monkeypatch
     )
     assert few <= len(made.data) <= 2 * few
     assert 2 < made.schema.columns[0].kind.size < 41
-
-
-def test_a_release_that_learns_is_bound_to_its_data_before_it_is_paid(tmp_path, monkeypatch):
-    """Killed behind the learning, and started again with other data: refused, no categories of the first."""
-    monkeypatch.chdir(tmp_path)
-    ledger = Ledger("l", 9)
-    frame = FRAME.drop(columns="town")
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "carried_out", killed)
-        with pytest.raises(KeyboardInterrupt):
-            smalldb.release(frame, schema=PAY + FLAG, epsilon=1, ledger=ledger)
-    with pytest.raises(ValueError, match="is of another run"):
-        smalldb.release(frame.assign(flag=True), schema=PAY + FLAG, epsilon=1, ledger=ledger)
-    assert len(smalldb.release(frame, schema=PAY + FLAG, epsilon=1, ledger=ledger).data) > 0
-    assert ledger.read().spent == 1
 
 
 def test_a_plan_cannot_know_what_is_learned():

@@ -29,7 +29,7 @@ from smalldb.schema.table_readers import (
     read_table,
     rehearse,
 )
-from smalldb.schema.table_writers import FORMATS, form_of, written
+from smalldb.schema.table_writers import FORMATS, form_like, form_of, written
 
 SCHEMA = """
 columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 110] }
@@ -253,6 +253,14 @@ def test_arrow_files_and_streams(tmp_path, expected, name):
         read_table(path, parse_schema(SCHEMA))
 
 
+FORMS = {"a.csv": "csv", "a.csv.gz": "csv.gz", "a": "csv", "a.jsonl": "jsonl", None: "csv"}
+FORMS |= {"a.sas7bdat": "csv", "postgresql://host/people": "csv"}  # which can only be read
+
+
+def test_tables_are_written_in_the_format_that_they_are_read_in():
+    assert {name: form_like(name) for name in FORMS} == FORMS
+
+
 def test_every_suffix_has_one_reader():
     assert len(SUFFIXES) == sum(len(reader.suffixes) for reader in READERS)
     assert len({reader.name for reader in READERS}) == len(READERS)
@@ -378,15 +386,30 @@ def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, caps
     assert (tmp_path / "f.csv").read_bytes().decode("cp1252").startswith("größe|b\n")
 
 
-def test_the_missing_package_is_named(tmp_path, monkeypatch):
-    schema = parse_schema(SCHEMA)
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "t.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd")
-    (tmp_path / "t.arrow").write_bytes(b"ARROW1")
-    for name, said in {"t.csv.zst": r"zstandard: .*\[zstd\]", "t.arrow": r"pyarrow: .*\[parquet\]"}.items():
-        with pytest.raises(ValueError, match=said):
-            read_table(str(tmp_path / name), schema)
+LACKING = {  # the package that a table needs, and the extra that installs it
+    "t.csv.zst": ("zstandard", "zstd"),
+    "t.parquet": ("pyarrow", "parquet"),
+    "t.arrow": ("pyarrow", "parquet"),
+    "t.duckdb": ("DuckDB", "duckdb"),
+    "t.xlsx": ("openpyxl", "excel"),
+    "t.sav": ("pyreadstat", "stats"),
+    "t.sas7bdat": ("pyreadstat", "stats"),
+    "postgresql://host/people": ("SQLAlchemy", "sql"),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_the_missing_package_is_named(tmp_path, monkeypatch, name):
+    schema, (package, extra) = parse_schema(SCHEMA), LACKING[name]
+    for module in (package.lower(), f"{package}.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    path = name if ":" in name else str(tmp_path / name)
+    if path != name:
+        (tmp_path / name).write_bytes(b"\x28\xb5\x2f\xfd")
+    said = rf"{package}: pip install 'smalldb-dp\[{extra}\]'"
+    with pytest.raises(ValueError, match=said):
+        read_table(path, schema)
+    if name not in ("t.duckdb", "t.sas7bdat", path):  # no table is written so
         with pytest.raises(ValueError, match=said):
             form_of(name)
 

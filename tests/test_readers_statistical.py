@@ -285,20 +285,6 @@ def test_files_that_end_early_are_broken(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.sav", "t.sas7bdat"])
-def test_the_missing_package_is_named(tmp_path, monkeypatch, name):
-    schema = parse_schema(SCHEMA)
-    for package in ("openpyxl", "pyreadstat"):
-        monkeypatch.setitem(sys.modules, package, None)
-    (tmp_path / name).write_bytes(b"x")
-    said = r"openpyxl: .*\[excel\]" if name.endswith("xlsx") else r"pyreadstat: .*\[stats\]"
-    with pytest.raises(ValueError, match=said):
-        read_table(str(tmp_path / name), schema)
-    if name != "t.sas7bdat":
-        with pytest.raises(ValueError, match=said):
-            form_of(name)
-
-
 def test_neighbours_get_one_public_refusal_and_one_draft(tmp_path, capsys):
     """Whatever a row holds, what is said before a release is paid is the same."""
     frame = table(20)

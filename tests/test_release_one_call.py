@@ -169,30 +169,6 @@ def test_bounds_take_a_schema(tmp_path, capfd):
     assert f'"cells": "{SCHEMA.domain.size}"' in out
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: smalldb.generate(FRAME, domain=SCHEMA, epsilon=1), "give a schema as schema=..."),
-        (lambda: smalldb.plan(SCHEMA, n=5, epsilon=1), "give a schema as schema=..."),
-        (lambda: smalldb.generate(FRAME, domain=SCHEMA.domain, schema=SCHEMA, epsilon=1), "not both"),
-        (lambda: smalldb.generate(FRAME, schema={}, epsilon=1), "columns is missing"),
-        (lambda: smalldb.generate(FRAME, schema=7, epsilon=1), "schema must be a Schema, the path"),
-        (lambda: smalldb.generate(FRAME[["smoker"]], middle=True, epsilon=1), "middle is for tables"),
-        (lambda: smalldb.generate(FRAME[["age"]], schema=SCHEMA, epsilon=1), "has no column"),
-        (lambda: smalldb.plan(n=5, epsilon=1), "domain must be a queries.Domain"),
-    ],
-)
-def test_mistakes_are_told(call, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        call()
-
-
-def test_a_plan_of_another_schema_is_refused():
-    planned = smalldb.plan(schema='columns.smoker.kind = "bool"', n=40, epsilon=1)
-    with pytest.raises(ValueError, match="the plan was made for another schema"):
-        smalldb.release(planned, FRAME, schema=SCHEMA)
-
-
 def test_arrow_types_keep_large_integers_beside_gaps():
     pyarrow = pytest.importorskip("pyarrow")
     schema = f"columns.a = {{ kind = 'cuts', cuts = [{2**53 + 1}], range = [0, {2**60}], missing = true }}"

@@ -132,19 +132,6 @@ def test_every_ordered_table_is_drawn_with_its_exact_probability(domain, queries
     assert sum(exact[y] - mass[y] for y in exact) < Fraction(1, 10**3) + Fraction(1, 10**30)
 
 
-def test_both_base_measures_of_the_vectors(vectors):
-    expected = vectors["multiset_vs_ordered"]["value"]
-    data = table(Domain(["a"]), (3, 1))
-    for candidates, column in (("multisets", "multiset"), ("tuples", "ordered")):
-        census = smalldb.census(data, Predicates(["a"]), rows=2, candidates=candidates)
-        law_ = dict(zip(census.levels.tolist(), census.law(1).probabilities, strict=True))
-        counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
-        for y, probability in zip(expected["candidates"], expected[column], strict=True):
-            score = abs(2 * 1 - 4 * y[1])
-            ways = 2 if y == [1, 1] and candidates == "tuples" else 1
-            assert law_[score] * ways / counts[score] == pytest.approx(float(probability), rel=1e-12)
-
-
 def worst_loss(workload, sizes, rows, rate, neighbours):
     """The largest |ln ratio| over all neighbouring tables, and over all candidates."""
     cells = workload.domain.size
@@ -191,27 +178,6 @@ def test_the_record_states_a_guarantee_that_holds(domain, queries, rows, epsilon
         )
         loss = worst_loss(workload, sizes, rows, rate, neighbours)
         assert 0.25 * stated < loss <= stated
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "domain", "queries", "rows", "epsilon"),
-    [
-        ("privacy_d1_point", Domain(["a"]), Predicates(["a"]), 2, 1),
-        ("privacy_d2_conj", Domain(["a", "b"]), Conjunctions(2), 2, 1),
-        ("privacy_d2_conj_m1", Domain(["a", "b"]), Conjunctions(2), 1, 4),
-    ],
-)
-def test_worst_losses_of_the_vectors(name, domain, queries, rows, epsilon, vectors):
-    workload = queries.workload(domain)
-    rate = Fraction(epsilon, 2 * rows)
-    expected = vectors[name]["value"]
-    assert worst_loss(workload, [6], rows, rate, "replace-one") == pytest.approx(
-        expected["replace"]["loss"], rel=1e-12
-    )
-    assert worst_loss(workload, range(7), rows, rate, "add-remove") == pytest.approx(
-        expected["addrem"]["loss"], rel=1e-12
-    )
 
 
 def test_output_has_the_input_s_columns_order_and_dtypes():
@@ -383,20 +349,6 @@ def test_a_universe_of_one_cell():
     assert made.data["a"].tolist() == [1, 1, 1]
     assert made.record["queries"]["reduced"] == 0
     assert made.record["bounds"]["sharp"] == 0
-
-
-def test_tables_of_other_libraries_are_taken():
-    class Other:
-        def to_pandas(self):
-            return FRAME
-
-    def made(data):
-        return smalldb.release(data, Conjunctions(2), epsilon=1, rows=2, rng=1)
-
-    assert made(Other()).data.equals(made(FRAME).data)
-    arrow = pytest.importorskip("pyarrow")
-    table = made(arrow.table({"a": [1, 0, 1], "b": [True, False, True]})).data
-    assert [str(kind) for kind in table.schema.types] == ["int64", "bool"]
 
 
 def test_neither_rows_nor_alpha_plans_the_rows():

@@ -114,23 +114,3 @@ def test_the_page_on_schemas_runs():
     sex = 'columns.sex = { kind = "categories", values = ["female", "male"] }\n'
     age = 'columns.age = { kind = "cuts", cuts = [18], range = [0, 99] }\n'
     assert parse_schema(f"valid = {rules}\n{flags}{sex}{age}").domain.size == 9
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("show", "none.toml"), "none.toml: no such file"),
-        (("init", "none.csv"), "none.csv: no such file"),
-        ((), "required: ACTION"),
-        (("show", "bad.toml"), "bad.toml: column 'x': kind must be one of"),
-        (("init", "empty.csv"), "empty.csv is empty"),
-    ],
-)
-def test_refusals_are_one_line(tmp_path, monkeypatch, capfd, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.toml").write_text("[columns.x]")
-    (tmp_path / "empty.csv").touch()
-    code, out, err = called(capfd, "schema", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1

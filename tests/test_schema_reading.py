@@ -3,7 +3,6 @@
 import importlib
 import os
 import runpy
-import sys
 import threading
 import time
 from collections import Counter
@@ -78,18 +77,6 @@ def test_other_libraries_tables_are_taken(people):
     assert counted(SCHEMA.encode(Foreign())) == counted(read_table(people, SCHEMA))
     with pytest.raises(TypeError, match="a table with to_pandas"):
         SCHEMA.encode([1, 2])
-
-
-def test_polars(people):
-    polars = pytest.importorskip("polars")
-    texts = polars.DataFrame({"id": FRAME["id"].tolist(), "job": FRAME["job"].tolist()})
-    made = texts.with_columns(
-        polars.Series("smoker", [True, None, False, True]),
-        polars.Series("age", [17, None, 40, 17]),
-        polars.Series("born", FRAME["born"].dt.date.tolist()),
-    )
-    pytest.importorskip("pyarrow")
-    assert counted(SCHEMA.encode(made)) == counted(read_table(people, SCHEMA))
 
 
 def test_one_row_does_not_respell_the_others():
@@ -210,17 +197,6 @@ def test_a_parquet_file_broken_further_on(tmp_path):
     with pytest.raises(DataError, match="is broken: it cannot be read to its end") as caught:
         read_table(str(path), SCHEMA)
     assert caught.value.__context__ is None
-
-
-def test_the_extras_are_named_where_they_lack(people, tmp_path, monkeypatch):
-    for name in ("people.parquet", "people.duckdb"):
-        (tmp_path / name).touch()
-    for module in ("pyarrow", "pyarrow.parquet", "duckdb"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[parquet\]'"):
-        read_table(str(tmp_path / "people.parquet"), SCHEMA)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[duckdb\]'"):
-        read_table(str(tmp_path / "people.duckdb"), SCHEMA)
 
 
 def test_aggregated_counts(tmp_path):

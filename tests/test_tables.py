@@ -1,9 +1,5 @@
 """Reading and writing CSV: the same rows as pandas reads, and one clear line for everything else."""
 
-import csv
-import io
-
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -118,15 +114,6 @@ def test_unknown_columns_are_refused(tmp_path):
         read_domain(str(tmp_path / "none.csv"))
 
 
-def test_memory_follows_the_distinct_rows(tmp_path):
-    bits = np.random.default_rng(0).integers(0, 2, size=(20_000, 3))
-    text = io.StringIO()
-    csv.writer(text).writerows([["a", "b", "c"], *bits.tolist()])
-    table = read(tmp_path, text.getvalue())
-    assert len(table.counts) == 8
-    assert table.n == 20_000
-
-
 SCHEMA = parse_schema(
     'ignore = ["z"]\ncolumns.x = {kind = "cuts", cuts = [2], range = [0, 9]}\n'
     'columns.j = {kind = "categories", values = ["a"], unknown = "other", missing = true}\n'
@@ -217,13 +204,6 @@ def test_names_of_json_lines_are_names(tmp_path, name, message):
     path.write_bytes(b'{"x": 1, "' + name + b'": 1}\n')
     with pytest.raises(ValueError, match=message):
         read_columns(str(path))
-
-
-def test_a_file_that_is_not_utf_8_is_refused_under_a_schema(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_bytes(b"x,j,f\n1,a,0\n1,\xe9,0\n")
-    with pytest.raises(DataError, match="is not a CSV file in UTF-8"):
-        read_table(str(path), SCHEMA)
 
 
 def test_other_columns_are_named_with_their_file(tmp_path):

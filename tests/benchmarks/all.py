@@ -20,9 +20,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-import columns
 import dynamic
 import enumeration
+import many_columns
 import million
 import numpy as np
 import reading
@@ -30,10 +30,13 @@ import rejection
 import selection
 
 import smalldb
-from queries import Column, Domain
+from queries import Column, Domain, Rows
+from smalldb.mechanisms import Neighbours
+from smalldb.releasing.distances import INDEPENDENT, baselines
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import yardstick
+from measures import Burt
 
 LAST = Path(__file__).with_name("ratios.json")
 WORSE = {"CPU s": 1.5, "MB": 1.1, "error": 1.1}  # times the last ratio, beyond what noise does
@@ -95,9 +98,11 @@ def selected(quick: bool) -> Iterator[Figure]:
     yield Figure("one of many scores / by noise of floats", "CPU s", *np.min(taken, axis=0).tolist())
 
 
+WIDE = Domain([Column(f"c{i}", [str(p) for p in range(size)]) for i, size in enumerate(million.SIZES)])
+
+
 def planned(quick: bool) -> Iterator[Figure]:
-    domain = Domain([Column(f"c{i}", [str(p) for p in range(size)]) for i, size in enumerate(million.SIZES)])
-    yield beside_work("a plan", lambda: smalldb.plan(domain, "marginals:2", n=50_000, epsilon=1))
+    yield beside_work("a plan", lambda: smalldb.plan(WIDE, "marginals:2", n=50_000, epsilon=1))
 
 
 def drawn(quick: bool) -> Iterator[Figure]:
@@ -110,17 +115,19 @@ def drawn(quick: bool) -> Iterator[Figure]:
 
 
 def in_rounds(quick: bool) -> Iterator[Figure]:
-    sizes, made = million.SIZES, []
     _, codes, _ = million.made(20_000 if quick else 200_000)
-    universe = columns.universe_of(sizes, ())
+    rows, made = Rows.from_codes(WIDE, codes), []
+    public = {"n_max": len(codes), "rows": len(codes), "neighbours": "add-remove"}
+    plan = smalldb.plan(WIDE, "marginals:2", epsilon=1, mechanism="marginals", **public)
 
     def once() -> None:
-        made.append(columns.ours(codes, universe, Fraction(1), None, False, 1)[0])
+        made.append(smalldb.release(plan, rows, rng=1).codes)
 
     once()  # compile
     yield beside_work("a release of 14 columns", once)
-    alone = columns.independent(codes, universe, Fraction(1), False, 1)
-    errors = [columns.told(codes, rows, sizes)[1] for rows in (made[0], alone)]
+    alone = baselines(rows, Fraction(1), Neighbours.ADD_REMOVE)[INDEPENDENT]
+    others = [Burt.of(made[0], WIDE.sizes), Burt.of(alone.codes(), WIDE.sizes, alone.counts)]
+    errors = [many_columns.distance(Burt.of(codes, WIDE.sizes), other) for other in others]
     yield Figure("tables of two columns / of independent ones", "error", *map(float, errors))
 
 

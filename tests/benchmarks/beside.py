@@ -5,7 +5,7 @@ Wide tables beside AIM and MST of dpmm, independent columns and noise on all cel
     peers/bin/python tests/benchmarks/beside.py CODES.csv.gz SIZES.json --ordered age hours-per-week \\
         --target income --smalldb PYTHON --folder FOLDER
 
-CODES.csv.gz and SIZES.json are those of `columns.py` (`codes.py` makes them), and PYTHON is an interpreter
+CODES.csv.gz and SIZES.json are those that `codes.py` makes, and PYTHON is an interpreter
 that has smalldb. Every release is a process of its own; its rows and its cost stay in FOLDER, and it is not
 run again where they are there. A process that needs more than ``--limit`` CPU seconds is ended, and told as
 unfinished.
@@ -29,6 +29,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import prod
 from pathlib import Path
+from unittest import mock
 
 # only what both environments have
 import numpy as np
@@ -72,14 +73,22 @@ def peer(way, codes, sizes, epsilon, seed):
 
 def ours(way, codes, sizes, ordered, epsilon, seed, target):
     """Return rows of a release in rounds, or of a baseline at the same epsilon."""
-    import columns
+    import smalldb
+    from queries import Column, Domain, Rows
+    from smalldb.exact.bits import SeededBits
+    from smalldb.mechanisms import Neighbours
+    from smalldb.releasing import distances
 
-    universe = columns.universe_of(sizes, ordered, target if way in AIMED else None)
-    if way == "independent":
-        return columns.independent(codes, universe, epsilon, False, seed)
-    if way == "cells":
-        return columns.every_cell(codes, universe, epsilon, False, seed)
-    return columns.ours(codes, universe, epsilon, DELTA if way.startswith("delta") else None, False, seed)[0]
+    kinds = [size if c in ordered else [f"{i}" for i in range(size)] for c, size in enumerate(sizes)]
+    rows = Rows.from_codes(Domain([Column(f"c{c}", kind) for c, kind in enumerate(kinds)]), codes)
+    if simple := {"independent": distances.INDEPENDENT, "cells": distances.CELLS}.get(way):
+        with mock.patch.object(distances, "SeededBits", lambda _: SeededBits(seed)):
+            made = distances.baselines(rows, epsilon, Neighbours.ADD_REMOVE)[simple]
+        return np.repeat(made.codes(), made.counts, axis=0)
+    given = {"mechanism": "marginals", "strategy": "adaptive", "neighbours": "add-remove"}
+    given |= {"n_max": len(codes), "rows": len(codes), "delta": DELTA if way.startswith("delta") else None}
+    given |= {"target": f"c{target}" if way in AIMED else None}
+    return smalldb.release(rows, "marginals:2", epsilon=epsilon, rng=seed, **given).codes
 
 
 def child(given, frame, sizes, ordered, target):
