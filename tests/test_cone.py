@@ -516,8 +516,12 @@ def test_noise_of_columns_alone_is_simulated_the_same_without_frames(monkeypatch
         return noise.simulated(weights, kinds, uniforms), uniforms.bits.bits(64)
 
     quick, after = simulated()
-    whole = ConeDifference._of_columns
-    monkeypatch.setattr(ConeDifference, "_of_columns", lambda self, c, u, pairs: whole(self, c, u, True))
+    whole = ConeDifference.of_columns
+    monkeypatch.setattr(ConeDifference, "of_columns", lambda self, c, u, pairs: pytest.fail("not remembered"))
+    again, then = simulated()
+    assert (quick == again).all() and after == then
+    cone._simulated_tables.cache_clear()
+    monkeypatch.setattr(ConeDifference, "of_columns", lambda self, c, u, pairs: whole(self, c, u, True))
     slow, then = simulated()
     assert (quick == slow).all() and after == then
     assert quick.std(axis=0) == pytest.approx(

@@ -20,11 +20,11 @@ import numpy as np
 
 from queries.arrays import Floats, Objects
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
+from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
 from smalldb.noise.noise_protocol import Moved, Noise, Weights, check_count, rounded_quantile
-from smalldb.noise.simulating import Uniforms
+from smalldb.noise.simulating import State, Uniforms
 from smalldb.noise.tails import moment_quantile
 
 _BITS = 64  # of each normal number that are looked at first, and two more for each category of a column
@@ -154,15 +154,15 @@ class ConeDifference(Noise):
         rows = np.vstack([weights, np.zeros(weights.shape[1])])
         found = []
         for part in uniforms.in_parts(1 << max(0, entries.bit_length() - 9)):
-            pairs = any(len(scope) > 1 for scope in used)
-            one, other = (self._of_columns(columns, part, pairs) for _ in range(2))
+            tables, after = _simulated_tables(self, tuple(used), part.draws, part.state)
+            part.go_on(after)
             total = np.zeros((part.draws, weights.shape[1]))
-            for scope, chosen in used.items():
-                total += np.rint(one(scope) - other(scope)).reshape(part.draws, -1) @ rows[chosen]
+            for table, chosen in zip(tables, used.values(), strict=True):
+                total += table @ rows[chosen]
             found.append(total)
         return np.concatenate(found)
 
-    def _of_columns(
+    def of_columns(
         self, columns: Sequence[int], uniforms: Uniforms, pairs: bool
     ) -> Callable[[tuple[int, ...]], Floats]:
         """Return what gives tables of a matrix from the cone, simulated, by a column, or also by `pairs`."""
@@ -229,6 +229,19 @@ class ConeDifference(Noise):
         pairs = ((self.sizes[a], self.sizes[b]) for a, b in self.pairs)
         tables = [*((size,) for size in self.sizes), *(tuple(sorted(pair)) for pair in pairs)]
         return [table for table in tables for _ in range(prod(table))]
+
+
+@lru_cache(maxsize=4)  # questions about the same columns, such as groups, take the same tables
+def _simulated_tables(
+    noise: ConeDifference, scopes: tuple[tuple[int, ...], ...], draws: int, state: State
+) -> tuple[list[Floats], State]:
+    """Return tables of rounded noise, (draws, cells) each, and the state of uniform numbers after them."""
+    uniforms = Uniforms(SeededBits(0), draws)
+    uniforms.go_on(state)
+    columns, pairs = sorted({c for scope in scopes for c in scope}), any(len(scope) > 1 for scope in scopes)
+    one, other = (noise.of_columns(columns, uniforms, pairs) for _ in range(2))
+    tables = [np.rint(one(scope) - other(scope)).reshape(draws, -1) for scope in scopes]
+    return tables, uniforms.state
 
 
 # Proof: docs/proofs/pairs.md, lemma 4.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_256
 from math import sqrt
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from smalldb.exact.bits import SeededBits
 DRAWS = 1 << 15
 """Of each number: a probability of .05 is met to within .0012 (standard error)."""
 
+State: TypeAlias = tuple[tuple[str, Any], ...]
 WIDE = 1 << 12  # standard deviation from which a sum is taken for one of a continuous law
 _LEAST = 2.0**-32  # the least distance of a uniform number from 0 or from 1, doubled
 _ROUNDED = 2.0**-34  # more than what rounding takes from a sum of probabilities
@@ -43,6 +45,15 @@ class Uniforms:
         """Yield as many draws in parts, for what would take too much memory at once."""
         for _ in range(parts):
             yield Uniforms(self.bits, self.draws // parts)
+
+    @property
+    def state(self) -> State:
+        """Where in their stream the next numbers stand; others `go_on` there."""
+        return tuple(vars(self.bits).items())
+
+    def go_on(self, state: State) -> None:
+        """Draw the next numbers from where others stood."""
+        vars(self.bits).update(state)
 
     def numbers(self, *shape: int) -> Floats:
         """Return numbers of shape (draws, *shape)."""
