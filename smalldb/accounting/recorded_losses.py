@@ -92,7 +92,10 @@ def compose_records(
     if len(persons) > 1:
         raise ValueError("records: all must be for the same number of rows of a person")
     if len(units) > 1:  # under add-remove another row of one table may be two changes of its parent
-        raise ValueError("records: all must protect the same: rows, or related tables by the same keys")
+        raise ValueError(
+            "records: all must protect the same: rows, or related tables by the same keys; "
+            "keep a ledger for each"
+        )
     if spent >= 1:
         raise ValueError("delta: all together reach 1")
     methods = [*methods_of(simulated, allowed, checked_flag(adaptive, "adaptive"))]

@@ -31,6 +31,9 @@ from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED
 
 MOST_TABLES = 1000
+NOT_KEPT = (
+    "schema:    the record has the learned categories, and --schema-out OUT.toml writes them as a schema"
+)
 
 
 def add(commands: Commands) -> None:
@@ -140,6 +143,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if not arguments.quiet:
         measured = made.measurements if made.plan.request.links is None else None
         print(tell(made.record, made.plan, measured, verbose=arguments.verbose), file=sys.stderr)
+        if source.learns is not None and arguments.schema_out is None:
+            print(NOT_KEPT, file=sys.stderr)
         if files.folder is not None and files.folder.told:
             print(visible(files.folder.told, "\n"), file=sys.stderr)
     if not made.record["private"]:
