@@ -20,7 +20,7 @@ from smalldb.cli import parser
 from smalldb.exact.numbers import rounded_up
 from smalldb.inference.questions import read_question
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.schema import read_schema
+from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.reading import read_any
 
 pytestmark = pytest.mark.slow
@@ -215,10 +215,23 @@ def test_the_page_on_epsilon_and_rows_is_computed():
 
 
 def test_the_page_on_schemas_can_be_followed(folder, shell):
-    names = followed(page("schema.md"), shell)
+    text = page("schema.md")
+    names = followed(text, shell)
     assert list(names["synthetic"].columns) == ["age", "job"]
     with pytest.raises(ValueError, match="fill in the draft"):
         read_schema("draft.toml")
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
+    schema = parse_schema(shown)
+    assert all(label in text for column in schema.domain.columns for label in column.labels)
+    # what the page calls categories, ranges and attributes
+    parts = "".join(re.findall(r"^- (?:a category|a range).*", text, re.M))
+    called = re.findall(r"`` `(.*?)` ``|`([a-z]+[<>=]+[0-9]+)`", parts)
+    assert len(called) == 7 and all(schema.domain.find(one or other) is not None for one, other in called)
+    flags = 'columns.smoker.kind = "bool"\ncolumns.pregnant.kind = "bool"\n'
+    sex = 'columns.sex = { kind = "categories", values = ["female", "male"] }\n'
+    age = 'columns.age = { kind = "cuts", cuts = [18], range = [0, 99] }\n'
+    rules = re.search(r"`valid = (\[.*?\])`", text)[1]
+    assert parse_schema(f"valid = {rules}\n{flags}{sex}{age}").domain.size == 9
 
 
 def test_the_page_on_columns_can_be_followed():

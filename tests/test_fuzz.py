@@ -51,48 +51,18 @@ def mutated(name):
     return (words | seeds).map(lambda text: text.encode(errors="surrogatepass"))
 
 
-@pytest.mark.parametrize(
-    ("name", "examples"),
-    [
-        ("csv", 60),
-        ("table", 60),
-        ("jsonl", 60),
-        ("schema", 60),
-        ("record", 30),
-        ("ledger", 100),
-        ("shard", 100),
-        ("rules", 50),
-        ("codebook", 100),
-    ],
-)
-def test_files(name, examples):
-    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
-    @given(mutated(name) | st.binary(max_size=60))
-    def run(raw):
-        TARGETS[name](raw)
-
-    run()
+EXAMPLES = {"csv": 60, "table": 60, "jsonl": 60, "schema": 60, "record": 30, "ledger": 100, "shard": 100}
+EXAMPLES |= {"rules": 50, "codebook": 100, "spec": 200, "predicate": 200}
+EXAMPLES |= {"frame": 75, "parquet": 30, "keys": 30, "compressed": 30}  # these are read byte by byte
 
 
-@pytest.mark.parametrize(
-    ("name", "examples"), [("frame", 75), ("parquet", 30), ("keys", 30), ("compressed", 30)]
-)
-def test_tables_of_any_types(name, examples):
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_texts_and_tables_of_any_kind(name):
     if name == "parquet":
         pytest.importorskip("pyarrow")
 
-    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
-    @given(st.binary(max_size=28))
-    def run(raw):
-        TARGETS[name](raw)
-
-    run()
-
-
-@pytest.mark.parametrize("name", ["spec", "predicate"])
-def test_texts(name):
-    @settings(max_examples=200)
-    @given(mutated(name))
+    @settings(max_examples=EXAMPLES[name], suppress_health_check=[HealthCheck.too_slow])
+    @given(mutated(name) | st.binary(max_size=60) if name in WORDS else st.binary(max_size=28))
     def run(raw):
         TARGETS[name](raw)
 

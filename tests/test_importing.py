@@ -81,7 +81,7 @@ def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
     assert (done.returncode, done.stderr) == INTERRUPTED
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.5])
 def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
     os.mkfifo(tmp_path / "data.csv")  # nobody writes to it: the command waits
     code = (
@@ -107,7 +107,7 @@ def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
     assert (process.returncode, errors) == INTERRUPTED
 
 
-@pytest.mark.parametrize("options", [["--version"], ["--help"], ["-h"], []])
+@pytest.mark.parametrize("options", [["--version"], ["--help"], []])
 def test_what_needs_no_command_imports_no_library(options):
     code = (
         "import sys; from smalldb.cli import main\n"
@@ -200,6 +200,7 @@ print(*sorted({{*sys.modules}} - before), *kernels)
 """
 HOMES = ["homes=homes.csv", "persons=persons.csv", "--schema", str(EXAMPLES / "homes.toml"), "-o", "out"]
 PAY = ["pay.csv", "--schema", "pay.toml"]
+PRIVATE = ["--neighbours", "add-remove", "--n-max", "2000"]
 SCHEMA = """
 columns.pay = { kind = "cuts", cuts = [10, 20], range = [0, 40] }
 columns.town = { kind = "categories", values = ["A", "B", "C"] }
@@ -219,17 +220,16 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
         [*FLAGS, "--rows", "3", "--mechanism", "rejection"],
         [*FLAGS, "--mechanism", "marginals", "--report", "out.html"],
         [*PAY, "-o", "out.csv", "--strategy", "adaptive", "--report", "out.html"],
-        [*PAY, "-o", "out", "--strategy", "adaptive", "--tables", "2"],
+        [*PAY, "-o", "out", "--strategy", "adaptive", "--tables", "2", *PRIVATE],
         [*PAY, "-o", "out.csv", "--report", "out.html", "--confidential", "--target", "flag"],
         [*PAY, "-o", "out.parquet", "--start", "public.csv", "--start-is", "last year's table"],
-        [*PAY, "-o", "out.csv", "--neighbours", "add-remove", "--n-max", "2000"],
         ["pay.csv", "--schema", "learned.toml", "-o", "out.csv", "--schema-out", "out.toml"],
         ["pay.duckdb", "--query", "pay", "--count-in-database", *PAY[1:], "-o", "out.csv"],
         ["two.csv", "--schema", "two.toml", "-o", "out.csv"],
         HOMES,
     ],
     ids=[
-        *("census", "rejection", "page", "rounds", "tables", "confidential", "start", "add-remove"),
+        *("census", "rejection", "page", "rounds", "tables", "confidential", "start"),
         *("learned", "database", "two cells", "related"),
     ],
 )

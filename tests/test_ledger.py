@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from calling import way
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smalldb
@@ -78,7 +78,7 @@ def test_the_budget_is_spent_to_its_end_and_no_further(path, budget, epsilon, ro
 amounts = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=50)
 
 
-@pytest.mark.slow
+@settings(max_examples=40)
 @given(amounts.map(lambda x: 3 * x), st.lists(amounts, max_size=12))
 def test_accounts_are_sums_and_refuse_what_is_left_over(budget, epsilons):
     account, spent = Account(budget), []
@@ -193,7 +193,7 @@ def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
 
 @pytest.mark.slow
 def test_any_changed_byte_is_noticed(path):
-    filled(path, 2)
+    filled(path, 1)
     raw = path.read_bytes()
     for position in range(len(raw)):
         for byte in {10, 125, raw[position] ^ 1, raw[position] ^ 128} - {raw[position]}:
@@ -348,7 +348,7 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
 
 
 FORKS = """
-import os, random, signal, sys, time
+import os, random, signal, sys, threading, time
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 from test_ledger import record
@@ -386,7 +386,7 @@ for pid, _ in children:
 
 KILLED_WITHIN = """
 ledger, write = Ledger(sys.argv[1], 1000), os.write
-for cut in range(0, 150, 2):
+for cut in range(0, 150, 3):
     before = ledger.read()
 
     def spend(writer):
@@ -428,11 +428,36 @@ print(released)
 """
 
 
+FORKED_WHILE_LOCKED = """
+ledger, plain = Ledger(sys.argv[1], 1), os.fsync
+locked, go = threading.Event(), threading.Event()
+
+def slow(handle):
+    locked.set()
+    go.wait()
+    plain(handle)
+
+os.fsync = slow
+spending = threading.Thread(target=ledger.spend, args=[record()])
+spending.start()
+locked.wait()
+reader, writer = os.pipe()
+if not (child := os.fork()):
+    os.close(writer)
+    os.read(reader, 1)  # lives until its parent ends
+    os._exit(0)
+go.set()
+spending.join()
+os.fsync = plain
+print(ledger.spend(record()).spent)
+"""
+
+
 def forked(script, path):
     """Run a script that forks, in a process of one thread."""
     head = FORKS + "\nfrom fractions import Fraction\nrecord_epsilon, torn = Fraction(1, 10), 0\n"
     done = subprocess.run(
-        [sys.executable, "-c", head + script, str(path)],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", head + script, str(path)],
         env={
             **os.environ,
             "OPENBLAS_NUM_THREADS": "1",
@@ -443,7 +468,7 @@ def forked(script, path):
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return Fraction(done.stdout)
 
 
 @pytest.mark.slow
@@ -457,7 +482,7 @@ def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
     torn = forked(KILLED_WITHIN, path)
     length = len(path.read_bytes().splitlines(keepends=True)[-1])
     # neither nothing, nor all, nor all but the line break
-    assert torn == sum(0 < cut < length - 1 for cut in range(0, 150, 2))
+    assert torn == sum(0 < cut < length - 1 for cut in range(0, 150, 3))
     assert length < 150
 
 
@@ -478,3 +503,38 @@ def test_a_file_system_without_locks_names_the_ledger(path, monkeypatch, capsys)
     assert raised.value.filename == str(path)
     assert main(["ledger", str(path)]) == 3
     assert capsys.readouterr().err == f"smalldb: {path}: no locks available\n"
+
+
+@pytest.mark.slow
+def test_a_process_forked_while_the_lock_was_held_does_not_keep_it(path):
+    assert forked(FORKED_WHILE_LOCKED, path) == Fraction(1, 5)
+
+
+def test_a_ledger_whose_maker_was_killed_is_in_its_folder_before_anything_is_released(path, monkeypatch):
+    plain, synced = os.fsync, []
+    Ledger(path, 1)
+
+    def noted(handle):
+        synced.append(os.fstat(handle).st_ino)
+        plain(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    Ledger(path).spend(record())
+    assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
+
+
+def test_sums_that_no_text_can_tell_are_refused_before_they_are_spent(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("a,b\n0,0\n0,1\n1,1\n")
+    ledger = Ledger("l", 1)
+    ledger.spend(record(Fraction(1, 3**6000)))
+    before = (tmp_path / "l").read_bytes()
+    with pytest.raises(ValueError, match=r"^epsilon, added up with all before it, must be .* bits"):
+        ledger.spend(record(Fraction(1, 7**3000)))
+    epsilon = f"1/{7**3000}"
+    command = ["generate", "data.csv", "--epsilon", epsilon, "--rows", "2", "--ledger", "l", "-o", "out.csv"]
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith("smalldb: epsilon, added up")
+    assert (tmp_path / "l").read_bytes() == before
+    assert main(["ledger", "l"]) == 0
+    assert f"1/{3**6000}" in capsys.readouterr().out

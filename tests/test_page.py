@@ -196,30 +196,6 @@ def test_no_guess_is_right_more_often_than_the_page_says():
         assert reached[epsilon, delta, before] > said - 0.0011  # rounded up to a tenth of a percent
 
 
-def test_nothing_that_is_said_holds_an_unfilled_brace(capsys, tmp_path, monkeypatch):
-    real, made = released()
-    pages = [page(made, SCHEMA, compare(real, made)), page(released(rng=3)[1], SCHEMA)]
-    for relation in ("replace-one", "add-remove"):
-        pages.append(page(with_delta(relation)))
-        pages.append(page(smalldb.release(real, "marginals:1", epsilon=1, rows=1, neighbours=relation)))
-    for text in pages:
-        assert re.findall(r"[{}]", re.sub(r"<style>.*?</style>|<pre id.*?</pre>", "", text, flags=re.S)) == []
-    monkeypatch.chdir(tmp_path)
-    Path("data.csv").write_text("a,b\n0,1\n1,1\n")
-    for command in (
-        "generate data.csv --epsilon 1 --rows 2 --seed 1",
-        "generate data.csv --epsilon 1 --delta 1/10 --strategy contrasts --neighbours add-remove --rows 2",
-        "generate data.csv --epsilon 1 --budget 1",
-        "plan --n 100 --attributes 3 --epsilon 1",
-        "account --epsilon 1 --releases 3",
-        "schema init none.csv",
-    ):
-        main(command.split())
-        said = "".join(capsys.readouterr())
-        assert said
-        assert "{" not in said
-
-
 @pytest.mark.slow
 def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
     """A part in braces that is a name, in a text that no f fills; docstrings may have them."""
@@ -634,8 +610,7 @@ def opened(text, folder, width, dark):
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1100, False)])
 def test_it_is_readable_in_a_real_browser(tmp_path, width, dark):
     real, made = released()
     found = opened(page(made, SCHEMA, compare(real, made)), tmp_path, width, dark)

@@ -13,6 +13,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from builders import counted
 from margins import OutOfBits, ScriptedBits
 from records import check_record
 
@@ -25,39 +26,22 @@ from smalldb.noise.privacy_loss import Loss
 FRAME = pd.DataFrame({"a": [0, 0, 0, 1, 1, 1], "b": [0, 0, 1, 0, 1, 1]})
 
 
-def table(domain, histogram):
-    """The table with these counts over the cells, as rows."""
-    return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
-
-
 def counts_of(frame, domain):
     """A released table as counts over the cells."""
     return tuple(Rows.from_frame(domain, frame).histogram().tolist())
 
 
-def ordered_law(workload, histogram, rows, rate):
-    """Ordered rows -> probability, by the definition (to 1e-40)."""
-    matrix = workload.matrix().tolist()
+def law(workload, histogram, rows, rate, ordered=False):
+    """Candidate -> probability, by the definition (to 1e-40); candidates are counts, or ordered rows."""
+    matrix, cells = workload.matrix().tolist(), range(len(histogram))
     answers = [sum(w * h for w, h in zip(f, histogram, strict=True)) for f in matrix]
-    cells = range(len(histogram))
-    scores = {
-        y: naive.score(matrix, answers, sum(histogram), tuple(y.count(c) for c in cells))
-        for y in product(cells, repeat=rows)
-    }
+    candidates = {y: y for y in naive.multisets(len(histogram), rows)}
+    if ordered:
+        candidates = {y: tuple(y.count(c) for c in cells) for y in product(cells, repeat=rows)}
+    scores = {y: naive.score(matrix, answers, sum(histogram), counts) for y, counts in candidates.items()}
     share = Counter(scores.values())
     levels = naive.fraction_law(share, rate)
     return {y: levels[s] / share[s] for y, s in scores.items()}
-
-
-def law(workload, histogram, rows, rate):
-    """Candidate -> probability, by the definition (to 1e-40)."""
-    matrix = workload.matrix().tolist()
-    answers = [sum(w * h for w, h in zip(f, histogram, strict=True)) for f in matrix]
-    candidates = list(naive.multisets(len(histogram), rows))
-    scores = [naive.score(matrix, answers, sum(histogram), y) for y in candidates]
-    levels = naive.fraction_law(Counter(scores), rate)
-    share = Counter(scores)
-    return {y: levels[s] / share[s] for y, s in zip(candidates, scores, strict=True)}
 
 
 def decided(release, gap):
@@ -90,7 +74,7 @@ def test_every_candidate_is_drawn_with_its_exact_probability(
     domain, queries, histogram, rows, epsilon, neighbours
 ):
     workload = queries.workload(domain)
-    data = table(domain, histogram)
+    data = counted(domain, histogram)
 
     def release(source):
         made = smalldb.release(data, queries, epsilon=epsilon, rows=rows, neighbours=neighbours, rng=source)
@@ -117,7 +101,7 @@ def test_every_candidate_is_drawn_with_its_exact_probability(
     ],
 )
 def test_every_ordered_table_is_drawn_with_its_exact_probability(domain, queries, histogram, rows, epsilon):
-    workload, data = queries.workload(domain), table(domain, histogram)
+    workload, data = queries.workload(domain), counted(domain, histogram)
 
     plan = smalldb.plan(domain, queries, epsilon=epsilon, rows=rows, candidates="tuples", n=data.n)
 
@@ -127,7 +111,7 @@ def test_every_ordered_table_is_drawn_with_its_exact_probability(domain, queries
         return tuple(cells.index(tuple(row)) for row in made.data.to_numpy().tolist())
 
     mass = decided(release, Fraction(1, 10**3))
-    exact = ordered_law(workload, histogram, rows, Fraction(epsilon) / (2 * rows * workload.denominator))
+    exact = law(workload, histogram, rows, Fraction(epsilon) / (2 * rows * workload.denominator), True)
     assert all(mass[y] <= p + Fraction(1, 10**30) for y, p in exact.items())
     assert sum(exact[y] - mass[y] for y in exact) < Fraction(1, 10**3) + Fraction(1, 10**30)
 
@@ -168,7 +152,7 @@ def test_the_record_states_a_guarantee_that_holds(domain, queries, rows, epsilon
     rate = epsilon / (2 * rows * workload.denominator)
     for neighbours, sizes in (("replace-one", [4]), ("add-remove", range(5))):
         made = smalldb.release(
-            table(domain, (1,) * domain.size), queries, epsilon=epsilon, rows=rows, neighbours=neighbours
+            counted(domain, (1,) * domain.size), queries, epsilon=epsilon, rows=rows, neighbours=neighbours
         )
         stated = Fraction(made.record["privacy"]["epsilon"])
         assert stated == (
@@ -264,7 +248,7 @@ def test_the_schema_refuses_other_records():
             check_record(record | change)
 
 
-@pytest.mark.parametrize("queries", [Linear([["1/3", 1, 0, "1/2"], [0, 0, "1/7", 1]]), Conjunctions(2)])
+@pytest.mark.parametrize("queries", [Linear([["1/3", 1, 0, "1/2"], [0, 0, "1/7", 1]]), Marginals(2)])
 def test_confidential_errors_are_those_of_the_tables(queries):
     made = smalldb.release(FRAME, queries, epsilon=3, rows=4)
     workload = queries.workload(Domain(["a", "b"]))
@@ -305,11 +289,7 @@ def test_sources_that_draw_no_plain_bits_are_refused(kind):
 def test_the_confidential_part_is_right_and_does_not_travel():
     made = smalldb.release(FRAME, Marginals(2), epsilon=1, rows=4, rng=3)
     secret = made.confidential
-    workload = Marginals(2).workload(Domain(["a", "b"]))
-    real = workload.matrix() @ np.array(counts_of(FRAME, workload.domain)) / 6
-    synthetic = workload.matrix() @ np.array(counts_of(made.data, workload.domain)) / 4
-    assert secret.errors.to_numpy() == pytest.approx(np.abs(real - synthetic), abs=1e-15)
-    assert list(secret.errors.index) == list(workload.labels)
+    assert list(secret.errors.index) == list(Marginals(2).workload(Domain(["a", "b"])).labels)
     assert secret.max_error == max(secret.errors)
     assert secret.census.total == math.comb(7, 4)
     assert secret.max_error * 6 * 4 == pytest.approx(round(secret.max_error * 6 * 4))
@@ -418,8 +398,8 @@ def test_the_refused_size_names_one_that_works():
     with pytest.raises(ValueError, match="beyond the budget") as caught:
         smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=20, mechanism="census")
     largest = int(str(caught.value).split("the largest that can be done by census is ")[1].split()[0])
-    counted = smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=largest)
-    assert (counted.rows, counted.mechanism) == (largest, "census")
+    small = smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=largest)
+    assert (small.rows, small.mechanism) == (largest, "census")
     drawn = smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=largest + 1)
     assert (drawn.rows, drawn.mechanism) == (largest + 1, "rejection")
     assert "beyond the budget" in drawn.why
@@ -450,7 +430,7 @@ def test_add_remove_has_a_public_cap_on_n():
 def test_floats_would_lose_this_support():
     """A candidate whose weight underflows in floats (theory.md, section 3) still can be drawn."""
     domain = Domain(["a"])
-    data = table(domain, (0, 2000))
+    data = counted(domain, (0, 2000))
     made = smalldb.census(data, Predicates(["a"]), rows=4)
     assert made.levels.tolist() == [0, 2000, 4000, 6000, 8000]
     assert math.exp(-Fraction(1, 8) * 6000) == 0.0

@@ -1,8 +1,5 @@
 """`schema`: drafts from names alone, and shows what a schema makes."""
 
-import re
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from calling import called
@@ -89,28 +86,3 @@ def test_many_categories_are_shown_in_part(tmp_path, capfd):
     path.write_text(f"columns.x = {{ kind = 'categories', values = {list(range(100))} }}")
     code, out, _ = called(capfd, "schema", "show", path)
     assert (code, out.splitlines()[0].endswith("20, 21, ..., 99")) == (0, True)
-
-
-def test_the_page_on_schemas_runs():
-    text = (Path(__file__).parent.parent / "docs" / "schema.md").read_text(encoding="utf-8")
-    names = {}
-    for snippet in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
-        exec(snippet, names)
-    assert list(names["synthetic"].columns) == ["age", "job"]
-    (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
-    schema = parse_schema(shown)
-    for column in schema.domain.columns:
-        assert all(label in text for label in column.labels)
-    # what the page calls categories, ranges and attributes
-    told = re.findall(r"^- (?:a category|a range).*", text, re.M)
-    parts = "".join(told)
-    names = [
-        name for pair in re.findall(r"`` `(.*?)` ``|`([a-z]+[<>=]+[0-9]+)`", parts) for name in pair if name
-    ]
-    assert len(names) == 7
-    assert all(schema.domain.find(name) is not None for name in names)
-    rules = re.search(r"`valid = (\[.*?\])`", text)[1]
-    flags = 'columns.smoker.kind = "bool"\ncolumns.pregnant.kind = "bool"\n'
-    sex = 'columns.sex = { kind = "categories", values = ["female", "male"] }\n'
-    age = 'columns.age = { kind = "cuts", cuts = [18], range = [0, 99] }\n'
-    assert parse_schema(f"valid = {rules}\n{flags}{sex}{age}").domain.size == 9

@@ -1,7 +1,6 @@
 """Kinds of columns: what has which category, what a value of a category can be, and how values are drawn."""
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,18 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import smalldb
 from queries import DataError
-from smalldb.commands.schema import ask_schema
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
 from smalldb.schema.bin_shapes import BinShape, drawn_steps
-from smalldb.schema.codebook import Described
-from smalldb.schema.drafting import draft_schema
-from smalldb.schema.kinds import SPECS, Kind, Spec
 from smalldb.schema.kinds.binned import equal_steps
-from smalldb.schema.kinds.dates import read_date
 from smalldb.schema.kinds.kind import NumberFormat
 
 COMMA = NumberFormat(",", ".")
@@ -269,46 +262,6 @@ def test_a_category_in_another_unicode_form_is_refused_with_the_reason():
         with pytest.raises(DataError) as other:
             column.codes(pd.Series(["x"]))
         assert str(other.value) == str(caught.value)
-
-
-MONTHS = ("January", "February", "March", "April", "May", "June", "July")
-MONTHS += ("August", "September", "October", "November", "December")
-
-
-@dataclass(frozen=True, slots=True)
-class Months(Kind):
-    """A date, or the English name of a month, read as the month."""
-
-    codings = ("one-hot", "bits")
-    spelling = "a month is a date such as 1999-12-31, or a name such as March"
-    size, dtype, labels = 12, "str", MONTHS
-
-    def code(self, text):
-        found = read_date(text, None)
-        return MONTHS.index(text) if text in MONTHS else found and found.month - 1
-
-    def names(self, column, coding):
-        return [f"{column}={month}" for month in MONTHS]
-
-    def values(self):
-        return MONTHS
-
-
-def test_a_new_kind_is_its_class_and_one_line(monkeypatch):
-    """Its SPEC is all that a schema, a draft, the wizard and a release need of it."""
-    monkeypatch.setitem(SPECS, "months", Spec("months", lambda given: Months(), {"coding": str}, "of dates"))
-    text = 'columns.born = { kind = "months", coding = "bits", missing = ["NA"] }'
-    schema = parse_schema(text)
-    rows = schema.encode(pd.DataFrame({"born": ["1999-02-28", "March", "NA", "2000-02-29"]}))
-    assert schema.decode(rows.codes())["born"].tolist()[:2] == ["February", "March"]
-    answers = iter(["months", "NA"])
-    assert 'missing = ["NA"]' in ask_schema(["born"], lambda _: next(answers), lambda _: None)
-    assert 'kind = "months"' in draft_schema(["born"], {"born": Described("months")})
-    frame = pd.DataFrame({"born": ["2000-05-01", "March"] * 50})
-    release = smalldb.release(frame, schema=schema, epsilon=1, rng=1)
-    assert {*release.data["born"].dropna()} <= {*MONTHS}
-    with pytest.raises(ValueError, match=r"expected one of .*coding"):
-        parse_schema('columns.born = { kind = "months", bins = 3 }')
 
 
 @given(
