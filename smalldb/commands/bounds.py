@@ -10,7 +10,7 @@ from queries import spec
 from smalldb import bounds
 from smalldb.bounds.comparing import MANY, SHARP_QUERIES, needs, promises, vapnik, whole
 from smalldb.commands import HELP
-from smalldb.commands.options import add_beta, add_formats, described, whole_number
+from smalldb.commands.options import add_common, add_formats, described, whole_number
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import between_0_and_1, positive
 from smalldb.files.outputs import Outputs
@@ -44,10 +44,7 @@ def add(commands: Commands) -> None:
     )
     size.add_argument("--size", type=whole_number, metavar="J", help="or just how many distinct queries")
     command.add_argument("--n", type=whole_number, required=True, metavar="N", help="rows of the data")
-    command.add_argument(
-        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
-    )
-    add_beta(command)
+    add_common(command, "--epsilon E", "--beta B")
     command.add_argument(
         "--rows", type=whole_number, metavar="M", help="rows of the small database (default: best)"
     )

@@ -11,7 +11,7 @@ from typing import Any
 from queries import DataError
 from smalldb.commands import HELP
 from smalldb.commands.input_files import add_schema, source_of
-from smalldb.commands.options import add_beta, add_formats, add_table, keep_inputs, whole_number
+from smalldb.commands.options import add_common, add_formats, add_table, keep_inputs, whole_number
 from smalldb.commands.parsers import Commands
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
@@ -34,9 +34,9 @@ def add(commands: Commands) -> None:
         " with what the theorems prove. Computed from the data: CONFIDENTIAL.",
         epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
     )
-    add_table(command, "the schema's, or marginals:2")
+    add_table(command)
     add_schema(command)
-    add_beta(command)
+    add_common(command, "--beta B")
     command.add_argument(
         "--rows", type=whole_number, required=True, metavar="M", help="rows of a small database"
     )

@@ -10,11 +10,9 @@ from smalldb.commands import HELP, Incomplete
 from smalldb.commands.input_files import add_schema, ledger_of, schema_of, source_of
 from smalldb.commands.options import (
     STATED,
-    add_beta,
-    add_delta,
+    add_common,
     add_size,
     add_table,
-    add_verbose,
     integer,
     text,
     whole_number,
@@ -46,18 +44,12 @@ def add(commands: Commands) -> None:
         "tables, name both (homes=h.csv persons=p.csv), and -o is a folder.",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
-    add_table(command, "the schema's, or marginals:2")
-    command.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
-    )
+    add_table(command)
+    add_common(command, "more NAME=FILE")
     add_schema(command)
-    command.add_argument(
-        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
-    )
-    add_delta(command)
+    add_common(command, "--epsilon E", "--delta D")
     add_size(command)
-    add_verbose(command)
-    add_beta(command)
+    add_common(command, "--verbose", "--beta B")
     add_options(
         command,
         {

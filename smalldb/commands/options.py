@@ -23,7 +23,7 @@ from smalldb.schema.related_schema import RelatedSchema
 STATED = ("title", "publisher", "table", "contact", "date", "licence", "citation")  # of a report
 
 
-def add_table(command: Parser, default: str = "marginals:2") -> None:
+def add_table(command: Parser) -> None:
     """Add what says which table, which part of it and which queries."""
     command.add_argument(
         "data",
@@ -33,7 +33,7 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
         "database (default: file.url of the schema)",
     )
     command.add_argument("--columns", metavar="A,B,...", help="the columns to use (default: all)")
-    _add_workload(command, default)
+    _add_workload(command)
 
 
 def add_file_format(command: Parser) -> None:
@@ -71,7 +71,7 @@ def add_universe(command: Parser, schema: bool = False) -> None:
     _add_workload(command, "the schema's, or marginals:2" if schema else "marginals:2")
 
 
-def _add_workload(command: Parser, default: str) -> None:
+def _add_workload(command: Parser, default: str = "the schema's, or marginals:2") -> None:
     add_options(
         command,
         {
@@ -103,27 +103,19 @@ def put(content: bytes) -> None:
     sys.stdout.flush()
 
 
-def add_beta(command: Parser) -> None:
-    """Add the failure probability of the bounds."""
-    command.add_argument(
-        "--beta", default="0.05", metavar="B", help="failure probability of the bounds (0.05)"
-    )
+COMMON = {
+    "more NAME=FILE": "related tables: each with its name (persons=p.csv)",
+    "--epsilon E": "privacy parameter, exact: 1, 0.1 or 1/3",
+    "--delta D": "allow Gaussian noise in marginals, with the guarantee (E, D), such as 1e-9 (default: pure)",
+    "--beta B": "failure probability of the bounds (0.05)",
+    "--verbose": "also the queries, why this mechanism, and the theorems",
+}
 
 
-def add_delta(command: Parser) -> None:
-    """Add the delta that marginals may have."""
-    command.add_argument(
-        "--delta",
-        metavar="D",
-        help="allow Gaussian noise in marginals, with the guarantee (E, D), such as 1e-9 (default: pure)",
-    )
-
-
-def add_verbose(command: Parser) -> None:
-    """Add what asks for more words."""
-    command.add_argument(
-        "--verbose", action="store_true", help="also the queries, why this mechanism, and the theorems"
-    )
+def add_common(command: Parser, *chosen: str) -> None:
+    """Add options that several commands have alike."""
+    own = {names: COMMON[names] for names in chosen}
+    add_options(command, own, more={"nargs": "*"}, epsilon={"required": True}, beta={"default": "0.05"})
 
 
 def add_size(command: Parser) -> None:

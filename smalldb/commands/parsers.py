@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
 def add_options(command: argparse._ActionsContainer, options: Mapping[str, str], **how: Any) -> None:
     """Add options, each with what its value is called and its help; `how` has a type, choices or more."""
     for names, said in options.items():
-        flags = [each for each in names.split() if each.startswith("-")]
+        flags = [each for each in names.split() if each.startswith("-")] or names.split()[:1]
         given = how.get(flags[-1].strip("-").replace("-", "_"), {})
         if not isinstance(given, dict):
             given = {"choices" if isinstance(given, tuple) else "type": given}

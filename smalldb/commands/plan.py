@@ -7,11 +7,9 @@ from typing import Any
 
 from smalldb.commands import HELP
 from smalldb.commands.options import (
-    add_beta,
-    add_delta,
+    add_common,
     add_size,
     add_universe,
-    add_verbose,
     described,
     whole_number,
 )
@@ -42,14 +40,11 @@ def add(commands: Commands) -> None:
     )
     add_universe(command, schema=True)
     command.add_argument("--n", type=whole_number, metavar="N", help="rows of the data (replace-one only)")
-    command.add_argument(
-        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
-    )
-    add_delta(command)
+    add_common(command, "--epsilon E", "--delta D")
     add_size(command)
-    add_beta(command)
+    add_common(command, "--beta B")
     command.add_argument("--plot", metavar="PLAN.png", help="draw the expected error (png, svg, pdf)")
-    add_verbose(command)
+    add_common(command, "--verbose")
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_plan)
 

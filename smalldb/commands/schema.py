@@ -20,7 +20,7 @@ from smalldb.commands.input_files import (
     schema_of,
     table_of,
 )
-from smalldb.commands.options import add_file_format, file_format, keep_inputs
+from smalldb.commands.options import add_common, add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
@@ -108,9 +108,7 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb schema init people.csv --codebook codes.csv -o people.toml",
     )
     init.add_argument("data", metavar="DATA", help="a file of any format, or the URL of a database")
-    init.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
-    )
+    add_common(init, "more NAME=FILE")
     init.add_argument("--table", metavar="NAME", help="the table of a DuckDB database")
     init.add_argument(
         "--codebook",
@@ -162,9 +160,7 @@ def add(commands: Commands) -> None:
         help="a file of any format, or the URL of a database (default: file.url of the schema); - for "
         "standard input",
     )
-    check.add_argument(
-        "more", metavar="NAME=FILE", nargs="*", help="related tables: each with its name (persons=p.csv)"
-    )
+    add_common(check, "more NAME=FILE")
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
     add_file_format(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")

@@ -47,11 +47,8 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
             end = max(end, proven[-1] * 1.15)
     for _, style, name in BOUNDS:
         axes.plot([], [], style, color="0.3", linewidth=1, label=name)
-    axes.set_yscale("log")
-    axes.set_ylim(LEAST, 1.3)
-    axes.set_xlim(0, min(1.0, end * 1.05) or 1.0)
-    axes.set_xlabel("a: largest error over the queries")
-    axes.set_ylabel("P(error > a)")
+    axes.set(yscale="log", ylim=(LEAST, 1.3), xlim=(0, min(1.0, end * 1.05) or 1.0))
+    axes.set(xlabel="a: largest error over the queries", ylabel="P(error > a)")
     total = f"{Decimal(census.total):.3g}"
     axes.set_title(
         f"The exact law of the error over {total} {census.candidates} of {census.rows} rows\n"

@@ -61,6 +61,29 @@ def readable(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def finish(figure: Any, axes: Any, title: str, columns: int = 2) -> None:
+    """Finish a picture of lines on two logarithmic axes: plain ticks, a title, and a legend below."""
+    axes.set(xscale="log", yscale="log")
+    readable(axes.xaxis)
+    readable(axes.yaxis)
+    axes.set_title(title, fontsize=11)
+    axes.grid(True, which="major", alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def mark(axes: Any, x: float, y: float, label: str, down: int) -> None:
+    """Mark a point of a picture, with a label `down` points below it."""
+    axes.plot(x, y, "o", color="black", markersize=5)
+    axes.annotate(
+        label,
+        (x, y),
+        xytext=(8, -down),
+        textcoords="offset points",
+        fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )
+
+
 def short(label: str) -> str:
     """Return a label of at most `LABEL` characters, all seen: a long one without its middle.
 
@@ -107,26 +130,11 @@ def plot_composition(
         style["linestyle"] = ("-", "--", "-.")[position // len(COLOURS) % 3] if valid[name] else ":"
         label = name if valid[name] else f"{name} (no bound here)"
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) == 1 else None, **style)
-    axes.plot(releases, made.epsilon, "o", color="black", markersize=5)
-    axes.annotate(
-        f"{releases:,}: {bound(made.epsilon)}",
-        (releases, made.epsilon),
-        xytext=(8, -14),
-        textcoords="offset points",
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-    )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(counts[0], counts[-1])
-    readable(axes.xaxis)
-    readable(axes.yaxis)
-    axes.set_xlabel("releases")
-    axes.set_ylabel("epsilon of all together")
+    mark(axes, releases, made.epsilon, f"{releases:,}: {bound(made.epsilon)}", 14)
     least = f"{releases:,} releases lose at most epsilon = {bound(made.epsilon)} together, by {made.method}"
-    axes.set_title(f"{least}\ndelta = {bound(made.delta)}", fontsize=11)
-    axes.grid(True, which="major", alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    title = f"{least}\ndelta = {bound(made.delta)}"
+    axes.set(xlabel="releases", ylabel="epsilon of all together", xlim=(counts[0], counts[-1]))
+    finish(figure, axes, title)
     return rendered(figure, form)
 
 
@@ -159,30 +167,14 @@ def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
         style = ":" if plain else "--" if name == share else "-"
         width = 1.6 if style != "-" else 2.2
         axes.plot(epsilons, errors, style, color=colour, linewidth=width, marker=".", label=name)
-    centre = float(plan.epsilon)
-    axes.plot(centre, plan.expected_error, "o", color="black", markersize=6)
-    axes.annotate(
-        f"{plan.mechanism}: {number(plan.expected_error)}",
-        (centre, plan.expected_error),
-        xytext=(8, 8),
-        textcoords="offset points",
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-    )
+    label = f"{plan.mechanism}: {number(plan.expected_error)}"
+    mark(axes, float(plan.epsilon), plan.expected_error, label, -8)
     axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
-    axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(top=min(3.0, axes.get_ylim()[1]))
-    readable(axes.xaxis)
-    readable(axes.yaxis)
-    axes.set_xlabel("epsilon")
-    axes.set_ylabel("expected error")
     rows = "" if plan.request.rows is None else f",  m = {plan.request.rows:,}"
     cells = number(plan.workload.domain.size)
-    axes.set_title(
-        f"{visible(plan.workload.text)}\n|Q| = {plan.workload.size:,},  N = {cells},  n = {plan.n:,}{rows}",
-        fontsize=11,
-    )
-    axes.grid(True, which="major", alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    numbers = f"|Q| = {plan.workload.size:,},  N = {cells},  n = {plan.n:,}{rows}"
+    axes.set(xlabel="epsilon", ylabel="expected error")
+    finish(figure, axes, f"{visible(plan.workload.text)}\n{numbers}")
     return rendered(figure, form)

@@ -11,7 +11,7 @@ import numpy as np
 from smalldb.auditing import Accuracy, Profile
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.exact.numbers import as_text, rounded_down
-from smalldb.reporting.plots_base import COLOURS, bound, canvas, number, readable, rendered
+from smalldb.reporting.plots_base import COLOURS, bound, canvas, finish, mark, number, readable, rendered
 from smalldb.reporting.plots_base import bound as above
 
 POINTS = 60
@@ -49,11 +49,9 @@ def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, for
             said[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {bound(said[name])}"
         )
     errors.axhline(0.05, color="0.8", linewidth=1)
-    errors.set_yscale("log")
-    errors.set_ylim(1e-4, 1.3)
-    errors.set_xlim(0, min(1.02, max(said["theorem 4.5"], positions[-1]) * 1.05))
+    errors.set(xlabel="a: largest error over the queries", ylabel="P(error > a)", yscale="log")
+    errors.set(ylim=(1e-4, 1.3), xlim=(0, min(1.02, max(said["theorem 4.5"], positions[-1]) * 1.05)))
     readable(errors.yaxis)
-    errors.set(xlabel="a: largest error over the queries", ylabel="P(error > a)")
     for axes in (privacy, tests, errors):
         axes.grid(True, which="major", alpha=0.25)
         if axes is not tests:
@@ -143,17 +141,9 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
             axes.fill_between(shown, errors, 0, color="black", alpha=0.08, linewidth=0)
     _mark(axes, shown, tables, axis, float(centre))
     axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(shown[0], shown[-1])
+    axes.set(xlim=(shown[0], shown[-1]), xlabel=TITLES[axis], ylabel="largest error over the queries")
+    finish(figure, axes, setting.title(axis), 3)
     axes.set_ylim(max(floor * 0.8, 1e-9), CEILING)
-    readable(axes.xaxis)
-    readable(axes.yaxis)
-    axes.set_xlabel(TITLES[axis])
-    axes.set_ylabel("largest error over the queries")
-    axes.set_title(setting.title(axis), fontsize=11)
-    axes.grid(True, which="major", alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
 
 
@@ -169,14 +159,7 @@ def _mark(
     if errors[least] >= CEILING:
         return
     rows = "" if axis == "rows" else f", m = {tables[least][column].rows:,}"
-    axes.plot(positions[least], errors[least], "o", color="black", markersize=5)
     # a larger epsilon than the bound was made for has no larger one
     position = above(positions[least]) if axis == "epsilon" else f"{positions[least]:,.0f}"
-    axes.annotate(
-        f"{axis if axis != 'rows' else 'm'} = {position}{rows}: {above(errors[least])}",
-        (positions[least], errors[least]),
-        xytext=(8, 8),
-        textcoords="offset points",
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-    )
+    label = f"{axis if axis != 'rows' else 'm'} = {position}{rows}: {above(errors[least])}"
+    mark(axes, positions[least], errors[least], label, -8)
