@@ -47,18 +47,7 @@ class Rows:
     @classmethod
     def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> Rows:
         """Count the rows of a table (its columns: those of the domain, see `Domain.encode`)."""
-        return cls.from_chunks(domain, [frame])
-
-    @classmethod
-    def from_chunks(cls, domain: Domain, frames: Iterable[pd.DataFrame]) -> Rows:
-        """Count the rows of a table that comes in pieces; memory grows with the distinct rows only."""
-        words, counts = np.zeros((0, width(domain.sizes)), dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        for frame in frames:
-            new, found = merge(pack_codes(domain.encode(frame), domain.sizes))
-            if len(words):
-                new, found = merge_runs(words, counts, new, found)
-            words, counts = new, found
-        return cls._made(domain, words, counts)
+        return cls._made(domain, *merge(pack_codes(domain.encode(frame), domain.sizes)))
 
     @classmethod
     def from_counts(cls, domain: Domain, frame: pd.DataFrame, counts: Iterable[int]) -> Rows:

@@ -361,9 +361,8 @@ def test_rows_count_categories(data):
     again = Rows.from_codes(domain, rows.codes(), rows.counts)
     assert again.words.tolist() == rows.words.tolist()
     frame = domain.decode(np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
-    chunks = [frame[i : i + 3] for i in range(0, len(frame), 3)]
-    assert Rows.from_chunks(domain, chunks).words.tolist() == rows.words.tolist()
-    assert Rows.from_chunks(domain, chunks).counts.tolist() == rows.counts.tolist()
+    assert Rows.from_frame(domain, frame).words.tolist() == rows.words.tolist()
+    assert Rows.from_frame(domain, frame).counts.tolist() == rows.counts.tolist()
     pair = tuple(c for c in range(len(sizes)) if sizes[c] <= 200)[:2]
     table = Counter(tuple(r[c] for c in pair) for r in chosen)
     found = rows.table(pair)

@@ -33,7 +33,7 @@ def texts(path, file=USUAL):
         ("job", "age"), lambda names: [[n.strip() for n in names].index(n) for n in ("job", "age")]
     )
     try:
-        pieces = [columns for columns, _ in CSV.pieces(str(path), wanted, file)]
+        pieces = [columns for columns, _ in CSV.pieces(str(path), wanted, file, False)]
     except (DataError, ValueError) as error:
         assert error.__context__ is None or not isinstance(error, DataError)
         return type(error), str(error)

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,8 @@ def test_rows_count_the_table(seed, n, attributes):
     assert codes(rows) == counted(frame)
     assert list(codes(rows)) == sorted(codes(rows))
     assert rows.n == len(frame)
-    in_chunks = Rows.from_chunks(domain, [frame[i : i + 7] for i in range(0, len(frame), 7)])
+    parts = [Rows.from_frame(domain, frame[i : i + 7]) for i in range(0, len(frame), 7)]
+    in_chunks = reduce(Rows.plus, parts, Rows.from_frame(domain, frame[:0]))
     assert codes(in_chunks) == codes(rows)
     assert unpack(pack(rows.bits()), attributes).tolist() == rows.bits().tolist()
 

@@ -425,7 +425,8 @@ def yes_no_frames(rows, chance, folder):
             return Rows.from_counts(domain, pool.iloc[list(times)], times.values())
         if way == "pieces":
             cut = chance.randint(0, len(positions))
-            return Rows.from_chunks(domain, [pool.iloc[positions[:cut]], pool.iloc[positions[cut:]]])
+            parts = pool.iloc[positions[:cut]], pool.iloc[positions[cut:]]
+            return Rows.from_frame(domain, parts[0]).plus(Rows.from_frame(domain, parts[1]))
         return Rows.from_frame(domain, pool.iloc[positions])
 
     return read

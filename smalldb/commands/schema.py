@@ -38,7 +38,6 @@ from smalldb.schema.drafting import column_text, draft_related, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.linked_rows import check_tables, coded_tables, linked_keys
-from smalldb.schema.readers.database_files import DuckDbFiles
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import parse_schema, read_any
 from smalldb.schema.related_schema import RelatedSchema
@@ -186,16 +185,14 @@ def run_init(arguments: argparse.Namespace) -> None:
 def _drafted(arguments: argparse.Namespace) -> str:
     if arguments.more:
         return draft_of_files(arguments)
-    path, table = arguments.data, arguments.table
-    file = file_format(arguments)
-    if table is None:
-        file = read_form(path, file)
-        columns = read_columns(path, file)
-    else:
-        columns = {**DuckDbFiles().columns(path, replace(file, query=table))}
+    path, file = arguments.data, file_format(arguments)
+    if arguments.table is not None:
+        file = replace(file, query=arguments.table)
+    file = read_form(path, file)
+    columns = read_columns(path, file)
     columns = {name: dtype for name, dtype in [*columns.items()][is_index([*columns]) :]}
     if not arguments.interactive:
-        book = {} if table is not None else read_described(path, file)
+        book = read_described(path, file)
         if arguments.codebook is not None:
             book |= read_codebook(arguments.codebook)
         return draft_schema(columns, book, file)

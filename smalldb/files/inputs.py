@@ -28,12 +28,6 @@ class NoBar:
     def update(self, done: float = 1) -> None:
         """Show nothing."""
 
-    def refresh(self) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Show nothing."""
-
 
 def progress_bar(shown: bool, **options: Any) -> Any:
     """Return a bar of `tqdm`, made with its options; `tqdm` is imported only for one that is shown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, TypeAlias, Unpack, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 from queries import Domain, QueryClass, Workload
 from queries.expressions import suggestion
@@ -25,10 +25,9 @@ Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema a path; or two tables by names."""
 
 
-class Keywords(Settings, total=False):
-    """The keywords of `release`, where it makes the plan."""
+class Drawing(TypedDict, total=False):
+    """The keywords of `release` beside a plan."""
 
-    domain: Domain | None
     schema: SchemaLike | None
     middle: bool
     rng: int | BitSource | None
@@ -40,22 +39,14 @@ class Keywords(Settings, total=False):
     release_id: str
 
 
+class Keywords(Settings, Drawing, total=False):
+    """The keywords of `release` where it makes the plan."""
+
+    domain: Domain | None
+
+
 @overload
-def release(
-    plan: Plan,
-    data: Table,
-    /,
-    *,
-    schema: SchemaLike | None = None,
-    middle: bool = False,
-    rng: int | BitSource | None = None,
-    seed: int | None = None,
-    progress: bool = False,
-    executor: Executor | None = None,
-    checkpoint: Folder | None = None,
-    ledger: Ledger | None = None,
-    release_id: str = "",
-) -> Release: ...
+def release(plan: Plan, data: Table, /, **drawing: Unpack[Drawing]) -> Release: ...
 
 
 @overload

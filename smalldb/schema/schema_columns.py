@@ -342,7 +342,7 @@ class Column:
     @property
     def numbers(self) -> NumberFormat:
         """How fields write numbers."""
-        return self.kind.format
+        return self.kind.numbers
 
     def _universe(self, coding: str) -> queries.Column:
         gap, kind = ["missing"] * self.missing, self.kind

@@ -65,7 +65,7 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
     wanted = Wanted(names, lambda header: _positions(path, header, names), others=None)
 
     def encoded() -> Iterator[Coded]:
-        for columns, _ in reader_of(path).pieces(path, wanted, file):
+        for columns, _ in reader_of(path).pieces(path, wanted, file, False):
             yield np.column_stack([*map(_flags, columns, domain.attributes)]), None
 
     return tally(domain, encoded())

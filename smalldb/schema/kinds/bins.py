@@ -135,11 +135,6 @@ class Cuts(Binned):
         """The cuts, plainly written."""
         return [f"{cut:f}" for cut in self.cuts]
 
-    @property
-    def format(self) -> NumberFormat:
-        """How fields write numbers."""
-        return self.numbers
-
     def value(self, text: str) -> Decimal | None:
         """Read the number of a field."""
         return self.numbers.read(text)

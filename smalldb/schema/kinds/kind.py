@@ -161,7 +161,7 @@ class Kind(ABC):
         return False
 
     @property
-    def format(self) -> NumberFormat:
+    def numbers(self) -> NumberFormat:
         """How fields write numbers."""
         return PLAIN
 

@@ -72,11 +72,6 @@ class Integers(Kind):
         """The numbers."""
         return [str(number) for number in range(self.low, self.high + 1)]
 
-    @property
-    def format(self) -> NumberFormat:
-        """How fields write numbers."""
-        return self.numbers
-
     def ends(self) -> Sequence[tuple[float, float]]:
         """Return each number, twice."""
         return [(float(number), float(number)) for number in range(self.low, self.high + 1)]

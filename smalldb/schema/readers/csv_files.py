@@ -226,15 +226,11 @@ class CsvFiles(Reader):
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)
     lines: ClassVar[bool] = True
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Read the names; those that are `known` are not taken for those of another separator."""
         return dict.fromkeys(name.strip() for name in heading(path, file, known).names)
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns as texts."""
         if file.decimal == ".":
             yield from _pieces(path, wanted, file, progress)

@@ -17,7 +17,7 @@ from queries import DataError
 from queries.expressions import shorten, suggestion
 from smalldb.files.extras import of_extra
 from smalldb.schema.fields import CHUNK, Piece, objects
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.csv_files import check_names
 from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
@@ -124,16 +124,12 @@ class _DatabaseFiles(Reader):
     def of_query(self, base: Any, query: str, table: str | None) -> list[tuple[str, object]]:
         """Return the names of the columns of a query, with the dtypes that are known; no row is looked at."""
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns, with the types that the database declares."""
         with self._opened(path, file) as (_, _, columns):
             return columns
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces, as the database hands on the rows."""
         with self._opened(path, file) as (base, query, columns):
             names = [*columns]

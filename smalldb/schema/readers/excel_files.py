@@ -28,16 +28,12 @@ class ExcelFiles(Reader):
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls")
     chosen_by: ClassVar[str] = "sheet"
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the names in the first row of the sheet."""
         with _rows(path, file) as rows:
             return dict.fromkeys(_names(rows, path, known)[0])
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces: a row without any value is none."""
         formulas: Rows | None = None
         with _rows(path, file) as rows, ExitStack() as stack:

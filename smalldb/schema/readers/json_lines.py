@@ -9,7 +9,7 @@ import numpy as np
 
 from queries import DataError
 from smalldb.schema.fields import Piece, is_text
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.csv_files import RECORDS, check_names, lines_of, open_text
 from smalldb.schema.readers.reader import Reader, Wanted
 
@@ -23,9 +23,7 @@ class JsonLines(Reader):
     lines: ClassVar[bool] = True
     headed: ClassVar[bool] = False
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the names in the first record, sorted: the order in which a row has its keys is its own."""
         with open_text(path) as text:
             first = next(_records(lines_of(text)), None)
@@ -38,9 +36,7 @@ class JsonLines(Reader):
         check_names(names, path)
         return dict.fromkeys(names)
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns as texts; each record is taken or refused by itself: what it lacks is a gap."""
         wanted.choose(wanted.names)
         comma = {name for name, sign in wanted.signs.items() if sign != "."}

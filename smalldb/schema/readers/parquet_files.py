@@ -16,7 +16,7 @@ from queries.frames import from_arrow
 from smalldb.files.extras import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.fields import CHUNK, Fields, Piece
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _PARQUET = "Parquet files"
@@ -30,9 +30,7 @@ class ParquetFiles(Reader):
     name: ClassVar[str] = "parquet"
     suffixes: ClassVar[tuple[str, ...]] = PARQUET
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the dtypes that the file declares."""
         first, *others = _parts(path)
         for part in others:
@@ -40,9 +38,7 @@ class ParquetFiles(Reader):
                 raise ValueError(f"{path}: its files do not all have the same columns")
         return first.declared()
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns batch by batch, of each file in turn."""
         for part in _parts(path):
             names = part.names
@@ -155,16 +151,12 @@ class ArrowFiles(Reader):
     name: ClassVar[str] = "arrow"
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc", ".arrows")
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the dtypes that the file declares."""
         with ExitStack() as stack:
             return declared(_opened(path, stack).schema)
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns batch by batch, of a mapped file."""
         with ExitStack() as stack:
             opened = _opened(path, stack)

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, TypeVar, final
 from queries import DataError
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import Piece
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 
 T = TypeVar("T")
 Choose = Callable[[Sequence[str]], Sequence[int]]
@@ -41,18 +41,14 @@ class Reader(Protocol):
     # what of `FileFormat` says which of several tables is meant: "query", "sheet"; empty: there is one
     chosen_by: ClassVar[str] = ""
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the names of the columns, each with its declared dtype or None; no data."""
 
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+    def described(self, path: str, file: FileFormat) -> Mapping[str, Described]:
         """Return what the file's own code book says of columns, if it has one: no data."""
         return {}
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the wanted columns, in constant memory."""
 
 

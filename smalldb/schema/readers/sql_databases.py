@@ -13,7 +13,7 @@ from queries import DataError
 from smalldb.files.extras import LibraryMissing, of_extra
 from smalldb.files.inputs import shown
 from smalldb.schema.fields import CHUNK, Piece
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.database_files import check_columns, is_query, named_table, pieces_of_rows
 from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
@@ -35,9 +35,7 @@ class SqlDatabases(Reader):
     suffixes: ClassVar[tuple[str, ...]] = ()
     chosen_by: ClassVar[str] = "query"
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns, those of a table with the types that the database declares."""
         with ExitStack() as stack:
             base = _connected(path, stack)
@@ -47,9 +45,7 @@ class SqlDatabases(Reader):
                 return dict.fromkeys(names)
             return {name: dtype for name, dtype in _declared(base, table).items() if name in names}
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces, by a cursor that stays in the database where it can."""
         with ExitStack() as stack:
             base = _connected(path, stack)

@@ -16,7 +16,7 @@ from queries.late import pd
 from smalldb.files.extras import of_extra
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field
-from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
@@ -56,9 +56,7 @@ class StataFiles(Reader):
     name: ClassVar[str] = "dta"
     suffixes: ClassVar[tuple[str, ...]] = (".dta",)
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the types that the file declares."""
         with _opened(path) as reader:
             return {
@@ -66,7 +64,7 @@ class StataFiles(Reader):
                 for name, dtype, form in zip(reader._varlist, reader._dtyplist, reader._fmtlist, strict=True)
             }
 
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+    def described(self, path: str, file: FileFormat) -> Mapping[str, Described]:
         """Return the value labels of columns, and their own."""
         with _opened(path) as reader:
             try:
@@ -82,9 +80,7 @@ class StataFiles(Reader):
             found[name] = labelled(titles[name], labels, gaps)
         return found
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces."""
         with _opened(path) as reader:
             names = [*reader._varlist]
@@ -139,15 +135,13 @@ class _Statistical(Reader):
         """Return what reads a file."""
         raise NotImplementedError
 
-    def columns(
-        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
-    ) -> Mapping[str, object]:
+    def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the types that the file declares."""
         head = self._head(path)
         kinds, forms = head.readstat_variable_types, head.original_variable_types
         return {name: _dtype(kinds[name], forms[name] or "") for name in head.column_names}
 
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+    def described(self, path: str, file: FileFormat) -> Mapping[str, Described]:
         """Return the value labels of columns, their codes of missing values, and their own labels."""
         head = self._head(path)
         found = {}
@@ -158,9 +152,7 @@ class _Statistical(Reader):
             found[name] = labelled(head.column_names_to_labels.get(name) or "", labels, gaps, measured)
         return found
 
-    def pieces(
-        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
-    ) -> Iterator[Piece]:
+    def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces."""
         names = self._head(path).column_names
         chosen = [names[i] for i in wanted.choose(names)]
