@@ -14,7 +14,7 @@ from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.certificate import Certificate, expected
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.reporting.words import tell
+from smalldb.reporting.words import laid_out, tell
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
 LAWS = [PrivacyMeasure(*both) for both in product((False, True), repeat=2)]
@@ -113,7 +113,7 @@ def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
     bounds = release.record["bounds"]
     assert (bounds["beta"], bounds["released"], bounds["covers"]) == ("0.05", None, [])
     check_record(release.record)
-    assert "no bound for what was not measured" in tell(release.record, release.plan)
+    assert "no bound for what was not measured" in laid_out(tell(release.record, release.plan))
 
 
 @pytest.mark.parametrize("share", [-1, 1, "3/2"])

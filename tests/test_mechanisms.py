@@ -22,7 +22,7 @@ from smalldb.planning import Settings, mechanisms
 from smalldb.releasing import record as record_keys
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
-from smalldb.reporting.words import tell
+from smalldb.reporting.words import laid_out, tell
 
 FRAME = pd.DataFrame({"a": [0, 1, 1], "b": [True, False, True]})
 MOST = 5
@@ -113,7 +113,7 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     check_record(made.record)
     assert made.confidential.parts == {"n": 3}
     assert (made.confidential.census, made.confidential.trials) == (None, None)
-    told = tell(made.record, made.plan).splitlines()
+    told = laid_out(tell(made.record, made.plan)).splitlines()
     assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "details:   nothing"]
     bounds = [line for line in told if line.startswith("bound: ")]
     assert bounds[0].startswith("bound:     at most 1 (vacuous) on every query that toys like, with")

@@ -12,7 +12,7 @@ from queries import Column, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
 from smalldb.mechanisms import Marginal
 from smalldb.planning.plans import pairs_reached, tables_reached
-from smalldb.reporting.words import tell
+from smalldb.reporting.words import laid_out, tell
 
 FLAGS = Domain([f"c{k}" for k in range(6)])
 WIDE = Domain([Column(f"c{k}", 3) for k in range(6)])
@@ -61,7 +61,7 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
         < told.index("\nrelations: ")
         < told.index("\nbound: ")
     )
-    summary = tell(made.record, made.plan, made.measurements)
+    summary = laid_out(tell(made.record, made.plan, made.measurements))
     assert f"relations: {measured or 'none'} of 15 pairs of columns w" in summary
     assert ("--measure-first" in summary) is (measured < every)
     said = plan_json(made.plan, "none")["pairs_of_columns"]

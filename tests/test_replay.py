@@ -34,7 +34,7 @@ from smalldb.marginals.strategies.from_start import FromStart
 from smalldb.mechanisms.start import Start
 from smalldb.noise.distributions import DiscreteGaussian, KNorm, WishartDifference
 from smalldb.releasing import transaction
-from smalldb.reporting.words import tell
+from smalldb.reporting.words import laid_out, tell
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 
@@ -403,7 +403,7 @@ def published(made):
         "table": made.data.to_csv(),
         "record": json.dumps(made.record),
         "measurements": json.dumps(made.measurements.as_json()),
-        "words": tell(made.record, made.plan),
+        "words": laid_out(tell(made.record, made.plan)),
         "repr": repr(made),
     }
 

@@ -9,8 +9,9 @@ import pytest
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
-from smalldb.reporting.notebook import Picture, record_facts
+from smalldb.reporting.notebook import Picture
 from smalldb.reporting.page import page
+from smalldb.reporting.words import SEEDED, tell
 
 FRAME = pd.DataFrame(np.random.default_rng(2).integers(0, 2, (77, 3)), columns=["<a>", "b", "c"])
 PNG = b"\x89PNG\r\n"
@@ -55,27 +56,22 @@ def test_each_shows_a_table_of_its_name():
         assert shown(value)[0] == name
 
 
-def test_the_table_of_a_release_is_its_record_and_its_first_rows():
+def test_the_table_of_a_release_is_what_the_command_says_and_its_first_rows():
     made = smalldb.release(FRAME, epsilon="1/2", rows=9, rng=1, rows_per_person=2)
     texts = shown(made)
-    facts = dict(record_facts(made.record))
-    assert all(name in texts and said in texts for name, said in facts.items())
-    assert facts["NOT PRIVATE"] == "the randomness came from a seed"
-    assert facts["Guarantee"] == "0.5-differential privacy, replace-one neighbours"
-    assert (facts["One person"], facts["Rows of the data"]) == ("up to 2 rows", "77, public")
+    facts = [("warning", SEEDED), *tell(made.record, made.plan)]
+    assert all(label in ("", *texts) and said in texts for label, said in facts)
     assert "<a>" in texts
     assert len(re.findall("<tr>", made._repr_html_())) == len(facts) + 5
     private = smalldb.release(FRAME, epsilon=20, rows=2, neighbours="add-remove")
-    facts = dict(record_facts(private.record))
-    assert (facts["Rows of the data"], facts["Error of every query"]) == ("private", "no bound")
-    assert facts["Warning"].startswith("epsilon is above 10")
+    assert any(said.startswith("epsilon is above 10") for said in shown(private))
+    assert SEEDED not in shown(private)
 
 
 def test_a_plan_tells_of_the_bound_that_its_release_will_state():
     domain = Domain([Column("a", 3), Column("b", 4), Column("c", 3)])
     plan = smalldb.plan(domain, n=500, epsilon=1, mechanism="marginals")
-    assert "a bound is released with the rows" in shown(plan)
-    assert "no bound" not in shown(plan)
+    assert "the release computes a bound, and its record states it" in shown(plan)
 
 
 def test_tables_of_confidential_values_do_not_depend_on_the_data():

@@ -20,7 +20,7 @@ from smalldb.planning import Plan, plan
 from smalldb.planning.starting import check_start
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
-from smalldb.reporting.words import CONFIDENTIAL, tell
+from smalldb.reporting.words import CONFIDENTIAL, laid_out, tell
 from smalldb.schema import Schema
 from smalldb.schema.answers import Place, changed, columns_of
 from smalldb.schema.parsing import toml_of
@@ -276,7 +276,7 @@ class Steps:
             other: Plan | str = await to_thread(asked, delta=None if made.request.delta else layout.DELTA)
         except ValueError as error:
             other = f"none: {error}"
-        return ui.pre(tell(make_record(made, private=True), made, other=other))
+        return ui.pre(laid_out(tell(make_record(made, private=True), made, other=other)))
 
     async def _on_draw(self) -> None:
         asked = self._asked()

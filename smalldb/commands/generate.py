@@ -24,7 +24,7 @@ from smalldb.planning import Settings
 from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.pipeline import carry_out
 from smalldb.reporting.escaping import visible
-from smalldb.reporting.words import SEEDED, as_json, tell
+from smalldb.reporting.words import SEEDED, as_json, laid_out, tell
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED
 
@@ -134,7 +134,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print(as_json(made.record))
     if not arguments.quiet:
         measured = made.measurements if made.plan.request.links is None else None
-        print(tell(made.record, made.plan, measured, verbose=arguments.verbose), file=sys.stderr)
+        lines = tell(made.record, made.plan, measured, verbose=arguments.verbose)
+        print(laid_out(lines), file=sys.stderr)
         if source.learns is not None and arguments.schema_out is None:
             print(NOT_KEPT, file=sys.stderr)
         if files.folder is not None and files.folder.told:

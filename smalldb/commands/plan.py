@@ -105,4 +105,4 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
 
 def plan_account(made: Plan, other: Plan | str, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
-    return tell(make_record(made, private=True), made, verbose=verbose, other=other)
+    return laid_out(tell(make_record(made, private=True), made, verbose=verbose, other=other))

@@ -15,15 +15,14 @@ from smalldb.exact.numbers import Number, positive, sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
-from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.record import make_record
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
-from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import brief, promised, rounded_up
+from smalldb.reporting.words import SEEDED, brief, rounded_up, tell
 
 CONFIDENTIAL = "computed from the data: it is shown by its methods alone, and is not for publication"
 FIRST = 5  # rows
@@ -55,9 +54,9 @@ def in_notebook(value: object) -> str:
     """Return a short table of a release, plan, census, audit or evaluation, as HTML."""
     match value:
         case Release():
-            return _table("Release", record_facts(value.record)) + _rows(value)
+            return _table("Release", release_facts(value)) + _rows(value)
         case Plan():
-            return _table("Plan", plan_facts(value))
+            return _table("Plan", tell(make_record(value, private=True), value))
         case Audit():
             return _table("Audit", audit_facts(value))
         case Census():
@@ -77,40 +76,11 @@ def reported(release: Any, **choices: Any) -> str:
     return page(release, schema, about=About(**choices))
 
 
-def record_facts(record: Record) -> Facts:
-    """Return what a record says, in words."""
-    privacy, queries = record["privacy"], record["queries"]
-    delta, each = privacy.get("delta"), privacy.get("rows_per_person", 1)
-    epsilon = privacy["epsilon"] if delta is None else f"({privacy['epsilon']}, {delta})"
-    n, bounds = record.get("n"), record.get("bounds") or {}
-    stated = bound_of(record)
-    error = (
-        "no bound" if stated is None else f"at most {promised(stated)}, with probability 1 - {bounds['beta']}"
-    )
-    columns = record["universe"].get("columns", record["universe"]["attributes"])
-    return [
-        *([] if record["private"] else [("NOT PRIVATE", "the randomness came from a seed")]),
-        *([("Warning", record["warning"])] if "warning" in record else []),
-        ("Guarantee", f"{epsilon}-differential privacy, {record['neighbours']} neighbours"),
-        ("One person", "one row" if each == 1 else f"up to {each} rows"),
-        ("Mechanism", record["mechanism"]),
-        ("Synthetic rows", "as the release will tell" if record["rows"] is None else f"{record['rows']:,}"),
-        ("Rows of the data", "private" if n is None else f"{n:,}, public"),
-        ("Columns", f"{len(columns):,}"),
-        ("Queries", f"{queries['text']}: {queries['stated']:,} stated, {queries['reduced']:,} reduced"),
-        ("Error of every query", error),
-        ("Software", f"smalldb {record['versions']['smalldb']}"),
-    ]
-
-
-def plan_facts(plan: Plan) -> Facts:
-    """Return what a plan says, in words."""
-    record = make_record(plan, private=True)
-    told = dict(record_facts(record))
-    if bound_of(record) is None and (record["bounds"] or {}).get("covers"):
-        told["Error of every query"] = "a bound is released with the rows"
-    expected = "unknown" if plan.expected_error is None else f"{plan.expected_error:.3g}"
-    return [*told.items(), ("Expected error", expected), *([] if plan.why is None else [("Why", plan.why)])]
+def release_facts(release: Release) -> Facts:
+    """Return what a release says, in the words of the command."""
+    record, plan = release.record, release.plan
+    measured = release.measurements if plan.request.links is None else None
+    return [("warning", SEEDED)] * (not record["private"]) + tell(record, plan, measured)
 
 
 def audit_facts(audit: Audit) -> Facts:

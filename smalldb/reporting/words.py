@@ -37,8 +37,8 @@ def tell(
     *,
     verbose: bool = False,
     other: Plan | str | None = None,
-) -> str:
-    """Tell a release and what it `measured`, or beside an `other` plan a plan: first what to expect."""
+) -> list[tuple[str, str]]:
+    """Tell a release and what it `measured`, or beside an `other` plan a plan: labels, each with a line."""
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release estimates" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):
@@ -98,7 +98,7 @@ def tell(
         lines += _cost(plan)
     if verbose:
         lines += _more(record, plan)
-    return laid_out(lines)
+    return lines
 
 
 def _relations(known: Sequence[str]) -> str:
