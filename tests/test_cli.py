@@ -17,7 +17,6 @@ from functools import partial
 import pandas as pd
 import pytest
 from calling import called
-from records import check_record
 
 import smalldb
 from queries import Marginals
@@ -62,26 +61,6 @@ def test_standard_input_is_a_table_like_a_file(folder, run, name):
     assert (piped.returncode, piped.stdout) == (0, told)
     compared = in_a_process("evaluate", name, "data.csv", "--json", cwd=folder, stdin=SMALL)
     assert json.loads(compared.stdout)["max_error"] == 0
-
-
-def test_the_car_workers(examples, folder, run):
-    code, out, told = run(
-        *("generate", examples / "autoworkers.csv", "--epsilon", 1, "--queries", "conjunctions:2"),
-        *("--rows", 6, "-o", "out.csv", "--record", "out.json"),
-    )
-    assert (code, out) == (0, "")
-    made, real = pd.read_csv("out.csv"), pd.read_csv(examples / "autoworkers.csv")
-    assert made.shape == (6, 6)
-    assert list(made.columns) == list(real.columns)
-    assert set(made.to_numpy().ravel()) <= {0, 1}
-    record = json.loads((folder / "out.json").read_text())
-    check_record(record)
-    assert (record["privacy"]["epsilon"], record["privacy"]["bounded_range"]) == ("1", "1")
-    assert (record["rows"], record["n"], record["private"]) == (6, 1841, True)
-    assert f"{math.comb(69, 6):,} multisets of 6 rows" in told
-    assert "guarantee: 1-differential privacy, replace-one neighbours, n = 1841 is public" in told
-    assert "of little use" in told
-    assert sorted(os.listdir(folder)) == ["data.csv", "out.csv", "out.json"]
 
 
 def test_quiet_is_quiet_but_never_about_a_seed(run):

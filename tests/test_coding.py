@@ -159,10 +159,3 @@ def test_columns_of_two_labels_are_released_as_yes_no_columns(columns):
     assert isinstance(made.plan.chosen.strategy, Contrasts)
     assert (made.codes[:, 0] == made.codes[:, 1]).mean() > 0.9
     assert made.confidential.max_error <= made.record["bounds"]["released"]
-
-
-def test_seeds_repeat_a_release():
-    rows = Rows.from_codes(of_latent(9), latent(500, 3, 9))
-    given = {"epsilon": 1, "mechanism": "marginals", "strategy": "contrasts", "rng": 4}
-    one, two = (smalldb.release(rows, **given).codes for _ in range(2))
-    assert (one == two).all()

@@ -87,15 +87,6 @@ def test_tables_are_written_as_the_input_is_read(workdir, capfd):
     assert len({line.split(";")[1] for line in lines}) > 20  # drawn from bins, not their middles
 
 
-def test_one_payment_for_all_tables(workdir, capfd):
-    code, _, told = called(
-        capfd, *[*GENERATE, "--tables", 2, "-o", "out", "--ledger", "ledger", "--budget", 10]
-    )
-    assert code == 0, told
-    assert len(Ledger("ledger").read().records) == 1
-    assert sorted(os.listdir(".")) == ["data.csv", "ledger", "out"]
-
-
 def columns_of(number, workdir):
     coins = np.random.default_rng(2)
     frame = pd.DataFrame(coins.integers(0, 2, (300, number)), columns=[f"c{k}" for k in range(number)])

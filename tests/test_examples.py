@@ -1,4 +1,4 @@
-"""The examples are what the published tables say, and run."""
+"""The examples are what the published tables say, and run; notebooks print what is stored in them."""
 
 import json
 import runpy
@@ -7,6 +7,7 @@ import sys
 
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +37,21 @@ def test_quickstart_runs(examples):
     record, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])
     assert record["rows"] == 6
     assert "confidential: the largest error" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", ["analyst", "small_database", "steward"])
+def test_the_cells_print_what_they_printed(notebook, examples, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
+    monkeypatch.chdir(examples)
+    cells = json.loads((examples / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        exec("".join(cell["source"]), names)
+        stored = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+        assert capsys.readouterr().out == "".join(line for output in stored for line in output["text"])
+        pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+        assert len(pictures) == len(shown)
+        while shown:
+            pyplot.close(shown.pop())

@@ -1,8 +1,6 @@
 """A ledger with a delta: a filter for releases that are chosen as results come in."""
 
 import json
-import threading
-from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from math import exp
@@ -220,23 +218,6 @@ def test_an_old_ledger_stays_as_it_is(tmp_path):
     ]
     with pytest.raises(ValueError, match="counts pure privacy"):
         ledger.spend(record("1/10", "0.001", "1e-9"))
-
-
-def test_many_at_once_do_not_overrun_a_rho(tmp_path):
-    ledger = Ledger(tmp_path / "l", 1, "1e-6")
-    one = record("1", ledger.read().rho / 10, "1e-9")
-    paid = []
-
-    def spend():
-        with suppress(OutOfBudget):
-            paid.append(Ledger(ledger.path).spend(one))
-
-    threads = [threading.Thread(target=spend) for _ in range(25)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(paid) == 10 == len(ledger.read().records)
 
 
 def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):

@@ -2,12 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from calling import way_options
 
 from smalldb.accounting import compose_records
 from smalldb.cli import main
@@ -54,19 +51,6 @@ def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
     assert sorted(os.listdir(folder)) == ["bad.csv", "data.csv", "empty.csv", "l"]
     assert generate("--quiet", epsilon="0.2")[0::2] == (0, "")
     assert Ledger("l").read().left == 0
-
-
-def test_what_is_spent_is_what_the_record_says(generate, folder):
-    records = []
-    for mechanism in ("census", "contrasts"):
-        more = ("--neighbours", "add-remove", "--n-max", "2000", *way_options(mechanism))
-        assert generate("--budget", "1", "--record", "r.json", *more)[0] == 0
-        records.append(json.loads((folder / "r.json").read_text()))
-    account = Ledger("l").read()
-    for made, record in zip(account.records, records, strict=True):
-        assert made["privacy"].items() <= record["privacy"].items()
-        assert set(made["privacy"]) == {"epsilon", "bounded_range"}
-    assert account.composed("1e-6").epsilon >= compose_records(records, delta="1e-6").epsilon
 
 
 def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, monkeypatch):
@@ -160,26 +144,6 @@ def test_an_unfinished_line_is_told(generate, folder, capsys):
     assert shown["composed"]["epsilon"] == compose_records(shown["releases"], delta="1e-6").epsilon
     assert main(["ledger", "data.csv"]) == 2
     assert "damaged, or no ledger" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_three_runs_at_once_with_room_for_two(folder):
-    """In real processes; `test_ledger` has forty at once, which share a ledger in the same way."""
-
-    def start(i):
-        command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "0.1", "--rows", "2"]
-        command += ["--ledger", "l", "--budget", "0.2", "-o", f"out{i}.csv"]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-    runs = [start(i) for i in range(3)]
-    told = [run.communicate(timeout=300)[1] for run in runs]
-    codes = [run.returncode for run in runs]
-    assert sorted(codes) == [0, 0, 5], told
-    assert [os.path.exists(f"out{i}.csv") for i in range(3)] == [code == 0 for code in codes]
-    refusal = "smalldb: epsilon: the release needs 0.1, and 0 of the budget of 0.2 is left\n"
-    assert {text for text, code in zip(told, codes, strict=True) if code} == {refusal}
-    account = Ledger("l").read()
-    assert (len(account.records), account.left) == (2, 0)
 
 
 @pytest.mark.parametrize("name", ["0.2.0", "filter"])

@@ -91,13 +91,6 @@ def test_partitions_that_a_pattern_leaves_open_are_columns(folder, expected):
     assert found.n == (frame()["year"] == 2021).sum()
 
 
-@pytest.mark.slow
-def test_rows_add_up_over_files(folder):
-    schema = parse_schema(SCHEMA)
-    alone = [schema.encode(frame().iloc[[i]]).histogram() for i in range(300)]
-    assert (sum(alone) == read_table(folder, schema).histogram()).all()
-
-
 def test_a_name_that_exists_is_no_pattern(tmp_path, expected):
     frame().to_parquet(tmp_path / "a[1].parquet", index=False)
     frame().iloc[:5].to_parquet(tmp_path / "a1.parquet", index=False)

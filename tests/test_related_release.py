@@ -27,7 +27,7 @@ from smalldb.releasing.record import make_record, record_schema, written_record
 from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, page
 from smalldb.schema.drafting import draft_related
-from smalldb.schema.linked_rows import Linked, read_linked
+from smalldb.schema.linked_rows import read_linked
 from smalldb.schema.reading import read_any
 
 SCHEMA = """
@@ -542,14 +542,6 @@ def test_schemas_that_are_none_are_refused(text, said):
     assert said in str(error.value)
 
 
-def test_all_faults_of_a_schema_are_told_at_once():
-    text = SCHEMA.replace("most = 4", "most = 0").replace('kind = "categories"', 'kind = "category"')
-    with pytest.raises(ValueError) as error:
-        read_any(text)
-    told = str(error.value)
-    assert "most must be" in told and "table 'homes': column 'town': kind must be" in told and "line" in told
-
-
 def test_a_schema_is_read_from_a_file_which_its_faults_name(tmp_path):
     path = tmp_path / "related.toml"
     path.write_text(SCHEMA)
@@ -601,11 +593,6 @@ def test_a_plan_has_a_record_before_anything_is_drawn(tables):
     with pytest.raises(ValueError, match="made for another schema"):
         smalldb.release(plan, tables, schema=SCHEMA.replace("most = 4", "most = 4\ncap = 2"), seed=1)
     jsonschema.validate(made.record, record_schema())
-
-
-def test_linked_tables_are_values():
-    empty = np.zeros((0, 1), dtype=np.int64)
-    assert Linked(empty, empty, empty[:, 0]).of.shape == (0,)
 
 
 PERSONS = """

@@ -1,10 +1,14 @@
-"""Drafts of schemas from public files and by questions, and the curator's check; neither shows a value."""
+"""Drafts of schemas from names, classes and public files, and the curator's check; neither shows a value."""
 
 import io
 import json
 import re
 import tomllib
+from dataclasses import dataclass
+from datetime import date, time, timedelta
 from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Literal, Optional
 
 import pandas as pd
 import pytest
@@ -18,8 +22,9 @@ from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import Described, read_codebook
 from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.kinds import SPECS
+from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import read_any
-from smalldb.schema.table_readers import table_pieces
+from smalldb.schema.table_readers import table_pieces, written
 
 SCHEMA = """
 ignore = "*"
@@ -432,3 +437,179 @@ def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
     assert 'values = ["S", "XL"]' in told
     with pytest.raises(TypeError, match="expected a pandas DataFrame"):
         draft("people.csv")
+
+
+class Region(Enum):
+    NORTH = "north"
+    SOUTH = "south"
+
+
+class Grade(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Odd(Enum):
+    A = 1
+    B = "b"
+
+
+@dataclass
+class Person:
+    person_id: int
+    age: int
+    pay: Decimal | None
+    region: Region
+    grade: Grade | None
+    job: Literal["none", "part", "full"]
+    ward: Optional[Literal[1, 2]]  # noqa: UP045
+    state: Literal["a", "b", None]
+    smoker: bool
+    joined: date
+    shift: time
+    stay: timedelta | None
+    town: str
+    odd: Odd
+    mixed: int | str
+    other: list[int]
+
+
+EXPECTED = {
+    "age": {"kind": "cuts", "cuts": [], "range": [], "decimals": 0},
+    "pay": {"kind": "cuts", "cuts": [], "range": [], "decimals": 0, "missing": True},
+    "region": {"kind": "categories", "values": ["north", "south"]},
+    "grade": {"kind": "categories", "values": [1, 2], "missing": True},
+    "job": {"kind": "categories", "values": ["none", "part", "full"]},
+    "ward": {"kind": "categories", "values": [1, 2], "missing": True},
+    "state": {"kind": "categories", "values": ["a", "b"], "missing": True},
+    "smoker": {"kind": "bool"},
+    "joined": {"kind": "dates", "cuts": [], "range": []},
+    "shift": {"kind": "times", "cuts": []},
+    "stay": {"kind": "times", "cuts": [], "missing": True},
+    "town": {"kind": "categories", "values": []},
+    "odd": {"kind": "categories", "values": []},
+    "mixed": {"kind": ""},
+    "other": {"kind": ""},
+}
+
+
+def test_a_data_class_declares_its_columns():
+    given = toml_of(draft(Person))
+    assert given["columns"] == EXPECTED
+    assert given["ignore"] == ["person_id"]
+
+
+def test_a_finished_data_class_is_a_finished_schema():
+    @dataclass
+    class Answer:
+        smoker: bool | None
+        job: Literal["none", "full"]
+
+    schema = parse_schema(draft(Answer))
+    frame = pd.DataFrame({"smoker": [True, None], "job": ["full", "none"]})
+    assert schema.encode(frame).n == 2 and schema.domain.sizes == (3, 2)
+
+
+def test_the_file_of_a_table_schema(tmp_path):
+    path = tmp_path / "people.json"
+    fields = [
+        {"name": "id", "type": "integer"},
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110}},
+        {"name": "job", "type": "string", "constraints": {"enum": ["none", "full"]}},
+        {"name": "joined", "type": "date", "constraints": {"minimum": "1990-01-01", "maximum": "2020-12-31"}},
+    ]
+    path.write_text(json.dumps({"fields": fields}))
+    for given in (str(path), path):
+        schema = parse_schema(draft(given))
+        assert schema.names == ("age", "job", "joined") and schema.ignored == ("id",)
+        assert schema.domain.sizes == (10, 2, 10)
+    for content in ("[]", '{"job": ["none", "full"]}', "{", '{"fields": 3}', '{"resources": []}'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="is not a Table Schema"):
+            draft(path)
+    with pytest.raises(OSError):
+        draft(tmp_path / "none.json")
+    with pytest.raises(TypeError):
+        draft(int)
+    with pytest.raises(TypeError):
+        draft(Person(*[None] * 16))
+
+
+def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
+    path = tmp_path / "data.csv"
+    drafts = []
+    for data in ("1,true\n", "secret,31337\n", 'no CSV "', ""):
+        path.write_text("age,over 40\n" + data)
+        code, out, err = called(capfd, "schema", "init", path)
+        assert (code, err) == (0, "")
+        drafts.append(out)
+    assert len(set(drafts)) == 1
+    assert "public knowledge" in drafts[0]
+    assert '[columns.age]\nkind = ""\n\n[columns."over 40"]\nkind = ""\n' in drafts[0]
+    with pytest.raises(ValueError, match="fill in the draft: kind must be one of"):
+        parse_schema(drafts[0])
+
+
+def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
+    pytest.importorskip("pyarrow")
+    path, out = tmp_path / "data.parquet", tmp_path / "draft.toml"
+    frame = pd.DataFrame(
+        {"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337], "note": ["secret"]}
+    )
+    path.write_bytes(written(frame, "parquet"))
+    code, said, err = called(capfd, "schema", "init", path, "-o", out)
+    assert (code, said, err) == (0, "", "")
+    text = out.read_text()
+    assert "secret" not in text
+    assert "31337" not in text
+    assert '[columns.flag]\nkind = "bool"\ndtype = "bool"' in text
+    assert '[columns.job]\nkind = "categories"' in text
+    assert '[columns.age]\nkind = "cuts"' in text
+    assert '[columns.note]\nkind = "categories"' in text
+    path.write_bytes(b"secret")
+    code, _, err = called(capfd, "schema", "init", path)
+    assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")
+
+
+def test_a_draft_replaces_nothing(tmp_path, capfd):
+    data, out = tmp_path / "data.csv", tmp_path / "draft.toml"
+    data.write_text("a,b\n0,1\n")
+    assert called(capfd, "schema", "init", data, "-o", data) == (
+        2,
+        "",
+        "smalldb: an output would replace an input: name another file\n",
+    )
+    assert called(capfd, "schema", "init", data, "-o", out) == (0, "", "")
+    out.write_text("filled in")
+    refused = f"smalldb: {out} exists already: name another file\n"
+    assert called(capfd, "schema", "init", data, "-o", out) == (2, "", refused)
+    (tmp_path / "link.toml").symlink_to(tmp_path / "new.toml")
+    assert called(capfd, "schema", "init", data, "-o", tmp_path / "link.toml")[0] == 2
+    assert not (tmp_path / "new.toml").exists()
+    assert (data.read_text(), out.read_text()) == ("a,b\n0,1\n", "filled in")
+
+
+def test_the_example_is_shown(examples, capfd):
+    code, out, err = called(capfd, "schema", "show", examples / "people.toml")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("age         age<20, 20<=age<25, 25<=age<30, ")
+    assert lines[0].endswith("75<=age<85, age>=85")
+    assert lines[1:] == [
+        "sex         female, male",
+        "region      north, east, south, west",
+        "employment  employed, self-employed, student, retired, other, missing",
+        "smoker      no, yes",
+        "joined      joined<2000, 2000<=joined<2010, 2010<=joined<2020, joined>=2020",
+        "income      income<10000, 10000<=income<20000, 20000<=income<40000, 40000<=income<80000, "
+        "income>=80000, missing",
+        "7 columns, 37 categories, 29,952 cells that can exist",
+        "queries: marginals:2",
+    ]
+
+
+def test_many_categories_are_shown_in_part(tmp_path, capfd):
+    path = tmp_path / "s.toml"
+    path.write_text(f"columns.x = {{ kind = 'categories', values = {list(range(100))} }}")
+    code, out, _ = called(capfd, "schema", "show", path)
+    assert (code, out.splitlines()[0].endswith("20, 21, ..., 99")) == (0, True)

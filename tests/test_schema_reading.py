@@ -19,7 +19,7 @@ from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema import table_readers as tables
-from smalldb.schema.fields import CHUNK, in_threads, spelled, tally
+from smalldb.schema.fields import in_threads, spelled, tally
 from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
 from smalldb.schema.table_readers import read_table, written
@@ -363,15 +363,6 @@ def test_threads_keep_the_order_of_parts_and_the_first_error():
             by.add(thread)
     assert made == [0, 1, 2, 3, 4] and threading.get_ident() not in by
     assert next(asked) < 10 + (os.cpu_count() or 1)  # only a few parts are made ahead
-
-
-def test_a_tally_of_many_distinct_rows():
-    domain = Domain([f"x{i}" for i in range(70)])
-    bits = np.random.default_rng(1).integers(0, 2, size=(CHUNK + 9, 70)).astype(np.uint8)
-    bits[::2, 1:] = 0
-    halves = [(bits[: CHUNK + 1], [2] * (CHUNK + 1)), (bits[CHUNK + 1 :], [2] * 8)]
-    frame = domain.decode(bits)
-    assert counted(tally(domain, halves)) == counted(Rows.from_counts(domain, frame, [2] * len(bits)))
 
 
 @pytest.mark.slow
