@@ -1,5 +1,7 @@
 """A release that dies at a chosen moment."""
 
+import pytest
+
 from smalldb.files.checkpoints import Checkpoint
 
 
@@ -17,3 +19,10 @@ def stop_after(patch, parts):
             raise Killed
 
     patch.setattr(Checkpoint, "save", dying)
+
+
+def killed_after(parts, call, *given, **more):
+    """Let a call die as soon as so many parts are saved."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        stop_after(patch, parts)
+        call(*given, **more)

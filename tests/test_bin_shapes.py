@@ -1,12 +1,31 @@
-"""Where values lie inside bins: the distribution of all bins, inverted, and tails of outer ones."""
+"""Where values lie inside bins: the distribution of all bins, inverted; tails; finer bins, what they cost."""
+
+import json
+import sqlite3
+from contextlib import closing
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+from calling import called
+from losses import Change
+from records import check_record
+from replay import Recording, letter
 from scipy.interpolate import PchipInterpolator
+from test_replay import published
 
+import smalldb
+from queries import DataError, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.schema import Column, Cuts
-from smalldb.schema.bin_shapes import BinShape
+from smalldb.exact.numbers import as_text
+from smalldb.noise.privacy_loss import RandomisedResponse
+from smalldb.releasing.learned_categories import gather_finer
+from smalldb.schema import Column, Cuts, Dates, parse_schema
+from smalldb.schema.bin_shapes import BinShape, FinerBins
+from smalldb.schema.counting_sql import counting_query
+from smalldb.schema.related_schema import RelatedSchema
 
 UNIFORM = (np.arange(4000) + 0.5) / 4000
 WIDTHS, COUNTS = np.array([2.0, 1.0, 3.0, 10.0]), np.array([40.0, 100.0, 150.0, 20.0])
@@ -66,3 +85,268 @@ def test_gaps_tell_nothing_of_the_shape():
     with_gaps = BinShape.of(kind, np.array([0, 1, 1, 2, 3, 3, 3]))
     assert with_gaps.counts.tolist() == [1, 2, 1]
     assert with_gaps.widths.tolist() == [10, 10, 21]
+
+
+RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+
+
+SCHEMA = """
+columns.pay = { kind = "cuts", cuts = [100], range = [0, 1000], finer = 10, share = "1/10", missing = ["NA"] }
+columns.day = { kind = "dates", cuts = ["2001-01-01"], range = ["2000-01-01", "2001-12-31"], finer = 4 }
+columns.ill = { kind = "bool" }
+"""
+
+
+PLAIN = SCHEMA.replace(', finer = 10, share = "1/10"', "").replace(", finer = 4", "")
+
+
+def people(n=2000, seed=1):
+    """Pay in two spikes, one in each bin; days early in both years."""
+    rng = np.random.default_rng(seed)
+    days = pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.choice([10, 20, 380], n), unit="D")
+    pay = rng.choice([15, 250, 950], n, p=[0.5, 0.4, 0.1]).astype(object)
+    pay[rng.random(n) < 0.05] = "NA"
+    return pd.DataFrame({"pay": pay, "day": days.astype(str), "ill": rng.random(n) < 0.3})
+
+
+def test_finer_bins_part_each_bin_by_its_steps():
+    """A bin of three steps has three parts at most; each cut of the column is a cut of the finer bins."""
+    cuts = FinerBins.of(Cuts([3, 10], 0, 29), 4)
+    assert cuts.parts == (3, 4, 4)
+    assert cuts.kind.cuts_told == ["1", "2", "3", "4", "6", "8", "10", "15", "20", "25"]
+    tenths = FinerBins.of(Cuts(["0.25", "0.5"], 0, 1, decimals=1), 2)
+    assert tenths.kind.cuts_told == ["0.1", "0.25", "0.4", "0.5", "0.8"]
+    days = FinerBins.of(Dates([2001], 2000, 2001), 2)
+    assert days.kind.cuts_told == ["2000-07-02", "2001", "2001-07-02"]
+    hours = FinerBins.of(Dates(["2001-01-01T12:00"], "2001-01-01T00:00", "2001-01-01T23:59"), 2)
+    assert hours.kind.cuts_told == ["2001-01-01T06:00:00", "2001-01-01T12:00", "2001-01-01T18:00:00"]
+    written = FinerBins.of(Dates([2001], 2000, 2001, "%d.%m.%Y"), 2)
+    assert written.kind.code("01.07.2000") == 0 and written.kind.code("02.07.2000") == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (("finer = 10", "finer = 1"), "finer must be a whole number from 2 to 64"),
+        (("finer = 10", "finer = 65"), "finer must be a whole number from 2 to 64"),
+        (('share = "1/10"', "share = 0.6"), "share must be above 0 and at most 1/2"),
+        (("finer = 10, ", ""), r"share is for categories that are learned.*or for finer"),
+        (('share = "1/10"', "share = 0.5"), "the shares of all columns may add up to 1/2"),
+        (("cuts = [100]", 'cuts = "learn", bins = 3'), "finer do not go together"),
+        (('kind = "bool"', 'kind = "bool", finer = 2'), "unknown key 'finer'"),
+        (
+            ("columns.ill", 'columns.up = { kind = "integers", range = [0, 9], finer = 2 }\ncolumns.ill'),
+            "'finer'",
+        ),
+        (("range = [0, 1000]", "range = [99, 100]"), "finer: every bin has one value"),
+        (
+            (
+                "\ncolumns.pay",
+                '\nvalid = "pay <= tax"\ncolumns.tax = { kind = "cuts", cuts = [5], range = [0, 9] }\n'
+                "columns.pay",
+            ),
+            "column 'pay': finer is not for columns of an order",
+        ),
+    ],
+)
+def test_what_cannot_be_finer_is_refused(changed, said):
+    with pytest.raises(ValueError, match=said):
+        parse_schema(SCHEMA.replace(*changed))
+
+
+def test_related_tables_and_counted_rows_have_no_finer_bins():
+    schema = parse_schema(SCHEMA)
+    with pytest.raises(ValueError, match="column 'pay': related tables cannot have finer bins"):
+        RelatedSchema("a", "b", schema, parse_schema(PLAIN), "x", "y")
+    rows = Rows.from_codes(schema.domain, np.zeros((9, 3), dtype=np.uint8))
+    with pytest.raises(TypeError, match="finer bins are counted from a table"):
+        smalldb.release(rows, schema=schema, epsilon=1)
+
+
+def test_all_rows_are_counted_as_often_as_they_occur_but_gaps():
+    schema, frame = parse_schema(SCHEMA), people(300)
+    frame["n"] = np.arange(300) % 4
+    histograms, kinds = {}, {column.name: column.finer.kind for column in schema.columns[:2]}
+    expected = {name: [0] * kind.size for name, kind in kinds.items()}
+    for row in frame.to_dict("records"):
+        for name, kind in kinds.items():
+            if row[name] != "NA":
+                expected[name][kind.code(str(row[name]))] += row["n"]
+    given = schema.pieces(frame, "n")
+    assert len([*gather_finer(schema, "n", histograms, given)]) == 1
+    assert {name: counts.tolist() for name, counts in histograms.items()} == expected
+
+
+def test_a_database_that_counts_by_bins_counts_by_finer_ones():
+    schema, frame = parse_schema(SCHEMA), people(300)
+    here, there = {}, {}
+    assert [*gather_finer(schema, None, here, schema.pieces(frame))]
+    with closing(sqlite3.connect(":memory:")) as base:
+        frame.assign(pay=pd.to_numeric(frame["pay"], errors="coerce")).to_sql("people", base, index=False)
+        counted = pd.read_sql_query(counting_query(schema, "sqlite", "people"), base)
+    assert len(counted) < 100
+    assert [*gather_finer(schema, "n", there, schema.pieces(counted, "n"))]
+    assert {name: counts.tolist() for name, counts in there.items()} == {
+        name: counts.tolist() for name, counts in here.items()
+    }
+
+
+def test_counts_that_are_lost_or_too_many_are_refused():
+    with pytest.raises(ValueError, match="column 'pay': noise on finer bins would be above 2\\^40"):
+        smalldb.plan(schema=SCHEMA, n=2000, epsilon="1e-12", rows=2, queries="marginals:1")
+    with pytest.raises(ValueError, match="measured of less than 2\\^53 rows"):
+        smalldb.plan(schema=SCHEMA, n=1 << 53, epsilon=1, rows=2, queries="marginals:1")
+    schema = parse_schema(SCHEMA)
+    given = schema.pieces(people(2).assign(n=[str(1 << 61)] * 2), "n")
+    with pytest.raises(DataError, match="counts add up to 2"):
+        [*gather_finer(schema, "n", {}, given)]
+
+
+def test_counts_are_shrunk_towards_the_shape_of_all_bins():
+    """As James and Stein have it, bin by bin; beside the definition, in a loop."""
+    kind = Cuts([10, 30], 0, 69)
+    coarse = BinShape.of(kind, np.repeat([0, 1, 2], [300, 500, 100]))
+    for variance in (1.0, 400.0, 1e9):
+        rng = np.random.default_rng(4)
+        counts = rng.integers(0, 200, 15).tolist()
+        finer = FinerBins.of(kind, 5).released(counts, variance)
+        found, times = finer.shape(coarse).shape.counts, sum(counts) / 900
+        for code in range(3):
+            measured, rows = counts[5 * code : 5 * code + 5], coarse.counts[code] * times
+            smooth = [rows * (coarse.below(code, (i + 1) / 5) - coarse.below(code, i / 5)) for i in range(5)]
+            apart = [m + (rows - sum(measured)) / 5 - s for m, s in zip(measured, smooth, strict=True)]
+            far = sum(a * a for a in apart) / 4
+            kept = 1 - variance / far if far > variance * (1 + 4 * (5 / 4) ** 0.5) else 0
+            near = [max(0, s + kept * a) for s, a in zip(smooth, apart, strict=True)]
+            expected = [coarse.counts[code] * each / sum(near) for each in near]
+            assert found[5 * code : 5 * code + 5] == pytest.approx(expected, rel=1e-9)
+    assert finer.shape(coarse).shape.counts.sum() == pytest.approx(900)
+
+
+def test_values_follow_the_finer_counts_and_stay_in_their_bins():
+    """A spike in one of ten parts of a bin is there again; without counts, values are as before."""
+    column = Column("pay", Cuts([100], 0, 1000), finer=FinerBins.of(Cuts([100], 0, 1000), 10))
+    plain = Column("pay", Cuts([100], 0, 1000))
+    codes = np.repeat([0, 1], [1000, 4000])
+    assert column.decode(codes, SeededBits(1)).equals(plain.decode(codes, SeededBits(1)))
+    counts = [0] * 20
+    counts[1], counts[13], counts[19] = 1000, 3000, 1000
+    known = Column("pay", column.kind, finer=column.finer.released(counts, 1.0))
+    made = known.decode(codes, SeededBits(1))
+    assert (known.codes(made) == codes).all()
+    assert (made[:1000] // 10 == 1).mean() > 0.99
+    parts = pd.Series([known.finer.kind.code(str(value)) for value in made[1000:]]).value_counts(
+        normalize=True
+    )
+    assert parts[13] == pytest.approx(0.75, abs=0.03) and parts[19] == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.slow
+@RELATIONS
+@pytest.mark.parametrize("more", [{}, {"delta": "1e-6"}, {"rows_per_person": 2}])
+def test_all_parts_of_epsilon_add_up_and_are_stated(relation, more):
+    public = {"neighbours": relation, "n_max": 2000} if relation == "add-remove" else {}
+    more = more | {"means": 0}
+    plan = smalldb.plan(schema=SCHEMA, epsilon=1, n=None if public else 2000, **public, **more)
+    each = Fraction(1, more.get("rows_per_person", 1))
+    assert [cost.epsilon for cost in plan.finer] == [each / 10, each / 50]
+    assert plan.request.epsilon == each * Fraction(88, 100)
+    assert (plan.epsilon, plan.privacy) == (1, 1)
+    made = smalldb.release(people(), schema=SCHEMA, epsilon=1, rng=5, **public, **more)
+    check_record(made.record)
+    assert made.plan.finer == plan.finer and made.record["privacy"]["epsilon"] == "1"
+    told = made.record["finer"]
+    assert [one["column"] for one in told] == ["pay", "day"]
+    rate = each / 10 / (2 if relation == "replace-one" else 1)
+    assert told[0]["noise"] == {"name": "geometric", "rate": as_text(rate)}
+    assert len(told[0]["values"]) == len(told[0]["cuts"]) + 1 == 20
+    stated, steps = plan.chosen.guarantee.stated, 2 if relation == "replace-one" else 1
+    laws = {RandomisedResponse(cost.epsilon / steps): steps for cost in plan.finer}
+    if "rows_per_person" not in more:
+        assert plan.loss.rho == stated.rho + sum(law.rho * times for law, times in laws.items())
+        assert stated.laws is None or dict(plan.loss.laws) == dict(stated.laws) | laws
+
+
+def test_means_of_columns_with_finer_bins_are_measured_for_their_own_part():
+    """Finer bins are not read by `ask`."""
+    frame = people()
+    made = smalldb.release(frame, schema=SCHEMA, epsilon=1, rng=5)
+    assert made.plan.means.columns == (0,) and made.plan.means.epsilon == Fraction(88, 100) / 25
+    assert made.plan.request.epsilon == Fraction(88, 100) * Fraction(24, 25)
+    assert (made.plan.epsilon, made.plan.privacy, made.record["privacy"]["epsilon"]) == (1, 1, "1")
+    answer = made.ask("mean(pay)")
+    truth = pd.to_numeric(frame["pay"], errors="coerce").mean()
+    assert answer.low <= truth <= answer.high and answer.estimate is not None
+
+
+def test_a_plan_is_of_its_schema(tmp_path):
+    schema, frame = parse_schema(SCHEMA), people()
+    plan = smalldb.plan(schema=schema, n=2000, epsilon=1)
+    made = smalldb.release(plan, frame, schema=schema, rng=3)
+    assert made.data.equals(smalldb.release(frame, schema=schema, epsilon=1, rng=3).data)
+    for other in (parse_schema(PLAIN), parse_schema(SCHEMA.replace('"1/10"', '"1/20"')), None):
+        with pytest.raises(ValueError, match="the plan was made for another schema"):
+            smalldb.release(plan, frame, schema=other, rng=3)
+    with pytest.raises(ValueError, match="the plan was made for another schema"):
+        smalldb.release(smalldb.plan(schema.domain, n=2000, epsilon=1), frame, schema=schema)
+
+
+def test_a_release_goes_on_with_the_same_values_only(tmp_path):
+    """Others in the same bins are other data."""
+    frame, given = people(), {"schema": SCHEMA, "epsilon": 1, "checkpoint": tmp_path / "kept"}
+    made = smalldb.release(frame, **given)
+    assert smalldb.release(frame, **given).record == made.record
+    other = frame.assign(pay=frame["pay"].replace(250, 260))
+    assert smalldb.schema.parse_schema(SCHEMA).encode(other).n == 2000
+    with pytest.raises(ValueError, match="other data or parameters"):
+        smalldb.release(other.assign(pay=other["pay"].replace(260, 550)), **given)
+
+
+@RELATIONS
+def test_replayed_on_a_neighbour_it_loses_what_it_states_and_tells_nothing_else(relation):
+    """And on a table that has nothing to do with the first: values follow from what was released alone."""
+    public = {"neighbours": relation, "n_max": 300} if relation == "add-remove" else {}
+
+    def released(seed, frame):
+        return published(smalldb.release(frame, schema=SCHEMA, epsilon=1, rng=SeededBits(seed), **public))
+
+    frame = people(300)
+    recording = Recording(partial(released, 0), frame)
+    assert letter(recording.steps[0]) == "f"
+    changed = frame.copy()
+    if relation == "add-remove":
+        changed = frame.iloc[1:].reset_index(drop=True)
+    else:
+        changed.loc[0, ["pay", "day"]] = 777, "2001-12-30"
+    recording.lost(changed, Change((), ()), Fraction(1), None)
+    recording.replayed(people(300 if relation == "replace-one" else 251, seed=9))
+
+
+def test_the_command_states_what_finer_bins_cost(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    frame = people(500)
+    frame.to_csv("data.csv", index=False)
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    given = ("--schema", "s.toml", "--epsilon", 1)
+    said = "(of which 0.12 of epsilon is for finer bins of pay, day)"
+    code, out, _ = called(capfd, "plan", *given, "--n", 500)
+    assert code == 0 and said in out
+    more = ("--ledger", "l", "--budget", 1, "--record", "r.json", "-o", "out.csv", "--report", "r.html")
+    code, _, err = called(capfd, "generate", "data.csv", *given, *more)
+    assert code == 0 and said in err
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["privacy"]["epsilon"] == "1" and len(record["finer"]) == 2
+    assert "pay, day" in (tmp_path / "r.html").read_text()
+    assert called(capfd, "generate", "data.csv", *given, *more)[0] == 5  # nothing is left
+
+
+def test_quantiles_of_spikes_and_of_a_wide_last_bin_are_nearer():
+    """Of pay in spikes at 15, 250 and 950: a tenth of what values were off, in the mean; ages beside it."""
+    frame = people(8000, seed=2)
+    real = np.sort(pd.to_numeric(frame["pay"], errors="coerce").dropna().to_numpy())
+    off = {}
+    for name, schema in (("finer", SCHEMA), ("plain", PLAIN)):
+        made = smalldb.release(frame, schema=schema, epsilon=1, rng=4).data["pay"].dropna()
+        at = (np.arange(1000) + 0.5) / 1000
+        off[name] = np.abs(np.quantile(made.astype(float), at) - np.quantile(real, at)).mean()
+    assert off["finer"] < off["plain"] / 3

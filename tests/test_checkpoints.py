@@ -30,6 +30,13 @@ def census(folder=None, frame=FRAME, **given):
     return smalldb.census(frame, Conjunctions(2), checkpoint=folder, **chosen)
 
 
+@pytest.fixture
+def kept(tmp_path):
+    """An empty folder for a checkpoint."""
+    (tmp_path / "kept").mkdir(mode=0o700)
+    return tmp_path / "kept"
+
+
 def shards(folder):
     return sorted(path for path in folder.iterdir() if path.suffix == ".shard")
 
@@ -114,20 +121,18 @@ def test_one_changed_byte_anywhere_is_found(tmp_path):
     ],
     ids=str,
 )
-def test_a_checkpoint_of_another_run_is_refused(other, tmp_path):
-    folder = tmp_path / "kept"
-    census(folder)
+def test_a_checkpoint_of_another_run_is_refused(other, kept):
+    census(kept)
     with pytest.raises(ValueError, match="of another run"):
-        census(folder, **other)
+        census(kept, **other)
 
 
-def test_a_part_in_the_place_of_another_is_refused(tmp_path):
-    folder = tmp_path / "kept"
-    census(folder)
-    first, second, *_ = shards(folder)
+def test_a_part_in_the_place_of_another_is_refused(kept):
+    census(kept)
+    first, second, *_ = shards(kept)
     second.write_bytes(first.read_bytes())
     with pytest.raises(ValueError, match="of another run"):
-        census(folder)
+        census(kept)
 
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
@@ -177,21 +182,18 @@ def test_two_calls_do_not_share_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_in_place_of_a_part_is_not_written_through(link, tmp_path):
-    folder, target = tmp_path / "kept", tmp_path / "precious"
-    folder.mkdir(mode=0o700)
+def test_a_link_in_place_of_a_part_is_not_written_through(link, kept, tmp_path):
+    target = tmp_path / "precious"
     target.write_text("precious")
-    link(target, folder / "000000.part")
-    census(folder)
+    link(target, kept / "000000.part")
+    census(kept)
     assert target.read_text() == "precious"
 
 
-def test_a_lock_that_is_a_link_is_refused(tmp_path):
-    folder = tmp_path / "kept"
-    folder.mkdir(mode=0o700)
-    (folder / "lock").symlink_to(tmp_path / "elsewhere")
+def test_a_lock_that_is_a_link_is_refused(kept, tmp_path):
+    (kept / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
-        census(folder)
+        census(kept)
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -205,24 +207,20 @@ def test_a_part_that_is_no_regular_file_is_refused(make, tmp_path):
         list(finished(twice, [3, 4], checkpoint=kept))
 
 
-def test_a_lock_that_is_a_pipe_is_refused(tmp_path):
-    folder = tmp_path / "kept"
-    folder.mkdir(mode=0o700)
-    os.mkfifo(folder / "lock")
+def test_a_lock_that_is_a_pipe_is_refused(kept):
+    os.mkfifo(kept / "lock")
     with pytest.raises(OSError, match="lock"):
-        census(folder)
-    reader = os.open(folder / "lock", os.O_RDONLY | os.O_NONBLOCK)
+        census(kept)
+    reader = os.open(kept / "lock", os.O_RDONLY | os.O_NONBLOCK)
     with pytest.raises(ValueError, match="lock is not a regular file"):
-        census(folder)
+        census(kept)
     os.close(reader)
 
 
-def test_an_old_part_does_not_open_what_replaces_it(tmp_path):
-    folder = tmp_path / "kept"
-    folder.mkdir(mode=0o700)
-    (folder / "000000.part").touch(mode=0o644)
-    census(folder)
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+def test_an_old_part_does_not_open_what_replaces_it(kept):
+    (kept / "000000.part").touch(mode=0o644)
+    census(kept)
+    assert {path.stat().st_mode & 0o777 for path in kept.iterdir()} == {0o600}
 
 
 def test_a_part_has_one_name(tmp_path):

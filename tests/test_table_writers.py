@@ -354,19 +354,6 @@ def test_the_disk_is_reserved_before_it_is_paid(folder, capfd, monkeypatch):
     assert (folder / "o.csv").read_bytes().count(b"\n") == 241
 
 
-def test_a_date_of_arrow_is_written_as_texts(folder, capfd):
-    (folder / "s.toml").write_text(
-        '[columns.seen]\nkind = "dates"\ncuts = [2004]\nrange = [2000, 2009]\n'
-        'dtype = "date32[day][pyarrow]"\n'
-        '[columns.b]\nkind = "bool"\n'
-    )
-    code, _, err = generate(capfd, "-o", "o.jsonl", *PAID)
-    assert code == 0, err
-    assert Ledger("l").read().spent == 50
-    text = (folder / "o.jsonl").read_text()
-    assert text.count('{"seen":"200') == 240
-
-
 def test_rows_are_refused_by_the_memory_there_is_with_the_number_that_fits(monkeypatch):
     frame = pd.DataFrame({"a": [0, 1] * 50, "b": [1, 1] * 50})
     monkeypatch.setattr(memory, "memory_limit", lambda: 100 * 2 * memory.BYTES_PER_FIELD - 1)

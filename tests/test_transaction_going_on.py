@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from dying import Killed, stop_after
+from dying import Killed, killed_after, stop_after
 
 import smalldb
 from queries import DataError
@@ -69,6 +69,17 @@ class Deadly:
         return counting
 
 
+def killed_at(monkeypatch, number, given):
+    """Run a command that dies at a change of the disk; return its exit code, or None."""
+    with monkeypatch.context() as patched:
+        Deadly(patched, number)
+        try:
+            return main(given)
+        except Killed:
+            while outputs._held:  # a dead process holds nothing
+                os.close(outputs._held.popitem()[1])
+
+
 @pytest.fixture
 def workdir(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "data.csv", index=False)
@@ -95,14 +106,8 @@ def test_killed_at_any_moment_it_is_released_for_one_payment(workdir, monkeypatc
     assert main(command(name, 0)) == 0  # what is compiled here is not compiled, and lost, at each kill
     for number in range(first, 200, step):
         given = command(name, number, "--ledger", f"l{number}", "--budget", "1")
-        with monkeypatch.context() as patched:
-            Deadly(patched, number)
-            try:
-                if main(given) == 0:  # nothing was left to be killed at
-                    break
-            except Killed:
-                while outputs._held:  # a dead process holds nothing
-                    os.close(outputs._held.popitem()[1])
+        if killed_at(monkeypatch, number, given) == 0:  # nothing was left to be killed at
+            break
         table, record, ledger = (Path(f"{kind.format(number)}") for kind in ("{}.csv", "{}.json", "l{}"))
         shown = table.read_bytes() if table.exists() else None
         if shown is not None:  # the table comes last, each is whole
@@ -131,14 +136,7 @@ def test_a_named_release_is_paid_once_and_repeated_for_nothing(workdir, monkeypa
     for number in range(first, 200, 2):
         to = folder_command(name, number)[1:] if name in FOLDERS else command(name, number)[1:]
         given = ["generate", *to, "--ledger", f"l{number}", "--budget", "9", "--release-id", "night-1"]
-        with monkeypatch.context() as patched:
-            Deadly(patched, number)
-            try:
-                ended = main(given) == 0
-            except Killed:
-                ended = False
-                while outputs._held:
-                    os.close(outputs._held.popitem()[1])
+        ended = killed_at(monkeypatch, number, given) == 0
         assert main(given) == 0
         account = Ledger(f"l{number}").read()
         assert account.names == ("night-1",) and account.ended["night-1"]
@@ -150,16 +148,13 @@ def test_a_named_release_is_paid_once_and_repeated_for_nothing(workdir, monkeypa
     assert number > 20
 
 
-def test_a_named_release_tells_what_became_of_it(workdir, capsys, monkeypatch):
+def test_a_named_release_tells_what_became_of_it(workdir, capsys):
     """Other data are refused while it is not finished; abandoned or finished, its name is taken."""
 
     def named(number, *more):
         return main([*command("rounds", number, "--ledger", "l", "--release-id", "a.1"), *more])
 
-    with monkeypatch.context() as patched:
-        stop_after(patched, 3)  # it has paid
-        with pytest.raises(Killed):
-            named(1, "--budget", "9")
+    killed_after(3, named, 1, "--budget", "9")  # it has paid
     pd.concat([FRAME, FRAME[:1]]).to_csv("data.csv", index=False)
     assert named(1) == 2 and "of another run" in capsys.readouterr().err
     assert main(["ledger", "l"]) == 0 and "unfinished: release a.1, of epsilon 1" in capsys.readouterr().out
@@ -200,9 +195,7 @@ def test_a_finished_release_is_repeated_with_what_it_had(workdir, capsys):
 def test_another_version_pays_no_second_time(workdir, monkeypatch, capsys, name):
     """It cannot go on from what it may read otherwise; it says which version can, and what else to do."""
     given = command("rounds", 1, "--ledger", "l", "--budget", "9", *name)
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        stop_after(patched, 3)
-        main(given)
+    killed_after(3, main, given)
     with monkeypatch.context() as patched:
         patched.setattr("smalldb.files.checkpoints.__version__", "9.0")
         assert main(given) == 2
@@ -331,13 +324,9 @@ def test_a_folder_killed_in_each_window_is_finished_by_a_retry(several, monkeypa
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_of_others_is_not_taken_for_the_one_that_a_killed_run_placed(
-    several, monkeypatch, capsys, name
-):
+def test_a_folder_of_others_is_not_taken_for_the_one_that_a_killed_run_placed(several, capsys, name):
     given = folder_command(name)
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        stop_after(patched, 3)
-        main(given)
+    killed_after(3, main, given)
     Path("out1").mkdir()
     Path("out1", "record.json").write_text("{}")
     assert main(given) == 2
@@ -350,12 +339,10 @@ def test_a_folder_of_others_is_not_taken_for_the_one_that_a_killed_run_placed(
     assert Ledger("l1").read().spent == 1
 
 
-def test_related_tables_are_paid_once_in_python_too(several, monkeypatch):
+def test_related_tables_are_paid_once_in_python_too(several):
     tables = {name: pd.read_csv(f"{name}.csv") for name in ("homes", "persons")}
     ledger, given = Ledger("l", 1), {"schema": RELATED, "epsilon": 1}
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        stop_after(patched, 5)
-        smalldb.release(tables, ledger=ledger, **given)
+    killed_after(5, smalldb.release, tables, ledger=ledger, **given)
     changed = {**tables, "persons": tables["persons"].assign(works=1)}
     with pytest.raises(ValueError, match=r"of another run \(other data"):
         smalldb.release(changed, ledger=ledger, **given)
@@ -372,7 +359,7 @@ def test_related_tables_are_paid_once_in_python_too(several, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeypatch, name):
+def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, name):
     """With a seed to the last row; else every number in the folder stays, and the table is told again."""
     given = {"epsilon": 2, "queries": "marginals:2", **MECHANISMS[name]}
     whole = smalldb.release(FRAME, rng=7, **given)
@@ -381,9 +368,7 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeyp
     parts = len(list((tmp_path / "whole").glob("*.shard")))
     for stop in range(parts):
         for rng, folder in ((7, tmp_path / f"seed{stop}"), (None, tmp_path / f"private{stop}")):
-            with monkeypatch.context() as patched, pytest.raises(Killed):
-                stop_after(patched, stop + 1)
-                smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
+            killed_after(stop + 1, smalldb.release, FRAME, rng=rng, checkpoint=folder, **given)
             before = {path: path.read_bytes() for path in folder.glob("*.shard")}
             assert len(before) == stop + 1
             resumed = smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
@@ -426,11 +411,9 @@ def test_other_data_are_refused(tmp_path, name):
     assert first[1][0] != second[1][0] and first[1][1] != second[1][1]  # salts, and so digests
 
 
-def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, monkeypatch, capsys):
+def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, capsys):
     given = command("census", 1, "--ledger", "l", "--budget", "3")
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        stop_after(patched, 4)
-        main(given)
+    killed_after(4, main, given)
     (folder,) = begun_beside("l")
     data = Path("data.csv").read_text()
     Path("data.csv").write_text(data.replace("1,1,1", "1,1,0"))
@@ -468,14 +451,12 @@ def test_a_killed_night_blocks_the_next_whatever_its_number_of_rows(tmp_path, mo
 
 
 @pytest.mark.slow
-def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
+def test_in_python_a_ledger_is_enough(tmp_path):
     ledger = Ledger(tmp_path / "l", 1)
     for name, given in MECHANISMS.items():
         ledger = Ledger(tmp_path / name, 1)
         for at in (0, 1, 2, 3):
-            with monkeypatch.context() as patched, pytest.raises(Killed):
-                stop_after(patched, at + 1)
-                smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
+            killed_after(at + 1, smalldb.release, FRAME, epsilon=1, ledger=ledger, **given)
             assert len(begun_beside(ledger.path)) == (at > 1)
         smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
         assert ledger.read().spent == 1 and begun_beside(ledger.path) == []
@@ -511,12 +492,10 @@ def test_what_a_killed_removal_left_is_removed(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["l"] and ledger.read().left == 0
 
 
-def test_a_ledger_with_a_long_name_has_a_folder_beside_it(tmp_path, monkeypatch):
+def test_a_ledger_with_a_long_name_has_a_folder_beside_it(tmp_path):
     for name in ("x" * 255, "\u00e9" * 127):
         ledger = Ledger(tmp_path / name, 1)
-        with monkeypatch.context() as patched, pytest.raises(Killed):
-            stop_after(patched, 4)
-            smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)
+        killed_after(4, smalldb.release, FRAME, epsilon=1, rows=2, ledger=ledger)
         assert len(begun_beside(ledger.path)) == 1
         smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)
         assert begun_beside(ledger.path) == [] and ledger.read().spent == 1
@@ -548,11 +527,9 @@ def test_learned_categories_are_learned_once(tmp_path, monkeypatch):
         smalldb.release(data[1:], **given)
 
 
-def test_a_release_with_a_checkpoint_of_its_own_is_listed_until_it_is_finished(workdir, monkeypatch, capsys):
+def test_a_release_with_a_checkpoint_of_its_own_is_listed_until_it_is_finished(workdir, capsys):
     given = command("census", 1, "--ledger", "l", "--budget", "1", "--checkpoint", "own")
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        stop_after(patched, 3)
-        main(given)
+    killed_after(3, main, given)
     capsys.readouterr()
     assert main(["ledger", "l"]) == 0
     assert f"unfinished: release 1, of epsilon 1, in {workdir / 'own'}:" in capsys.readouterr().out
