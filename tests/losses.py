@@ -64,20 +64,6 @@ class Geometric(Law):
 
 
 @dataclass(frozen=True)
-class Cube(Law):
-    """Probability proportional to exp(-rate max |z - x|)."""
-
-    rate: Fraction
-
-    def worst(self, one, other, change):
-        return self.rate * max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0)
-
-    def realised(self, one, other, drawn):
-        far = [max(abs(z - x) for z, x in zip(drawn, some, strict=True)) for some in (one, other)]
-        return self.rate * (far[1] - far[0])
-
-
-@dataclass(frozen=True)
 class KNorm(Law):
     """Probability proportional to exp(-rate |z - x|): the hull of what rows do to all columns is the ball."""
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from math import floor
+from math import factorial, floor, prod
 
 ONE = 1 << 400  # the unit of fixed points
 
@@ -39,6 +39,34 @@ def ordered_census(matrix, answers, n, cells, rows):
         counts = Counter(chosen)
         found[score(matrix, answers, n, tuple(counts[cell] for cell in range(cells)))] += 1
     return found
+
+
+def databases(cells, n, neighbours="replace-one"):
+    """All databases of n rows, or under add-remove of up to n, as counts over the cells."""
+    sizes = [n] if neighbours == "replace-one" else range(n + 1)
+    return [x for size in sizes for x in multisets(cells, size)]
+
+
+def laws(workload, rows, epsilon, n, neighbours="replace-one", base="multisets"):
+    """SmallDB by its definition: of each database the probabilities of all small ones, near Fractions."""
+    cells, matrix = workload.domain.size, workload.matrix().tolist()
+    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
+    small, found = list(multisets(cells, rows)), {}
+    orders = [factorial(rows) // prod(map(factorial, y)) if base == "tuples" else 1 for y in small]
+    for x in databases(cells, n, neighbours):
+        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+        scores = [score(matrix, answers, sum(x), y) for y in small]
+        masses = [w * exp_minus(rate * s) for w, s in zip(orders, scores, strict=True)]
+        found[x] = [mass / sum(masses) for mass in masses]
+    return found
+
+
+def neighbouring(laws, neighbours="replace-one"):
+    """Yield the laws of all ordered pairs of neighbours."""
+    for x, other in product(laws, repeat=2):
+        apart = sum(abs(a - b) for a, b in zip(x, other, strict=True))
+        if (apart, abs(sum(x) - sum(other))) == ((2, 0) if neighbours == "replace-one" else (1, 1)):
+            yield laws[x], laws[other]
 
 
 def conjunctions(attributes, width):

@@ -11,7 +11,6 @@ from asking import measure, release_tables
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import checked
-from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import (
     LEAST_UNINFORMATIVE,
@@ -59,36 +58,41 @@ def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
     assert stopping.cost_factor == MOST_RAISED
 
 
-def test_raised_rounds_stay_within_the_budget():
-    # three pairs of equal columns, and five that depend on nothing: most tables tell nothing
+def planned(epsilon, delta=None):
+    tables = tuple(combinations(range(8), 2))
+    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    return plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
+
+
+def released(plan, codes, seed=1):
+    return release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(seed))
+
+
+def pairs_of_equal_columns():
+    """Two pairs, and four columns that depend on nothing: most tables tell nothing."""
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
     codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
-    tables = tuple(combinations(range(8), 2))
-    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    return codes
+
+
+def test_raised_rounds_stay_within_the_budget():
     for delta in (None, Fraction(1, 10**6)):
-        plan = plan_tables(universe, Fraction(1, 2), delta, True, N, strategy="adaptive")
-        plan = replace(plan, halved=False)  # rounds go on in their noise
-        made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
-        history = made
-        parts = (*history.columns, *history.tables, *history.beside, *history.again)
-        raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
+        plan = replace(planned(Fraction(1, 2), delta), halved=False)  # rounds go on in their noise
+        made = released(plan, pairs_of_equal_columns())
+        tables = (*made.tables, *made.beside)
+        raised = [part.cost / plan.cost_of(part.counts.size) for part in tables]
         assert max(raised) > 1 == raised[0]
-        assert made.spent == sum(part.cost for part in parts) + sum(raised) * plan.selecting
+        paid = sum(part.cost for part in (*made.columns, *tables, *made.again))
+        assert made.spent == paid + sum(raised) * plan.selecting
         assert made.spent <= plan.cost - plan.certifying
-        tables = (*history.tables, *history.beside)
         assert all(part.variance == plan.law.noise(part.cost).variance() for part in tables)
 
 
 def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
-    codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
-    tables = tuple(combinations(range(8), 2))
-    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, Fraction(1, 2), Fraction(1, 10**6), True, N, strategy="adaptive")
+    plan = planned(Fraction(1, 2), Fraction(1, 10**6))
     assert plan.law.concentrated
-    made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+    made = released(plan, pairs_of_equal_columns())
     left, raised = plan.for_rounds, []
     for number, one in enumerate(one for one in made.measurements if one.selecting is not None):
         raised.append(one.selecting / plan.selecting)
@@ -98,39 +102,22 @@ def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
     assert left >= 0 and max(raised) > 1
 
 
-def test_two_measurements_are_weighted_by_precision():
-    law = PrivacyMeasure(concentrated=False, replaced=False)
-    one, other = (measure(np.arange(5), ((0, 0),), law, Fraction(c), SeededBits(c)) for c in (1, 2))
-    counts, variance = pooled([one.counts, other.counts], [[one.variance], [other.variance]])
-    precisions = 1 / one.variance, 1 / other.variance
-    assert variance == pytest.approx(1 / sum(precisions))
-    mean = (precisions[0] * one.counts + precisions[1] * other.counts) / sum(precisions)
-    assert counts == pytest.approx(mean)
-
-
 @pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(2), None), (Fraction(1, 4), Fraction(1, 10**6))])
 def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, delta):
     rng = np.random.default_rng(0)
     codes = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
-    tables = tuple(combinations(range(8), 2))
-    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
+    plan = planned(epsilon, delta)
     assert plan.delta == delta and plan.rounds
-    rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
-    made = release_tables(plan, rows, SeededBits(3 if delta else 4))
-    history = made
-    assert LEAST_UNINFORMATIVE <= len(history.tables) <= 2 * LEAST_UNINFORMATIVE
-    assert [table.scope for table in history.again] == [table.scope for table in history.columns]
+    made = released(plan, codes, 3 if delta else 4)
+    assert LEAST_UNINFORMATIVE <= len(made.tables) <= 2 * LEAST_UNINFORMATIVE
+    assert [table.scope for table in made.again] == [table.scope for table in made.columns]
     assert made.spent == (rho_of(epsilon, delta) if delta else epsilon) - plan.certifying
-    shares = {a.cost / b.cost for a, b in zip(history.again, history.columns, strict=True)}
+    shares = {a.cost / b.cost for a, b in zip(made.again, made.columns, strict=True)}
     assert len(shares) == 1
 
 
 def test_rounds_go_on_where_columns_depend_on_each_other():
     z = np.random.default_rng(0).integers(0, 3, N)
-    codes = np.stack([z] * 8, axis=1)
-    tables = tuple(combinations(range(8), 2))
-    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
-    made = release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
+    plan = planned(Fraction(1))
+    made = released(plan, np.stack([z] * 8, axis=1), 3)
     assert plan.rounds and made.tables and not made.again

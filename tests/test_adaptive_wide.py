@@ -76,17 +76,6 @@ def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
     assert max(b - a for a, b in pairwise(shares)) < 0.12 and shares[-1] == 1
 
 
-def test_columns_alone_are_released():
-    codes = latent(40, 300)
-    universe = wide(40, size=4)
-    plan = plan_tables(universe, Fraction(1), None, True, 300)
-    made = release_tables(plan, checked(codes, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
-    assert plan.rounds == 0
-    assert made.codes.shape == (300, 40)
-    assert not (made.tables or made.beside or made.again)
-    assert made.spent == sum(plan.columns) == plan.cost - plan.certifying
-
-
 def measured(a, b):
     return NoisyTable(
         ((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), Geometric(Fraction(1)), 1.0

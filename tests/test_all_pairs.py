@@ -119,13 +119,6 @@ def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
     assert set(found.tolist()) == {-LIMIT, LIMIT}
 
 
-def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
-    all_pairs = universe(SIZES)
-    wanted = cone.ConeDifference(SIZES, Fraction(1, 3), tuple(pairs_of(all_pairs)))
-    assert noise_at_once(all_pairs, Fraction(2, 3), True) == wanted
-    assert noise_at_once(all_pairs, Fraction(1, 3), False) == wanted
-
-
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda _, many, coins: np.zeros(many, dtype=np.int64))
@@ -147,29 +140,6 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
         assert (table.counts == there[np.ix_(groupings[a].order, groupings[b].order)]).all()
     found = [dependence(table) for table in read]
     assert min(found) < 0 < max(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("replaced", [True, False])
-def test_noise_of_counts_is_as_large_as_stated(replaced):
-    sizes, cost, draws = (2, 3, 4), Fraction(1, 4), 150
-    small = universe(sizes)
-    none = count(tables_measured(small), rows_of(np.zeros((0, 3), dtype=np.int64)))
-    even = [np.full(size, 1.0 / size) for size in sizes]
-    groupings = [halved(mass, True) for mass in even]
-    noise = noise_at_once(small, cost, replaced)
-    columns, pairs = noise.variances
-    # of pairs it is white noise, less its means along both axes
-    stated = columns + [v * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b]) for (a, b), v in pairs.items()]
-    squares = []
-    for seed in range(draws):
-        tables = tables_at_once(small, measure_at_once(small, none, replaced, cost, SeededBits(seed)))
-        read = read_pairs(tables, noise, even, groupings, 1)
-        parts = (*read_columns(tables, noise), *read)
-        squares.append([(table.counts.astype(float) ** 2).mean() for table in parts])
-    error = np.std(squares, axis=0) / draws**0.5
-    assert (abs(np.mean(squares, axis=0) - stated) < 5 * error).all()
-    assert (error < 0.2 * np.array(stated)).all()
 
 
 def test_what_can_be_measured_at_once():

@@ -22,29 +22,11 @@ AB = Domain(["a", "b"])
 
 def by_definition(workload, rows, epsilon, n, neighbours, base="multisets"):
     """Worst loss and range, by Fractions and Taylor series, over all ordered pairs of neighbours."""
-    cells, matrix = workload.domain.size, workload.matrix().tolist()
-    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    small = list(naive.multisets(cells, rows))
-    weigh = [
-        math.factorial(rows) // math.prod(map(math.factorial, y)) if base == "tuples" else 1 for y in small
-    ]
-
-    def law(x):
-        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        mass = [
-            w * naive.exp_minus(rate * naive.score(matrix, answers, sum(x), y))
-            for w, y in zip(weigh, small, strict=True)
-        ]
-        return [p / sum(mass) for p in mass]
-
-    sizes = [n] if neighbours == "replace-one" else range(n + 1)
-    laws = {x: law(x) for size in sizes for x in naive.multisets(cells, size)} if n else {}
     worst, widest = 0.0, 0.0
-    for x, other in product(laws, repeat=2):
-        apart = sum(abs(a - b) for a, b in zip(x, other, strict=True))
-        if (apart, abs(sum(x) - sum(other))) == ((2, 0) if neighbours == "replace-one" else (1, 1)):
-            ratios = [math.log(p / q) for p, q in zip(laws[x], laws[other], strict=True)]
-            worst, widest = max(worst, *ratios), max(widest, max(ratios) - min(ratios))
+    laws = naive.laws(workload, rows, epsilon, n, neighbours, base)
+    for one, other in naive.neighbouring(laws, neighbours):
+        ratios = [math.log(p / q) for p, q in zip(one, other, strict=True)]
+        worst, widest = max(worst, *ratios), max(widest, max(ratios) - min(ratios))
     return worst, widest
 
 
@@ -143,27 +125,6 @@ def test_the_loss_tends_to_epsilon_for_few_rows_only():
 
     assert losses(lambda n: 2) == [0.621, 0.989, 1.0]
     assert losses(lambda n: n) == [0.697, 0.715, 0.715]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "domain, queries, rows, epsilon, n, replace, addrem",  # losses / epsilon, theory by brute force
-    [
-        (Domain(["a"]), "conjunctions:1", 7, 1, 6, 0.71585, 0.57754),
-        (AB, "conjunctions:2", 2, "0.1", 6, 0.89018, 0.55176),
-        (AB, "conjunctions:2", 4, "0.1", 6, 0.94961, 0.61691),
-        (Domain(list("abc")), "conjunctions:2", 2, 1, 6, 0.92510, 0.63289),
-        (Domain(list("abc")), "conjunctions:2", 3, "0.1", 5, 0.98069, 0.67285),
-        (Domain(list("abc")), "parities:3", 1, "0.1", 6, 0.86939, 0.43830),
-    ],
-)
-def test_table(domain, queries, rows, epsilon, n, replace, addrem):
-    def worst(neighbours, size):
-        made = audit(domain, queries, rows=rows, epsilon=epsilon, n=size, neighbours=neighbours)
-        return made.worst_loss / float(Fraction(epsilon))
-
-    assert max(worst("replace-one", size) for size in range(1, n + 1)) == pytest.approx(replace, abs=6e-6)
-    assert worst("add-remove", n) == pytest.approx(addrem, abs=6e-6)
 
 
 @settings(max_examples=30)

@@ -241,9 +241,6 @@ def test_categories_that_are_learned_have_means_too():
     assert answer.low <= truth <= answer.high
 
 
-DOMAIN = parse_schema(SCHEMA.replace(', missing = ["NA"]', "")).domain
-
-
 def measured(frame, seed, rate=Fraction(1, 3), offsets=Fraction(1, 20 * UNITS)):
     """A table of all columns, and offsets, with noise."""
     schema = parse_schema(SCHEMA.replace(', missing = ["NA"]', ""))

@@ -3,7 +3,6 @@
 import json
 import math
 from fractions import Fraction
-from itertools import product
 
 import naive
 import pandas as pd
@@ -35,22 +34,9 @@ CASES = [
 
 def worst_loss(workload, rows, epsilon, n, base):
     """The worst loss under replace-one, by Fractions and Taylor series, over all ordered pairs."""
-    cells, matrix = workload.domain.size, workload.matrix().tolist()
-    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    small, laws = list(naive.multisets(cells, rows)), {}
-    for x in naive.multisets(cells, n):
-        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        masses = []
-        for y in small:
-            orders = math.factorial(rows) // math.prod(map(math.factorial, y)) if base == "tuples" else 1
-            masses.append(orders * naive.exp_minus(rate * naive.score(matrix, answers, n, y)))
-        laws[x] = [mass / sum(masses) for mass in masses]
-    return max(
-        math.log(p / q)
-        for x, other in product(laws, repeat=2)
-        if sum(abs(a - b) for a, b in zip(x, other, strict=True)) == 2
-        for p, q in zip(laws[x], laws[other], strict=True)
-    )
+    laws = naive.laws(workload, rows, epsilon, n, base=base)
+    pairs = (zip(*both, strict=True) for both in naive.neighbouring(laws))
+    return max(math.log(p / q) for pair in pairs for p, q in pair)
 
 
 @pytest.mark.slow

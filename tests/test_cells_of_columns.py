@@ -27,7 +27,6 @@ from queries import (
     Thresholds,
     Workload,
 )
-from queries.cells import Cells
 from smalldb.counting.level_counts import count_candidates
 
 
@@ -193,20 +192,6 @@ def test_structural_zeros_drop_cells_at_any_width():
     assert "pregnant & `sex=m`" not in workload.labels
     assert "`sex=m` & pregnant" not in workload.labels
     assert workload.size == 5 + 40 * (6 + 4) + 4 * 780
-
-
-@settings(max_examples=60)
-@given(ruled(), st.integers(1, 2))
-def test_reduction_keeps_every_function_of_the_tables(drawn, width):
-    sizes, texts, kept = drawn
-    if not kept or texts is None:
-        return
-    domain = domain_of(sizes, texts)
-    width = min(width, len(sizes))
-    blocks = [Cells.of(domain, columns) for columns in Marginals(width).tables(domain)]
-    assert sum(block.size for block in blocks) == Marginals(width).stated(domain)
-    every = Workload(domain, "", 0, (), tuple(blocks))
-    assert shapes(every) - {(0,) * len(kept)} == shapes(Marginals(width).workload(domain))
 
 
 def test_ordered_classes_count_by_the_number_of_the_cell():

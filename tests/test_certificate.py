@@ -74,17 +74,6 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
-def test_noise_stays_below_its_tail(law):
-    cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3
-    source = SeededBits(5)
-    distribution = law.noise_of_number(cost, moved)
-    noise, beyond = distribution.draw(2_000, source), distribution.quantile(None, Fraction(1, 10))
-    assert (np.abs(noise) > beyond).mean() <= 0.12
-    assert (np.abs(noise) > beyond / 2).mean() > 0.12  # half of it would not do
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_release_is_within_its_certified_bound(relation):
     real = made(4, 2_000)

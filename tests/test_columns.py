@@ -480,28 +480,6 @@ def test_other_sets_of_columns_are_refused():
         Domain([JOB]).encode(pd.DataFrame({"jobs": ["part"]}))
 
 
-# Neighbours: what a row more, or another row, changes in one table of counts
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 5), (2, 5, 3)])
-@pytest.mark.parametrize("columns", [(0,), (1,), (0, 1)])
-def test_sensitivities_of_the_counts_of_one_table(sizes, columns):
-    domain = domain_of(sizes)
-    rows = [np.array([row]) for row in product(*map(range, sizes))]
-    base = Rows.from_codes(domain, np.concatenate(rows[::2]))
-    tables = [Rows.from_codes(domain, np.concatenate([base.codes(), row])).table(columns) for row in rows]
-    added = [table - base.table(columns) for table in tables]
-    assert {(int(abs(d).sum()), int((d**2).sum())) for d in added} == {(1, 1)}
-    replaced = [a - b for a in tables for b in tables]
-    assert max(int(abs(d).sum()) for d in replaced) == 2
-    assert max(int((d**2).sum()) for d in replaced) == 2
-    predicted = base.table(columns) - 5  # too few in every cell but the first, and there too many
-    predicted.flat[0] += 10
-    scores = [int(abs(table - predicted).sum()) for table in tables]
-    assert max(abs(s - int(abs(base.table(columns) - predicted).sum())) for s in scores) == 1
-    assert max(abs(s - t) for s in scores for t in scores) == 2
-
-
 def test_cells_given_by_codes_are_a_rule_where_they_can_be_a_table():
     small = Domain([JOB, "a"], [0, 3, 4])
     assert small.rules[0].allowed.tolist() == [[True, False], [False, True], [True, False]]

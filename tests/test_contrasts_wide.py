@@ -11,7 +11,7 @@ from builders import latent
 from parities import planned
 
 import smalldb
-from queries import Conjunctions, Domain, Marginals, Predicates, Rows
+from queries import Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import turn
 from smalldb.marginals.asks import Noisy
@@ -179,14 +179,6 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
         monkeypatch.setattr(Noisy, "draw", lambda *_, released=released: released)
         rows = Rows.from_codes(domain_of(24), latent(24, 50, 1).to_numpy())
         assert release_tables(plan, rows, SeededBits(1), 9).total == total
-
-
-@pytest.mark.slow
-def test_fifty_columns():
-    real = latent(50, 10_000, 6).to_numpy()
-    rows = Rows.from_codes(domain_of(50), real)
-    made = smalldb.release(rows, Conjunctions(2), epsilon=20, rng=1)
-    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.02
 
 
 @pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])

@@ -1,11 +1,10 @@
-import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from math import comb
@@ -165,17 +164,6 @@ def test_the_width_of_a_rank(entries):
     assert listed(scores, found) == listed_naively(scores, *lists)
 
 
-@pytest.mark.slow
-def test_ranks_beyond_two_bytes():
-    scores, lists = posed([[0, 1, 40_000], [7, 0, 3]], [3, 0, 0], 2)
-    assert len(scores.levels) > 80_000
-    for tail in (1, 2, 3):
-        assert prepare(scores, tail).table.dtype == np.uint32
-    found = enumerate_scores(scores)
-    assert as_counter(scores, found) == naive.census(*lists)
-    assert listed(scores, found) == listed_naively(scores, *lists)
-
-
 @st.composite
 def instances(draw):
     cells, rows = draw(st.sampled_from([(1, 9), (2, 8), (3, 5), (4, 4), (5, 3), (7, 2), (12, 1)]))
@@ -232,15 +220,6 @@ def test_an_executor_of_the_caller_walks_and_is_left_open():
         assert started
         assert pool.submit(int).result() == 0
     assert as_counter(scores, found) == naive.census(*lists)
-
-
-@pytest.mark.slow
-def test_processes_walk_the_same():
-    scores, lists = posed(*CASES["thresholds"])
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        found = enumerate_scores(scores, executor=pool, shards=3)
-    assert found.counts == enumerate_scores(scores).counts
-    assert listed(scores, found) == listed_naively(scores, *lists)
 
 
 @pytest.mark.parametrize("shards", [2, 5, 1000])

@@ -115,15 +115,6 @@ def test_a_level_is_split_only_where_it_is_asked_for():
     assert max(cells(b.scope, groupings) for b in junction_tree(scopes, groupings)) == 256
 
 
-def test_every_factor_lies_in_its_bucket():
-    tree = build(SCOPES, GROUPINGS)
-    for scope, home in zip(SCOPES, tree.homes, strict=True):
-        levels = dict(tree.buckets[home].scope)
-        assert all(level <= levels[c] for c, level in scope)
-    for position, bucket in enumerate(tree.buckets):
-        assert bucket.parent == -1 or bucket.parent > position
-
-
 def cells_of_a_table(seed, size=60, coarse=7):
     """Probabilities, one of them 0; of each the coarse cell, the last of which holds nothing."""
     rng = np.random.default_rng([13, seed])
@@ -365,23 +356,6 @@ def test_exchanges_are_what_their_definition_says():
             assert (found == (counts - target).ravel()).all()
         exchanged_somewhere += made
     assert exchanged_somewhere > 50
-
-
-def test_an_exchange_changes_the_sum_by_what_it_says():
-    """One column, one exchange at a time, against the definition."""
-    rng = np.random.default_rng(7)
-    rows = np.array([rng.integers(0, 3, 2), rng.integers(0, 4, 2)], np.int32)
-    rows[:, 0], rows[:, 1] = (0, 1), (2, 3)
-    beyond, weights = rng.normal(size=12), rng.random(12)
-    before, cells_before = (weights * beyond**2).sum(), beyond.copy()
-    arrays = (np.array([1]), np.array([0]), np.array([[4, 1]]))
-    swapped = cells_before.copy()
-    swapped[[1, 11]] -= 1
-    swapped[[9, 3]] += 1
-    better = (weights * swapped**2).sum() < before
-    made = swap(rows, 0, *arrays, beyond, weights, np.array([1, 0]))
-    assert (made > 0) <= better
-    assert np.abs(beyond - (swapped if made % 2 else cells_before)).max() < 1e-12
 
 
 def test_a_table_beside_the_model_is_believed_by_its_noise():

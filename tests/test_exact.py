@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from margins import OutOfBits, ScriptedBits
-from scipy.stats import chi2, chisquare
 
 from smalldb.exact import levels as exact
 from smalldb.exact.bits import SeededBits
@@ -110,11 +109,6 @@ def test_enclosure_at_the_ends():
         exp_enclosure(Fraction(-1), 20)
 
 
-def test_rational_base_vector():
-    lo, hi = exp_enclosure(RATE, 100)
-    assert -(-lo >> 60) == -(-hi >> 60) == 1011599531956
-
-
 def decided(draw, depth):
     """Dyadic mass of each value among the scripts of at most `depth` bits; undecided mass at each depth."""
     mass, undecided, unfinished = {}, [], [""]
@@ -156,14 +150,6 @@ def test_expected_bits_are_those_of_the_interval_law():
     assert float(sum(undecided)) == pytest.approx(3.50, abs=0.005)
 
 
-def test_tree_agrees_with_a_rational_base():
-    base = 1011599531956  # 2^40 e^(-1/12), rounded up
-    weights = {s: c * Fraction(base, 2**40) ** (s - 3) for s, c in CENSUS.items()}
-    mass, undecided = decided(lambda source: draw_level(CENSUS, RATE, source), 26)
-    for level, weight in weights.items():
-        assert abs(weight / sum(weights.values()) - mass[level]) < undecided[-1] + Fraction(1, 10**11)
-
-
 @pytest.mark.parametrize("power", [2, 3])
 def test_tree_of_a_family(monkeypatch, power):
     monkeypatch.setattr(exact, "_cumulative", cache(exact._cumulative))
@@ -178,21 +164,6 @@ def test_equal_weights_use_the_least_bits():
     assert mass == {-5: Fraction(1, 4), 0: Fraction(1, 4), 7: Fraction(1, 2)}
     assert undecided == [1, Fraction(1, 2), 0]
     assert draw_level({7: 10**100}, Fraction(1), ScriptedBits("")) == 7
-
-
-def test_lazy_inverse_cdf_vector():
-    uniforms = {
-        0x0123456789ABCDEF: 3,
-        0x2536000000000000: 3,
-        0x2537000000000000: 6,
-        0x99210000000000FF: 6,
-        0x9922000000000000: 6,
-        0xDCD8000000000000: 9,
-        0xDCDA000000000000: 12,
-        0xFFFFFFFFFFFFFFFF: 12,
-    }
-    for uniform, level in uniforms.items():
-        assert draw_level(CENSUS, RATE, ScriptedBits(f"{uniform:064b}" + "0" * 64)) == level
 
 
 def lazy_level(weights, source):
@@ -291,29 +262,6 @@ def test_far_levels_cost_nothing_until_the_bits_point_at_them():
     assert draw_level({0: 1, 10**6: 10**9}, Fraction(10**1000), ScriptedBits("0")) == 0
 
 
-@pytest.mark.slow
-def test_thousands_of_parities():
-    level = draw_level(LogConcave(lambda r: 2 * r + 1, power=5050), Fraction(1, 10), SeededBits(1))
-    assert abs(level - 50500) < 8 * 711
-
-
-def chi_square_fails(draw, law, draws, seed):
-    source = SeededBits(seed)
-    observed = dict.fromkeys(law, 0)
-    for _ in range(draws):
-        observed[draw(source)] += 1
-    expected = [float(law[value] * draws) for value in observed]
-    return chisquare(list(observed.values()), expected).statistic > chi2.isf(1e-6, len(law) - 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("factor", "fails"), [(1, False), (Fraction(7, 10), True), (Fraction(13, 10), True)])
-def test_frequencies_of_a_larger_census(factor, fails):
-    levels, rate = {5 * i: math.comb(40, i) for i in range(10, 26)}, Fraction(3, 50)
-    law = naive.fraction_law(levels, rate)
-    assert chi_square_fails(lambda source: draw_level(levels, rate * factor, source), law, 4000, 5) == fails
-
-
 @pytest.mark.parametrize(
     ("levels", "rate"),
     [
@@ -351,13 +299,6 @@ def test_tree_of_uniform_below(n):
     assert len(set(mass.values())) == 1
     assert all(part * 2**depth <= n for depth, part in enumerate(undecided))
     assert sum(undecided) <= math.log2(n) + 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 5, 6, 7, 9, 10, 11, 12])
-def test_tree_of_a_remainder_does_not_pass(n):
-    law = dict.fromkeys(range(n), Fraction(1, n))
-    assert not obeys(lambda source: source.bits(12) % n, law, 12, 1e-6)
 
 
 def dice_roller(n, source):

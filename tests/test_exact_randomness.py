@@ -3,18 +3,14 @@ import os
 import random
 import subprocess
 import sys
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from margins import OutOfBits, ScriptedBits
 
 import smalldb
 from smalldb.cli import main
 from smalldb.exact.bits import BitSource, SeededBits, SystemBits, bit_source
-from smalldb.exact.integers import uniform_below
-from smalldb.exact.levels import draw_level
 
 # what `openssl dgst -shake256` makes of the bytes of the seed and eight zero bytes, first eight bytes
 STREAMS = {0: 0xD5167A096C7DB7C8, -1: 0x5526A740DCC4EA5D, 12345: 0xDCB395E243F91C9C}
@@ -54,20 +50,6 @@ def test_system_bits_vary_and_fit():
         drawn = [source.bits(count) for _ in range(60)]
         assert all(0 <= value < 1 << count for value in drawn)
         assert len({value >> (count - 1) for value in drawn}) == len({value & 1 for value in drawn}) == 2
-
-
-def test_failing_entropy_propagates(monkeypatch):
-    def broken(count):
-        raise OSError("no entropy")
-
-    monkeypatch.setattr(os, "urandom", broken)
-    for draw in (
-        lambda: SystemBits().bits(1),
-        lambda: uniform_below(3, bit_source(None)),
-        lambda: draw_level({0: 1, 1: 1}, Fraction(1), bit_source(None)),
-    ):
-        with pytest.raises(OSError, match="no entropy"):
-            draw()
 
 
 FRAME = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
@@ -186,23 +168,6 @@ def test_parent_and_child_never_share_bits():
     for name in ("system", "uniform", "noise", "rows"):
         assert len(set(drawn[name])) == len(drawn[name]), name
     assert len(set(drawn["seeded"])) == 1  # a seed is a seed, and what would be seen of a buffer
-
-
-def test_script_is_handed_out_once_and_in_order():
-    source = ScriptedBits("1011")
-    assert [source.bits(1), source.bits(0), source.bits(2)] == [1, 0, 1]
-    with pytest.raises(OutOfBits):
-        source.bits(2)
-    assert source.bits(1) == 1
-    with pytest.raises(EOFError):
-        source.bits(1)
-    assert ScriptedBits([1, 0, 1]).bits(3) == 5
-
-
-@pytest.mark.parametrize("script", ["012", "1 ", [0, 2], [10], [0.5]])
-def test_script_holds_bits_only(script):
-    with pytest.raises(ValueError, match="script"):
-        ScriptedBits(script)
 
 
 @pytest.mark.parametrize("source", [SystemBits(), SeededBits(1)])

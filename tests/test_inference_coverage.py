@@ -248,27 +248,23 @@ def test_halved_variance_would_be_seen():
     assert hits / runs > 0.9 - 3 * 0.3 / sqrt(runs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if case not in ALIKE])
-def test_intervals_cover_as_often_as_they_say(case):
-    check(covered(case, 15), 4 * 0.3)
+def runs_of(some, few, many):
+    """A few runs of some cases, and many of all."""
+    return [pytest.param(case, few, marks=pytest.mark.slow) for case in CASES if case in some] + [
+        pytest.param(case, many, marks=pytest.mark.long) for case in CASES
+    ]
 
 
-@pytest.mark.slow
-def test_intervals_of_the_population_cover():
-    check(covered("cells", 20, population=True), 4 * 0.3)
+@pytest.mark.parametrize(("case", "runs"), runs_of(CASES.keys() - ALIKE, 15, 600))
+def test_intervals_cover_as_often_as_they_say(case, runs):
+    check(covered(case, runs), 4 * 0.3)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("case", CASES)
-def test_intervals_cover_as_often_as_they_say_in_many_runs(case):
-    check(covered(case, 600), 4 * 0.3)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("case", [case for case in CASES if "rules" not in case])
-def test_intervals_of_the_population_cover_in_many_runs(case):
-    check(covered(case, 300, population=True), 4 * 0.3)
+@pytest.mark.parametrize(
+    ("case", "runs"), [each for each in runs_of(["cells"], 20, 300) if "rules" not in each.values[0]]
+)
+def test_intervals_of_the_population_cover(case, runs):
+    check(covered(case, runs, population=True), 4 * 0.3)
 
 
 @pytest.mark.slow

@@ -25,7 +25,6 @@ LEVELS = ("0.5", "0.8", "0.9", "0.95", "0.99", "0.999")
 RATES = ("1/20", "1/4", "1/2", "1", "3/2", "2", "3", "4", "11/2", "7", "9")
 SCALES = ("1/20", "3/10", "1", "2", "7", "63", "64", "400")
 CELLS = (1, 2, 3, 5, 8, 9, 12, 16, 30, 60, 100, 300, 1000)
-RELATIONS = pytest.mark.parametrize("n", [1000, None], ids=["replace-one", "add-remove"])
 EDGE = 1e-5  # of what floats take from an end
 
 

@@ -48,12 +48,7 @@ def errors(made, real):
 PRIVATE = {"neighbours": "add-remove", "n_max": 2000}
 SETTINGS = {
     "pairs": {"queries": "marginals:2", "strategy": "adaptive"},
-    "private n": {
-        "queries": "marginals:2",
-        "strategy": "adaptive",
-        "neighbours": "add-remove",
-        "n_max": 2000,
-    },
+    "private n": {"queries": "marginals:2", "strategy": "adaptive", **PRIVATE},
     "Gaussian": {"queries": "marginals:2", "strategy": "adaptive", "delta": "1e-6"},
     "at once": {"queries": "marginals:2", "strategy": "pairs"},
     "columns": {"queries": "marginals:1", "strategy": "adaptive"},
@@ -61,7 +56,7 @@ SETTINGS = {
 }
 
 
-def exceeded(setting, releases, beta="0.2"):
+def exceeded(setting, releases, beta):
     """How many of the releases exceed a bound of theirs, and the mean of error over bound."""
     real, wrong, close = rows_of(), 0, []
     for seed in range(releases):
@@ -76,19 +71,18 @@ def exceeded(setting, releases, beta="0.2"):
     return wrong, float(np.mean(close))
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("releases", "beta", "most"),
+    [
+        pytest.param(8, "0.2", 8 * 0.2 + 3 * (8 * 0.2 * 0.8) ** 0.5, marks=pytest.mark.slow),
+        pytest.param(500, "0.05", 500 * 0.05, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_bounds_are_exceeded_as_seldom_as_they_say(setting):
-    wrong, close = exceeded(setting, 8)
-    assert wrong <= 8 * 0.2 + 3 * (8 * 0.2 * 0.8) ** 0.5
+def test_bounds_are_exceeded_as_seldom_as_they_say(setting, releases, beta, most):
+    wrong, close = exceeded(setting, releases, beta)
+    assert wrong <= most
     assert 0.02 < close < 1  # they say something
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_bounds_of_many_releases(setting):
-    wrong, _ = exceeded(setting, 500, "0.05")
-    assert wrong <= 500 * 0.05
 
 
 def of_noise(noises, n):

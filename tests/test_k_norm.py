@@ -14,7 +14,6 @@ import smalldb
 from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
-from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies import budgets as grouping
 from smalldb.marginals.strategies.budgets import column_groups, shares_of_columns
 from smalldb.noise import k_norm
@@ -285,23 +284,19 @@ def test_columns_alone():
 DOMAIN = Domain([*(Column(f"q{i}", 2 + i % 2) for i in range(8)), Column("wide", 6)])
 
 
-@pytest.mark.parametrize(
-    "public", [{"n": 500}, {"n_max": 500, "neighbours": "add-remove"}], ids=["replace", "add"]
-)
-def test_noise_of_columns_at_once_is_as_small_as_it_says(public):
+@pytest.fixture(params=[{"n": 500}, {"n_max": 500, "neighbours": "add-remove"}], ids=["replace", "add"])
+def plan(request):
+    given = {"epsilon": 1, "rows": 500, "mechanism": "marginals", "strategy": "adaptive"}
+    return smalldb.plan(DOMAIN, "marginals:1", **given, **request.param)
+
+
+def test_noise_of_columns_at_once_is_as_small_as_it_says(plan):
     """Its mean size in releases of columns, against what is measured one by one at the same cost."""
-    plan = smalldb.plan(
-        DOMAIN, "marginals:1", epsilon=1, rows=500, mechanism="marginals", strategy="adaptive", **public
-    )
-    strategy = plan.chosen.strategy
+    strategy, law = plan.chosen.strategy, plan.chosen.strategy.law
     assert strategy.together == column_groups(DOMAIN.sizes, range(9), False) != tuple((c,) for c in range(9))
     alone = any(len(group) == 1 for group in strategy.together)
     assert strategy.described == f"columns, with K-norm {'and geometric ' * alone}noise"
-    law = PrivacyMeasure(False, "n" in public)
-    sizes, apart_shares = (
-        np.array(DOMAIN.sizes),
-        shares_of_columns(DOMAIN.sizes, [(c,) for c in range(9)], False),
-    )
+    sizes, apart_shares = DOMAIN.sizes, shares_of_columns(DOMAIN.sizes, [(c,) for c in range(9)], False)
     whole = strategy.budget - strategy.certifying
     apart = sum(
         size * sqrt(law.noise(whole * share).variance())
@@ -320,21 +315,17 @@ def test_noise_of_columns_at_once_is_as_small_as_it_says(public):
     assert at_once < 0.75 * apart
 
 
-@pytest.mark.parametrize(
-    "public", [{"n": 500}, {"n_max": 500, "neighbours": "add-remove"}], ids=["replace", "add"]
-)
-def test_a_plan_of_columns_expects_the_noise_of_columns_at_once(public):
+def test_a_plan_of_columns_expects_the_noise_of_columns_at_once(plan):
     """It had counted a noise for each column alone."""
-    plan = smalldb.plan(
-        DOMAIN, "marginals:1", epsilon=1, rows=500, mechanism="marginals", strategy="adaptive", **public
-    )
     strategy, found = plan.chosen.strategy, []
     for seed in range(40):
         source, distances = SeededBits(seed), []
         for group in strategy.together:
             own = [DOMAIN.sizes[c] for c in group]
             cost = sum(strategy.columns[c] for c in group)
-            noise = KNorm(tuple(own), cost, "n" in public) if len(own) > 1 else strategy.law.noise(cost)
+            noise = (
+                KNorm(tuple(own), cost, strategy.law.replaced) if len(own) > 1 else strategy.law.noise(cost)
+            )
             drawn = np.split(noise.draw(sum(own), source), np.cumsum(own)[:-1])
             distances += [np.abs(one).sum() / (2 * 500) for one in drawn]
         found.append(np.mean(distances))

@@ -66,18 +66,12 @@ def called(tree, environment, number, code=CODE):
 @pytest.mark.slow
 def test_a_kernel_is_compiled_anew_when_another_file_changes(tree):
     both = CODE + ";" + OTHERS
+    folder, environment = tree
     assert called(*tree, 1, both) == [1, 0, 7, 0]
+    # code with checks of bounds is kept beside code without
+    assert called(folder, environment | {"NUMBA_BOUNDSCHECK": "1"}, 1) == [1, 0]
     assert called(*tree, 1, both) == [1, 1, 7, 1]
     assert called(*tree, 2, both) == [2, 0, 7, 1]  # what other packages keep is theirs
-
-
-@COMPILED
-@pytest.mark.slow
-def test_code_with_checks_of_bounds_is_kept_beside_code_without(tree):
-    folder, environment = tree
-    assert called(folder, environment, 1) == [1, 0]
-    assert called(folder, environment | {"NUMBA_BOUNDSCHECK": "1"}, 1) == [1, 0]
-    assert called(folder, environment, 1) == [1, 1]
 
 
 @COMPILED

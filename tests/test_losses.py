@@ -6,7 +6,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from losses import Change, Cone, Cube, Exponential, Gaussian, Geometric, Loss, Wishart, holds
+from losses import Change, Cone, Exponential, Gaussian, Geometric, Loss, Wishart, holds
 
 from smalldb.accounting.concentrated import rho_of
 
@@ -26,16 +26,10 @@ def noisy(exact, weight, reach=40):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("law", "weight"),
-    [
-        (Geometric(RATE), lambda v: exp(-RATE * (abs(v[0]) + abs(v[1])))),
-        (Cube(RATE), lambda v: exp(-RATE * max(abs(v[0]), abs(v[1])))),
-    ],
-)
 @pytest.mark.parametrize("other", [(0, 0), (1, 0), (-1, 1), (2, 1)])
-def test_noise_loses_the_largest_log_ratio(law, weight, other):
-    here, there = noisy((0, 0), weight), noisy(other, weight)
+def test_noise_loses_the_largest_log_ratio(other):
+    law = Geometric(RATE)
+    here, there = (noisy(x, lambda v: exp(-RATE * (abs(v[0]) + abs(v[1])))) for x in ((0, 0), other))
     ratios = {z: here[z] - there[z] for z in here}
     assert float(law.worst((0, 0), other, None)) == pytest.approx(max(map(abs, ratios.values())), abs=1e-6)
     for z in [(0, 0), (3, -2), (-5, 1), (0, 9)]:

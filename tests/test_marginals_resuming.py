@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -209,26 +205,6 @@ def test_only_marginals_take_an_executor(tmp_path):
         smalldb.release(frame, epsilon=1, rows=2, ledger=str(ledger.path))
     smalldb.release(frame, epsilon=1, rows=2, ledger=ledger)
     assert ledger.read().left == 0
-
-
-@pytest.mark.slow
-def test_the_command_goes_on_after_a_kill(tmp_path):
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(rng.integers(0, 2, (400, 22)), columns=[f"c{i}" for i in range(22)])
-    frame.to_csv(tmp_path / "data.csv", index=False)
-    command = f"generate {tmp_path}/data.csv --epsilon 1 --ledger {tmp_path}/l --budget 1 --checkpoint"
-    command = [sys.executable, "-m", "smalldb", *command.split(), str(tmp_path / "x")]
-    output = ["-o", str(tmp_path / "out.csv")]
-    child = subprocess.Popen([*command, *output], stderr=subprocess.DEVNULL)
-    while child.poll() is None and not (tmp_path / "x" / "000000.shard").exists():
-        time.sleep(0.001)
-    child.send_signal(signal.SIGKILL)
-    killed = child.wait() == -signal.SIGKILL
-    assert killed and not (tmp_path / "out.csv").exists()
-    done = subprocess.run([*command, *output], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "ledger:    1 of 1 spent" in done.stderr
-    assert len(pd.read_csv(tmp_path / "out.csv")) == 400
 
 
 def test_bits_are_counted_and_steps_are_not_drawn_again(tmp_path):

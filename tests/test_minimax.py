@@ -16,11 +16,6 @@ from smalldb.mechanisms import Neighbours
 A, AB = Domain(["a"]), Domain(["a", "b"])
 
 
-def databases(cells, n, neighbours):
-    sizes = [n] if neighbours == "replace-one" else range(n + 1)
-    return [x for size in sizes for x in naive.multisets(cells, size)]
-
-
 def pairs_of(tables, neighbours):
     apart = 2 if neighbours == "replace-one" else 1
     return np.array(
@@ -34,7 +29,7 @@ def pairs_of(tables, neighbours):
 
 def best_of_grid(workload, n, epsilon, steps, neighbours="replace-one", error=None):
     """The least worst error by floats if answers are multiples of 1 / steps of a row."""
-    tables = databases(workload.domain.size, n, neighbours)
+    tables = naive.databases(workload.domain.size, n, neighbours)
     sums = np.array(
         [[sum(w * c for w, c in zip(q, x, strict=True)) for q in workload.matrix()] for x in tables]
     )
@@ -119,7 +114,7 @@ def test_the_mechanism_is_private_and_as_good_as_is_said(case):
         return found if error is None else found > Fraction(error)
 
     means = []
-    for x in databases(domain.size, n, neighbours):
+    for x in naive.databases(domain.size, n, neighbours):
         law = best.mechanism(x)
         assert sum(law.values()) == 1
         means.append(sum(p * cost(x, outcome) for outcome, p in law.items()))

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from builders import flags
 from calling import way
 from yardstick import timed, within
 
@@ -13,10 +14,6 @@ from smalldb.cli import main
 from smalldb.marginals.mechanism import STRATEGIES
 
 MOST = 5  # CPU seconds of a quiet machine
-
-
-def flags(d, valid=None):
-    return Domain([f"x{i}" for i in range(d)], valid)
 
 
 def columns(c, k, labels=False, valid=None):
@@ -218,13 +215,8 @@ def extreme(number, seed):
 def check_extreme(arguments, capsys):
     d, queries, mechanism, epsilon, delta, n, certificate, rows, beta, neighbours = arguments
     given = {"attributes": d, "queries": queries, "mechanism": mechanism, "epsilon": epsilon}
-    given |= {
-        "delta": delta,
-        "certificate": certificate,
-        "rows": rows,
-        "beta": beta,
-        "neighbours": neighbours,
-    }
+    given |= {"delta": delta, "certificate": certificate, "rows": rows, "beta": beta}
+    given["neighbours"] = neighbours
     given |= {"n" if neighbours == "replace-one" else "n-max": n}
     with within(MOST):
         code = main(["plan", *(f"--{name}={value}" for name, value in given.items() if value is not None)])
@@ -235,13 +227,9 @@ def check_extreme(arguments, capsys):
         assert bare not in said.err
 
 
-@pytest.mark.slow
-def test_plans_of_extreme_numbers_answer_or_refuse(capsys):
-    for arguments in extreme(100, seed=5):
-        check_extreme(arguments, capsys)
-
-
-@pytest.mark.long
-def test_plans_of_very_many_extreme_numbers_answer_or_refuse(capsys):
-    for arguments in extreme(5000, seed=6):
+@pytest.mark.parametrize(
+    "number", [pytest.param(100, marks=pytest.mark.slow), pytest.param(5000, marks=pytest.mark.long)]
+)
+def test_plans_of_extreme_numbers_answer_or_refuse(number, capsys):
+    for arguments in extreme(number, seed=5):
         check_extreme(arguments, capsys)

@@ -28,25 +28,8 @@ RELATIONS = ["replace-one", "add-remove"]
 
 def pairs_of_laws(workload, rows, epsilon, n, neighbours, base="multisets"):
     """The laws of all ordered pairs of neighbours, as lists of floats in the order of the candidates."""
-    cells, matrix = workload.domain.size, workload.matrix().tolist()
-    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    small = list(naive.multisets(cells, rows))
-
-    def law(x):
-        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        orders = [math.factorial(rows) // math.prod(map(math.factorial, y)) for y in small]
-        mass = [
-            (w if base == "tuples" else 1) * naive.exp_minus(rate * naive.score(matrix, answers, sum(x), y))
-            for w, y in zip(orders, small, strict=True)
-        ]
-        return [float(p / sum(mass)) for p in mass]
-
-    sizes = [n] if neighbours == "replace-one" else range(n + 1)
-    laws = {x: law(x) for size in sizes for x in naive.multisets(cells, size)}
-    for x, other in product(laws, repeat=2):
-        apart = sum(abs(a - b) for a, b in zip(x, other, strict=True))
-        if (apart, abs(sum(x) - sum(other))) == ((2, 0) if neighbours == "replace-one" else (1, 1)):
-            yield laws[x], laws[other]
+    laws = naive.laws(workload, rows, epsilon, n, neighbours, base)
+    return naive.neighbouring({x: list(map(float, law)) for x, law in laws.items()}, neighbours)
 
 
 def together(law, releases):

@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import smalldb
 from queries import (
     Conjunctions,
     DecisionLists,
@@ -77,14 +76,6 @@ def naive_halfspaces(d, largest):
             total = sum(map(abs, weights))
             found[table] = min(total, found.get(table, total))
     return found
-
-
-def separable(table, d):
-    """Whether real weights tell the ones of a table over the cube from its zeros."""
-    sides = [1 if value else -1 for value in table]
-    above = [[-side * x for x in (*cell, 1)] for side, cell in zip(sides, cells_of(d), strict=True)]
-    bounds = [(None, None)] * (d + 1)
-    return linprog([0] * (d + 1), A_ub=above, b_ub=[-1] * len(above), bounds=bounds).status == 0
 
 
 def naive_vc(table):
@@ -174,23 +165,6 @@ def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
     assert Intervals().workload(domain).labels == ("value == 3", "value <= 500", "value == 500")
 
 
-def test_intervals_of_a_frame_of_16_values_are_released():
-    values = np.random.default_rng(3).integers(0, 16, size=400)
-    bits = values[:, None] >> np.array([3, 2, 1, 0]) & 1
-    frame = pd.DataFrame(bits, columns=list("abcd"))
-    synthetic = smalldb.generate(frame, Intervals(), epsilon=50, rows=8, rng=1)
-    assert synthetic.shape == (8, 4)
-    small = synthetic.to_numpy() @ (8, 4, 2, 1)
-    errors = [
-        abs(((values >= a) & (values <= b)).mean() - ((small >= a) & (small <= b)).mean())
-        for a in range(16)
-        for b in range(a, 16)
-    ]
-    release = smalldb.release(frame, "intervals", epsilon=50, rows=8, rng=1)
-    assert release.confidential.max_error == pytest.approx(max(errors))
-    assert max(errors) < 0.2
-
-
 # Decision lists
 
 
@@ -232,12 +206,6 @@ def test_halfspaces_are_their_definition(d, vectors):
     assert set(table) == naive_halfspaces(d, (1, 1, 2, 3)[d - 1]).keys()
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_halfspaces_are_what_real_weights_separate(d):
-    expected = {table for table in product((0, 1), repeat=2**d) if separable(table, d)}
-    assert {tuple(row) for row in stated_table(Halfspaces(), domain_of(d))} == expected
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
@@ -261,15 +229,6 @@ def test_labels_of_halfspaces_quote_names():
     assert [query.label for query in Halfspaces().queries(Domain(["a"]))] == [
         *("TRUE", "FALSE", "a >= 1", "-a >= 0")
     ]
-
-
-def test_halfspaces_on_restricted_cells():
-    domain = domain_of(3, [0, 1, 2, 4])  # in general position: every function is a halfspace
-    workload = Halfspaces().workload(domain)
-    assert (workload.stated, workload.size) == (104, 2**3 - 1)
-    assert Halfspaces().vc_dimension(domain) == VCDimension(4, 4, "search")
-    square = domain_of(3, [0, 1, 2, 3])
-    assert Halfspaces().vc_dimension(square) == VCDimension(3, 3, "search")
 
 
 def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
@@ -403,15 +362,6 @@ def test_dimensions_by_width(queries, expected):
     for d, dimensions in expected.items():
         assert [(v.low, v.high) for v in values(queries, d)] == [(v, v) for v in dimensions]
         assert [raw(queries(width), d).low for width in range(1, d + 1)] == dimensions
-
-
-def test_three_of_six_attributes_shatter_three_cells():
-    """Where theory.md once said 2: one attribute of each pair, and each cell lacks the second of its pair."""
-    chosen = [[5 - 2 * i - second for i, second in enumerate(bits)] for bits in product((0, 1), repeat=3)]
-    lacking = [0, 2, 4]
-    patterns = {tuple(int(cell not in conjunction) for cell in lacking) for conjunction in chosen}
-    assert len(patterns) == 8
-    assert all(len(set(conjunction)) == 3 for conjunction in chosen)
 
 
 @st.composite

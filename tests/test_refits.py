@@ -130,8 +130,23 @@ def counted_quickly(table, columns):
     return np.bincount(np.ravel_multi_index(table[:, columns].T, sizes), minlength=np.prod(sizes))
 
 
-def covered(scale, runs=100, tables=12):
-    """How often intervals of shares and differences cover, if noise is drawn with `scale` times its rate."""
+STATISTICS = (
+    lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
+    lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
+    lambda t: (t[:, 0] == 3).mean(),
+)
+
+
+def held(codes, draws, tables=12):
+    """Which intervals of shares and differences, from some tables, hold those of the data."""
+    drawn = list(islice(draws, tables))
+    for statistic in STATISTICS:
+        low, high = combine([statistic(table) for table in drawn]).interval()
+        yield low <= statistic(codes) <= high
+
+
+def covered(scale, runs=100):
+    """How often intervals cover, if noise is drawn with `scale` times its rate."""
     hits = []
     for seed in range(runs):
         codes = people(1500, seed)
@@ -139,14 +154,7 @@ def covered(scale, runs=100, tables=12):
         sources = [measured(codes, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
         taken = Geometric(noise.rate * scale)
         sources = [Measurement(each.of, each.values, taken, each.cost) for each in sources]
-        drawn = list(islice(Refits.of(DOMAIN, sources, len(codes)).draws(seed), tables))
-        for statistic in (
-            lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
-            lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
-            lambda t: (t[:, 0] == 3).mean(),
-        ):
-            low, high = combine([statistic(table) for table in drawn]).interval()
-            hits.append(low <= statistic(codes) <= high)
+        hits += held(codes, Refits.of(DOMAIN, sources, len(codes)).draws(seed))
     return np.mean(hits)
 
 
@@ -306,7 +314,7 @@ def test_releases_of_contrasts_have_tables(columns, neighbours):
     assert low - 0.02 < 1 and high > 0.9 and high - low < 0.3
 
 
-def covered_by_contrasts(scale, signed, runs=60, tables=12):
+def covered_by_contrasts(scale, signed, runs=60):
     """As `covered`, of contrasts."""
     hits = []
     for seed in range(runs):
@@ -315,14 +323,7 @@ def covered_by_contrasts(scale, signed, runs=60, tables=12):
         taken = DiscreteGaussian(noise.scale * scale)
         released = Measurement(released.of, released.values, taken, released.cost)
         total = int(released.values[0]) if signed else len(codes)
-        drawn = list(islice(ParityRefits.of(DOMAIN, [released], total).draws(seed), tables))
-        for statistic in (
-            lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
-            lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
-            lambda t: (t[:, 0] == 3).mean(),
-        ):
-            low, high = combine([statistic(table) for table in drawn]).interval()
-            hits.append(low <= statistic(codes) <= high)
+        hits += held(codes, ParityRefits.of(DOMAIN, [released], total).draws(seed))
     return np.mean(hits)
 
 

@@ -86,21 +86,6 @@ def check_counts(workload, answers, tree):
         assert relaxer.count(tree, threshold, 1 << 40).size == (found <= threshold).sum()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2"])
-def test_with_all_pairs_in_the_tree_the_count_is_the_census(text):
-    attributes, rows, n = 4, 5, 23
-    workload, answers, data = instance(attributes, n, text, 5)
-    counted = census(data, workload, rows=rows, candidates="tuples")
-    relaxer = Relaxer(Target.build(workload, answers, n, rows))
-    whole = Tree((1, 3, 0, 2), ((), (0,), (0, 1), (0, 1, 2)))
-    total = 0
-    for level, count in zip(counted.levels.tolist(), counted.counts, strict=True):
-        assert relaxer.count(whole, level - 1, 1 << 40).size == total
-        total += count
-        assert relaxer.count(whole, level, 1 << 40).size == total
-
-
 def test_a_count_stops_at_its_budget():
     workload, answers, _ = instance(4, 7, "conjunctions:2", 3)
     relaxer = Relaxer(Target.build(workload, answers, 7, 3))
@@ -403,27 +388,6 @@ def little(self, budget):
     REFINE(self, min(budget, 3000))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["marginals:2", "conjunctions:2"])
-def test_the_law_of_the_score_is_that_of_the_census(text):
-    attributes, rows, n, epsilon, draws = 4, 8, 200, Fraction(1), 3_000
-    workload, answers, data = instance(attributes, n, text, 1)
-    law = census(data, workload, rows=rows, candidates="tuples").law(epsilon)
-    made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(3)
-    found = dict.fromkeys(law.levels.tolist(), 0)
-    for _ in range(draws):
-        found[made.draw(source)[1]] += 1
-    total = freedom = rare = seen = 0
-    for level, probability in zip(law.levels.tolist(), law.probabilities.tolist(), strict=True):
-        if draws * probability < 5:
-            rare, seen = rare + draws * probability, seen + found[level]
-        else:
-            total += (found[level] - draws * probability) ** 2 / (draws * probability)
-            freedom += 1
-    total += (seen - rare) ** 2 / max(rare, 1)
-    assert abs(total - freedom) / sqrt(2 * freedom) < 4
-
-
 def test_one_way_workloads_are_counted_as_the_census_counts_them():
     attributes, rows, n = 3, 4, 17
     workload, answers, data = instance(attributes, n, "conjunctions:1", 4)
@@ -448,13 +412,6 @@ def test_every_position_of_a_level_is_another_candidate():
     for score, count in made._levels.items():
         found = {spelled(made.candidate(score, position)) for position in range(count)}
         assert len(found) == count
-
-
-def test_hundreds_of_attributes_factor():
-    workload, answers, _ = instance(300, 1000, "conjunctions:1", 4)
-    bits, score = tuple_sampler(workload, answers, 1000, 20, Fraction(1)).draw(SeededBits(1))
-    assert bits.shape == (20, 300)
-    assert score == np.abs(20 * answers - 1000 * bits.sum(axis=0, dtype=np.int64)).max()
 
 
 def test_without_data_every_candidate_is_alike():

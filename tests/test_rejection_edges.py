@@ -241,12 +241,12 @@ def test_counts_beyond_the_doubles_are_not_taken():
     )
 
 
-@pytest.mark.slow
 def test_thousands_of_columns_are_drawn_at_once():
     workload, answers, _ = instance(3000, 40, "conjunctions:1", 0)
     made = tuple_sampler(workload, answers, 40, 5, Fraction(1))
     assert isinstance(made, Factored)
     bits, score = made.draw(SeededBits(1))
+    assert bits.shape == (5, 3000)
     assert np.abs(5 * answers - 40 * bits.sum(axis=0, dtype=np.int64)).max() == score
 
 

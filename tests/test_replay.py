@@ -576,18 +576,8 @@ def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
         data, outputs = tmp_path / "data.csv", [tmp_path / f"out.{end}" for end in ("csv", "json", "html")]
         np.savetxt(data, codes, "%d", ",", header=",".join(domain.names), comments="")
         to = zip(("-o", "--record", "--report"), outputs, strict=True)
-        given = [
-            "--epsilon",
-            1,
-            "--strategy",
-            name.partition(",")[0],
-            *options,
-            *more,
-            "--seed",
-            3,
-            "--schema",
-            schema,
-        ]
+        strategy = name.partition(",")[0]
+        given = ["--epsilon", 1, "--strategy", strategy, *options, *more, "--seed", 3, "--schema", schema]
         told = called(capfd, "generate", data, *given, *(word for pair in to for word in pair))
         assert told[0] == 0, told
         return {"told": told} | {path.name: path.read_bytes() for path in outputs}

@@ -432,7 +432,7 @@ def yes_no_frames(rows, chance, folder):
     return read
 
 
-READERS = {  # what each needs, and how many tables of the ten thousand are its own
+READERS = {  # what each needs, and how many of ten thousand tables are its own
     frames: ((), 2000),
     arrow_frames: (("pyarrow",), 1200),
     recast: ((), 700),
@@ -491,24 +491,13 @@ def pieces(monkeypatch):
     monkeypatch.setattr(json_reader, "RECORDS", 3)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "share", [pytest.param(100, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("reader", READERS)
-def test_a_table_is_the_sum_of_its_rows(reader, tmp_path, pieces):
+def test_a_table_is_the_sum_of_its_rows(reader, share, tmp_path, pieces):
     modules, cases = READERS[reader]
     for module in modules:
         pytest.importorskip(module)
-    tried = max(2, cases // 100)
+    tried = max(2, cases // share)
     assert sum(check(reader, number, tmp_path) for number in range(tried)) >= tried / 5
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("reader", READERS)
-def test_ten_thousand_tables_are_the_sum_of_their_rows(reader, tmp_path, pieces):
-    modules, cases = READERS[reader]
-    for module in modules:
-        pytest.importorskip(module)
-    assert sum(check(reader, number, tmp_path) for number in range(cases)) >= cases / 5
-
-
-def test_there_are_ten_thousand():
-    assert sum(cases for _, cases in READERS.values()) == 10_000

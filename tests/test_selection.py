@@ -206,7 +206,7 @@ FORMS = {
         EPS / 6,
     ),
     "another order of bytes": ([np.array([1.0, 0.25], ">f8"), np.array([0.3], "<f4")], 1),
-    "floats and lists": ([np.array([2.5, 1], np.float32), [Fraction(8, 3), 1], (3, Decimal("0.1"))], 1),
+    "floats and lists": ([np.array([2.5, 1], np.float32), [Fraction(8, 3), 1], [], (3, Decimal("0.1"))], 1),
     "one list": ([3, 1, 2.5, Fraction(1, 3)], 1),
 }
 
@@ -337,21 +337,6 @@ def test_top_k_is_one_shot_gumbel_noise():
         assert float(law[first, second][0]) == pytest.approx(numeric, abs=1e-6)
 
 
-@pytest.mark.slow
-def test_top_k_draws():
-    law = middle(selection_law([3, 1, 0, 2], epsilon=2, sensitivity=1, method="top-k", k=2))
-    source, trials = SeededBits(4), 3_000
-    found = Counter(
-        smalldb.select([3, 1, 0, 2], epsilon=2, sensitivity=1, method="top-k", k=2, rng=source).indices
-        for _ in range(trials)
-    )
-    assert chi_square(found, law, trials) > 1e-4
-    wrong = middle(selection_law([3, 1, 0, 2], epsilon=3, sensitivity=1, method="top-k", k=2))
-    assert chi_square(found, wrong, trials) < 1e-4
-    everything = smalldb.select([1, 2, 3], epsilon=1, sensitivity=1, method="top-k", k=3, rng=1).indices
-    assert sorted(everything) == [0, 1, 2]
-
-
 def test_a_far_better_candidate_does_not_hide_the_rest():
     made = smalldb.select([10**6, 0, 0, 1], epsilon=2, sensitivity=1, method="top-k", k=4, rng=2)
     assert made.indices[0] == 0
@@ -396,25 +381,6 @@ def test_the_base_measure_is_a_weight():
         for _ in range(trials)
     )
     assert chi_square(found, law, trials) > 1e-4
-
-
-@pytest.mark.parametrize(
-    "scores",
-    [
-        np.array([2, 7, 5], dtype=np.int8),
-        np.array([2, 7, 5], dtype=np.uint64),
-        np.array([2.0, 7.0, 5.0], dtype=np.float32),
-        pd.Series([2, 7, 5], index=[9, 9, 9]),
-        (Decimal(2), 7, Fraction(5)),
-        [[2], np.array([7, 5])],
-        (chunk for chunk in ([2, 7], [], [5])),
-        [np.array([2.0]), [7, 5]],
-    ],
-    ids=lambda s: type(s).__name__,
-)
-def test_every_form_of_scores_is_one(scores):
-    picked = [smalldb.select(scores, epsilon=100, sensitivity=1, rng=1).index]
-    assert picked == [1]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import ScriptedBits
-from parities import estimated, planned, values
 from scipy import stats
 
-from queries import Domain, Marginals, Rows
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Uniform
@@ -332,14 +330,6 @@ def test_the_diagonal_spreads_less_than_what_stands_for_it():
     drawn = 2 * (stats.chi2(5).rvs(200_000, random_state=1) - stats.chi2(5).rvs(200_000, random_state=2)) / 2
     for x in (4, 8, 12):
         assert (drawn >= 2 * x).mean() <= float(laplace_sum_tail(3, Fraction(x)).high) * 1.05
-
-
-def test_many_attributes_in_a_release():
-    domain = Domain([f"a{i}" for i in range(30)])
-    bits = np.random.default_rng(1).integers(0, 2, (500, 30))
-    plan = planned(Marginals(2).workload(domain), n=500, epsilon=1, neighbours="replace-one")
-    released = values(estimated(plan, Rows.from_bits(domain, bits.astype(np.uint8)), SeededBits(1)))
-    assert len(released) == len(plan.sets) == 30 + 435
 
 
 def test_no_end_of_an_entry_is_a_float():

@@ -7,8 +7,6 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from queries import (
     Conjunctions,
@@ -129,30 +127,6 @@ def test_linear_reads_rational_weights_exactly():
     assert workload.denominator == 30
     assert workload.matrix().tolist() == [[3, 10, 5, 30], [0, 0, 30, 30]]
     assert (queries + Conjunctions(1)).workload(domain_of(2)).labels == ("f", "a", "b")
-
-
-@settings(max_examples=30)
-@given(st.data())
-def test_answers_are_the_sums_over_the_rows(data):
-    d = data.draw(st.integers(1, 5))
-    valid = data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1))
-    domain = domain_of(d, valid)
-    cells = st.sampled_from(domain.cells().tolist())
-    chosen = data.draw(st.lists(cells, max_size=30))
-    weight = st.fractions(0, 1, max_denominator=6)
-    row = st.lists(weight, min_size=domain.size, max_size=domain.size)
-    parts = (
-        Conjunctions(d, negations=True)
-        + Parities(d)
-        + Disjunctions(1)
-        + Linear(data.draw(st.lists(row, min_size=1, max_size=3)))
-    )
-    workload = parts.workload(domain)
-    bits = np.array([[c >> (d - 1 - i) & 1 for i in range(d)] for c in chosen], dtype=np.int64).reshape(-1, d)
-    rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=domain.attributes))
-    histogram = [chosen.count(c) for c in domain.cells()]
-    expected = [sum(int(w) * h for w, h in zip(f, histogram, strict=True)) for f in workload.matrix()]
-    assert workload.answers(rows).tolist() == expected
 
 
 def test_answers_need_no_table_of_cells():
