@@ -38,7 +38,7 @@ from listing import ROOT, Mutant, mutants
 
 SECONDS = 300  # of the processor: a mutant whose tests never end fails them, too
 HOUR = 3600  # of the clock, for tests that wait for ever
-MOST = 60
+MOST = 20
 # no asserts are rewritten, no doctests looked for, and tests that take long are run, too
 QUICK = ["-q", "--assert=plain", "-o", "addopts=--import-mode=importlib"]
 QUICK += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:unraisableexception"]
@@ -92,7 +92,9 @@ def reached() -> Callable[[Mutant], tuple[str, ...]]:
     functions = dict[str, dict[int, set[str]]]()
     for path in data.measured_files():
         by_line = data.contexts_by_lineno(path)
-        here = {line: {each.partition("[")[0] for each in by_line[line] if "::" in each} for line in by_line}
+        here = {
+            line: {re.split(r"[\[|]", each)[0] for each in by_line[line] if "::" in each} for line in by_line
+        }
         functions[path.partition("/smalldb/")[2]] = here
     lines = Counter(f for here in functions.values() for some in here.values() for f in some)
 
