@@ -117,6 +117,11 @@ def test_what_noise_cannot_tell_stays_as_public_and_what_it_can_is_believed():
     assert np.abs(both - seen).max() < 5 and both.sum() == pytest.approx(1000)
 
 
+def test_a_column_that_is_far_from_the_start_is_believed():
+    start, seen = np.array([1000.0, 9000.0]), np.array([4000.0, 6000.0])
+    assert np.abs(believed(start, [(seen, 1e5)], ordered=True) - seen).max() < 200
+
+
 def weighted(codes, total=1000):
     universe = Universe(
         DOMAIN.sizes, (True,) * 5, tuple((i, j) for i in range(5) for j in range(i + 1, 5)), (1,) * 10
@@ -146,6 +151,15 @@ def test_a_noisy_table_moves_no_column():
     assert np.abs(found.table((2, 3)) - start.table((2, 3))).sum() > 20
     for c in (2, 3):
         np.testing.assert_allclose(found.table((c,)), start.table((c,)), atol=1)
+
+
+@pytest.mark.parametrize(("n", "heard"), [(2000, False), (4000, True)])
+def test_columns_are_measured_once_where_noise_would_hide_rounds(n, heard):
+    given = {"epsilon": 1, "n": n, "mechanism": "marginals"}
+    without = smalldb.plan(DOMAIN, **given).chosen.strategy
+    plan = smalldb.plan(DOMAIN, start=rows(people(2000, 0)), start_is=WORDS, **given).chosen.strategy
+    assert isinstance(without, DependenceTested) and bool(plan.adaptive.rounds) == heard
+    assert heard or sum(plan.adaptive.columns) + plan.adaptive.certifying + plan.asking == 1
 
 
 def test_a_start_is_left_only_if_the_number_tells_so_beyond_its_noise():
@@ -278,7 +292,7 @@ def test_the_record_the_page_and_answers_say_what_is_from_the_start():
     assert WORDS in page and told["sha256"] in page and "not from these data" in page
     apart_from = released(people(400, 3), people(2000, 2)).record["start"]
     assert apart_from["sha256"] == told["sha256"]
-    asked = made.ask("c | d=0 & e=0 & b=1")
+    asked = made.ask("c | d=0 & e=0")
     assert asked.known == "not measured" and "from the start (public), not from these data" in asked.note
     assert made.measurements.to_frame().cell.str.contains("distance from the start").any()
 

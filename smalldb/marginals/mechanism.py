@@ -20,7 +20,7 @@ from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.choosing_tables import AT_ONCE, FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs
+from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs, audible
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Mechanism, Neighbours, Promise, Request
@@ -101,6 +101,8 @@ class ByMarginals(Mechanism, Promise):
             return "a start is for queries about pairs of columns"
         if isinstance(other.strategy, Adaptive):
             rounds = other.strategy  # columns alone, where rounds would be lost in noise
+        elif not audible(rounds):  # nothing would be left to measure but columns once more
+            rounds = Adaptive.shared(rounds, alone=True)
         # columns weigh a start before it is asked about; without it, rounds come after them
         without_start = rounds if isinstance(other.strategy, DependenceTested) else other.strategy
         expected = rehearse(without_start, rounds.universe, start, request.rows_hint or 1)

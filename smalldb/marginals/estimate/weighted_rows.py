@@ -20,10 +20,10 @@ from smalldb.mechanisms.start import Start, systematic
 SWEEPS = 12  # of a fit of weights
 # what the true difference of a column may be, by its own category and by its neighbours: what the start
 # expects times these, squares of shares, at these reaches of the column's rows
-ALONE = (1.0, 4.0, 16.0)
+ALONE = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 SMOOTH = (0.02, 0.1, 0.5)
 REACHES = (0.3, 2.0)
-PRICE = 1.5  # of each step away from what sampling alone would do, in logarithms of likelihood
+PRICE = 2.0  # of each step away from what sampling alone would do, in logarithms of likelihood
 MOST_CATEGORIES = 400  # of a column that is read by all of these
 _UNIT = 1 << 40  # what all weights are in counts
 _LEAST = 1e-6  # of an equal share, what a category is expected to hold at least

@@ -58,6 +58,11 @@ def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
     return sum(int(np.abs(own - other).sum()) for own, other in zip(counts, expected, strict=True))
 
 
+def audible(plan: Adaptive) -> bool:
+    """Whether a small table of a round is not lost in its noise."""
+    return SMALL * plan.law.noise(plan.cost_of(SMALL)).mean_size / (2 * plan.rows) <= MOST_NOISE
+
+
 class RoomForAll:
     """Weights have room for every table."""
 
@@ -209,7 +214,7 @@ class FromStart(TableStrategy):
                 tables.append((yield from measured(law, scope, of, grouped.cost)))
                 now = now.after(tables[-1], [np.array(group) for group in of.groups])
         left, rules, counted = plan.for_rounds, StoppingRule(), estimator.layout.linear()
-        while plan.rounds and self._audible(estimator.total) and rules.uninformative < UNINFORMATIVE:
+        while plan.rounds and audible(plan) and rules.uninformative < UNINFORMATIVE:
             expected = now.predicted(counted)
             worst = worst_of(plan, estimator, RoomForAll(tables), expected, [], left, counted)
             if worst is None:
@@ -244,8 +249,3 @@ class FromStart(TableStrategy):
         making = partial(now.rows, pairs, fixed)
         measures = columns, made, (), again
         return Estimate(plan, estimator.total, None, making, *measures, from_start=True)
-
-    def _audible(self, total: int) -> bool:
-        """Whether a small table of a round is not lost in its noise."""
-        noise = self.law.noise(self.adaptive.cost_of(SMALL)).mean_size
-        return SMALL * noise / (2 * total) <= MOST_NOISE
