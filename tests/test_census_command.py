@@ -64,13 +64,13 @@ def test_the_table_for_people(folder, capfd):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("form", ["png", "svg"])
 def test_the_picture_is_written(folder, capfd, form):
     arguments = ("data.csv", "--rows", 4, "--epsilon", "0.1", 1, "--plot", f"law.{form}")
     code, _, err = called(capfd, "census", *arguments)
     assert (code, err) == (0, "")
     raw = (folder / f"law.{form}").read_bytes()
-    assert raw[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
+    assert raw[:5] in (b"\x89PNG\r", b"<?xml")
     if form == "png":
         picture = matplotlib.image.imread(folder / "law.png")
         assert picture.shape[:2] == (750, 1200)

@@ -173,7 +173,7 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
 
 
 def test_a_closed_pipe_is_no_traceback(folder):
-    command = f"{sys.executable} -m smalldb generate data.csv --epsilon 1 --rows 60 --quiet | true"
+    command = f"{sys.executable} -m smalldb generate data.csv --epsilon 1 --rows 3 --quiet | true"
     done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=120)
     assert "Traceback" not in done.stderr
 

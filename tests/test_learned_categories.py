@@ -303,10 +303,10 @@ def test_what_would_be_refused_after_learning_is_refused_before_it_is_paid(tmp_p
 def test_a_memory_that_learned_categories_would_pass_leaves_some_out(monkeypatch):
     """alpha makes more rows of more queries: what was paid ends in a table of fewer categories."""
     frame = pd.DataFrame({"town": [f"t{i}" for i in range(40)] * 90, "flag": [0, 1] * 1800})
-    few = smalldb.plan(OpenSchema(TOWN + FLAG).outline.domain, n=3600, epsilon=9, alpha="1/10").rows
+    few = smalldb.plan(OpenSchema(TOWN + FLAG).outline.domain, n=3600, epsilon=9, alpha="1/5").rows
     monkeypatch.setattr(memory, "memory_limit", lambda: 2 * few * 2 * memory.BYTES_PER_FIELD)
     made = smalldb.release(
-        frame, schema=TOWN + FLAG, epsilon=9, delta="1e-6", alpha="1/10", neighbours="add-remove", n_max=4000
+        frame, schema=TOWN + FLAG, epsilon=9, delta="1e-6", alpha="1/5", neighbours="add-remove", n_max=4000
     )
     assert few <= len(made.data) <= 2 * few
     assert 2 < made.schema.columns[0].kind.size < 41
