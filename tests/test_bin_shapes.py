@@ -1,8 +1,6 @@
 """Where values lie inside bins: the distribution of all bins, inverted; tails; finer bins, what they cost."""
 
 import json
-import sqlite3
-from contextlib import closing
 from fractions import Fraction
 from functools import partial
 
@@ -24,7 +22,6 @@ from smalldb.noise.privacy_loss import RandomisedResponse
 from smalldb.releasing.learned_categories import gather_finer
 from smalldb.schema import Column, Cuts, Dates, parse_schema
 from smalldb.schema.bin_shapes import BinShape, FinerBins
-from smalldb.schema.counting_sql import counting_query
 from smalldb.schema.related_schema import RelatedSchema
 
 UNIFORM = (np.arange(4000) + 0.5) / 4000
@@ -175,20 +172,6 @@ def test_all_rows_are_counted_as_often_as_they_occur_but_gaps():
     given = schema.pieces(frame, "n")
     assert len([*gather_finer(schema, "n", histograms, given)]) == 1
     assert {name: counts.tolist() for name, counts in histograms.items()} == expected
-
-
-def test_a_database_that_counts_by_bins_counts_by_finer_ones():
-    schema, frame = parse_schema(SCHEMA), people(300)
-    here, there = {}, {}
-    assert [*gather_finer(schema, None, here, schema.pieces(frame))]
-    with closing(sqlite3.connect(":memory:")) as base:
-        frame.assign(pay=pd.to_numeric(frame["pay"], errors="coerce")).to_sql("people", base, index=False)
-        counted = pd.read_sql_query(counting_query(schema, "sqlite", "people"), base)
-    assert len(counted) < 100
-    assert [*gather_finer(schema, "n", there, schema.pieces(counted, "n"))]
-    assert {name: counts.tolist() for name, counts in there.items()} == {
-        name: counts.tolist() for name, counts in here.items()
-    }
 
 
 def test_counts_that_are_lost_or_too_many_are_refused():

@@ -113,18 +113,13 @@ def test_a_table_without_rows_is_released_as_its_neighbours_are(folder, capfd):
 
 
 BAD = [
-    (["people.csv", "--columns", "age"], "--columns is for tables without --schema"),
     (["people.csv", "--valid", "smoker"], "--valid is for tables without --schema"),
-    (["people.csv", "--spelling", "0/1"], "--spelling is for tables without --schema"),
     (["people.csv", "-o", "people.toml"], f"written as {NAMED}"),
     (["people.csv", "--record", "people.toml"], "an output would replace an input"),
     (["people.csv", "--record", "people.csv"], "an output would replace an input"),
     (["people.csv", "--counts", "times"], "the table has no column 'times'"),
-    (["people.csv", "--counts", "age"], "column 'age' cannot hold counts"),
     (["other.csv"], "the table has no column 'smoker'; did you mean 'smokers'?"),
     (["people.csv", "--queries", "marginals:9"], "width 9 is more than"),
-    (["people.csv", "--confidential"], "--confidential needs --report"),
-    (["people.csv", "--report", "no/such.html"], "no/such.html: no such folder: no"),
 ]
 
 

@@ -11,7 +11,6 @@ from dying import Killed, stop_after
 
 import smalldb
 from queries import Domain, Rows
-from queries.rule_tables import RuledOut
 from smalldb.cli import main
 from smalldb.exact.bits import SystemBits
 from smalldb.marginals.curator import Curator
@@ -20,7 +19,6 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import Destination, carry_out
 from smalldb.releasing.table_source import Source, file_source, table_source
 from smalldb.releasing.transaction import begun_beside
-from smalldb.schema import fields
 from smalldb.schema.readers import csv_files
 from smalldb.schema.reading import OpenSchema
 
@@ -204,18 +202,6 @@ def test_the_ledger_tells_which_paid_releases_go_on(tmp_path, monkeypatch, capsy
     assert "unfinished" not in capsys.readouterr().out
 
 
-def test_broken_rules_are_found_once_and_told_together(monkeypatch):
-    domain = Domain(["a", "b", "c"], ["~(a & b)", "a | b | c", "~(b & c)"])
-    with pytest.raises(RuledOut) as raised:
-        Rows.from_codes(domain, np.array([[1, 1, 1], [0, 1, 0]], dtype=np.uint8))
-    assert raised.value.numbers == {1, 3}
-    monkeypatch.setattr(Domain, "contains", counting := Counting(Domain.contains))
-    bad = [np.array([row], dtype=np.uint8) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0])]
-    with pytest.raises(RuledOut, match=r"rows break rule 1 \('~\(a & b\)'\) and rule 2") as raised:
-        fields.tally(domain, ((codes, [1]) for codes in bad))
-    assert raised.value.numbers == {1, 2} and counting.times == len(bad) + 1  # an empty table comes first
-
-
 class Reads:
     def __init__(self, real):
         self.real, self.times = real, 0
@@ -226,12 +212,3 @@ class Reads:
             return self.real(source, *given, **more)
 
         return read
-
-
-class Counting:
-    def __init__(self, real):
-        self.real, self.times = real, 0
-
-    def __get__(self, domain, _):
-        self.times += 1
-        return self.real.__get__(domain)

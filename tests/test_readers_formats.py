@@ -360,32 +360,6 @@ def test_an_unnamed_first_column_is_an_index_in_files_and_frames(tmp_path):
         schema.encode(again[["a", "Unnamed: 0", "b"]])
 
 
-@pytest.mark.slow
-def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    file = FileFormat(";", "'", ",", "cp1252")
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(spell(rows(), file)))
-    inner = 'separator = ";", quote = "\'", decimal = ",", encoding = "cp1252"'
-    (tmp_path / "s.toml").write_text(f"file = {{ {inner} }}\n{SCHEMA}", encoding="utf-8")
-    given = ["--schema", "s.toml", "--epsilon", "1", "--quiet", "--rows", "50"]
-    assert main(["generate", "t.csv.gz", *given, "-o", "out.csv.gz"]) == 0
-    text = gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode("cp1252")
-    assert text.startswith("age;pay;town;smoker\n") and text.count("\n") == 51
-    assert read_table("out.csv.gz", parse_schema((tmp_path / "s.toml").read_text("utf-8"))).n == 50
-    assert main(["evaluate", "t.csv.gz", "out.csv.gz", "--schema", "s.toml"]) == 0
-    assert main(["schema", "check", "t.csv.gz", "--schema", "s.toml"]) == 0
-    assert "the table fits" in capsys.readouterr().out
-    assert main(["generate", "t.csv.gz", *given, "-o", "out.parquet.gz"]) == 2
-    assert "a table is written as" in capsys.readouterr().err
-    (tmp_path / "flags.csv").write_bytes(("größe|b\n" + "1|0\n0|1\n" * 50).encode("cp1252"))
-    flags = ["--separator", "|", "--encoding", "cp1252"]
-    assert (
-        main(["generate", "flags.csv", *flags, "--epsilon", "1", "--quiet", "--rows", "2", "-o", "f.csv"])
-        == 0
-    )
-    assert (tmp_path / "f.csv").read_bytes().decode("cp1252").startswith("größe|b\n")
-
-
 LACKING = {  # the package that a table needs, and the extra that installs it
     "t.csv.zst": ("zstandard", "zstd"),
     "t.parquet": ("pyarrow", "parquet"),

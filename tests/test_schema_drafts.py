@@ -109,24 +109,6 @@ def test_what_is_no_code_book_is_refused(tmp_path, name, text):
     assert "\n" not in str(caught.value)
 
 
-def test_a_draft_of_a_database_reads_declared_types(tmp_path, capfd):
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path / "people.duckdb"
-    with duckdb.connect(str(path)) as base:
-        base.execute(
-            "CREATE TABLE people (flag BOOLEAN, age INTEGER, day DATE, job ENUM ('secret'), t VARCHAR)"
-        )
-        base.execute("INSERT INTO people VALUES (true, 31337, '2031-03-13', 'secret', 'secret')")
-    code, out, err = called(capfd, "schema", "init", path, "--table", "people")
-    assert (code, err) == (0, "")
-    assert all(value not in out for value in ("secret", "31337", "2031"))
-    kinds = [line for line in out.removeprefix(HEAD).splitlines() if line.startswith("kind")]
-    assert kinds == [f'kind = "{kind}"' for kind in ("bool", "cuts", "dates", "categories", "categories")]
-    code, _, err = called(capfd, "schema", "init", path, "--table", "persons")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "has no table 'persons'" in err
-
-
 ANSWERS = """\
 cuts
 0, 110

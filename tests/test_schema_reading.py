@@ -6,9 +6,7 @@ import runpy
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +18,6 @@ from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema import table_readers as tables
 from smalldb.schema.fields import in_threads, spelled, tally
-from smalldb.schema.kinds import Kind
 from smalldb.schema.readers import csv_files
 from smalldb.schema.table_readers import read_table, written
 
@@ -272,34 +269,16 @@ def test_other_values_are_refused_by_column(people, line, message):
     assert caught.value.__context__ is None
 
 
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("a\n1\n")
+def test_a_file_that_changes_meanwhile_is_refused(people):
+    def watch(pieces):
+        yield next(pieces)
+        Path(people).write_text(TEXT + "1,1,17,1989-12-31,none\n")
+        yield from pieces
 
-    @dataclass(frozen=True)
-    class Meddler(Kind):
-        codings: ClassVar = ("thermometer",)
-        size: ClassVar = 2
-        dtype: ClassVar = "boolean"
-        labels: ClassVar = ("no", "yes")
-        cuts_told: ClassVar = ()
-        ordered: ClassVar = False
-
-        def code(self, text):
-            with path.open("a") as file:
-                file.write("0\n")
-            return int(text in ("1", "True"))
-
-        def names(self, column, coding):
-            return [column]
-
-        def values(self):
-            return [False, True]
-
-    with pytest.raises(ValueError, match=r"data.csv changed while it was read"):
-        read_table(str(path), Schema((Column("a", Meddler()),)))
-    with files.unchanged(str(path)):
-        path.read_text()
+    with pytest.raises(ValueError, match=r"people.csv changed while it was read"):
+        read_table(people, SCHEMA, watch=watch)
+    with files.unchanged(people):
+        Path(people).read_text()
 
 
 def test_pieces_add_up(tmp_path, monkeypatch):
