@@ -19,10 +19,9 @@ from smalldb.commands import tables as several_tables
 from smalldb.files import unfinished
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Tables, combine, interval
-from smalldb.inference.several_tables import Refitted
 from smalldb.releasing import imputed_tables
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.imputed_tables import Copies, streamed
+from smalldb.releasing.imputed_tables import streamed
 from smalldb.releasing.record import with_measurements
 
 GENERATE = ["generate", "data.csv", "--epsilon", "5", "--mechanism", "marginals", "--quiet"]
@@ -146,28 +145,6 @@ def test_what_is_paid_is_released_where_cells_are_mostly_empty(workdir, capfd, m
     assert json.loads(out) == json.loads((workdir / "out" / "record.json").read_text())
     assert len(Ledger("ledger").read().records) == 1
     assert sorted(os.listdir("out")) == ["measurements.json", "record.json", "synthetic.csv"]
-
-
-def test_each_table_is_written_before_the_next_is_drawn(workdir, capfd, monkeypatch):
-    order = []
-
-    def draws():
-        for k in range(3):
-            order.append("drawn")
-            yield np.zeros((4, 2), dtype=np.int64), k
-
-    plain = OutputFolder.write
-
-    def write(folder, name, content):
-        order.append(name)
-        plain(folder, name, content)
-
-    monkeypatch.setattr(
-        imputed_tables, "streamed", lambda *_, **__: Copies(Refitted(1, 0, (), {}), 8, draws())
-    )
-    monkeypatch.setattr(OutputFolder, "write", write)
-    assert called(capfd, *GENERATE, "--tables", 3, "-o", "out", "--seed", 1)[0] == 0
-    assert order[3:9] == ["drawn", "table-01.csv", "drawn", "table-02.csv", "drawn", "table-03.csv"]
 
 
 @pytest.mark.parametrize("when", ["drawing", "writing"])

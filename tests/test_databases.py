@@ -16,7 +16,6 @@ import smalldb
 from queries import DataError
 from smalldb.files.inputs import shown
 from smalldb.schema import parse_schema
-from smalldb.schema.fields import as_field, objects, spelled
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.registry import reader_of
 from smalldb.schema.table_readers import read_columns, read_table
@@ -295,29 +294,6 @@ def test_a_schema_may_say_where_its_table_is(tmp_path, capfd):
     for command in (["generate", "--epsilon", "1"], ["schema", "check"]):
         code, _, err = called(capfd, *command, "--schema", schema)
         assert code == 2 and "name the table: DATA, or file.url" in err
-
-
-def test_columns_of_one_type_are_spelled_as_each_value_is():
-    import datetime
-    import decimal
-
-    day = datetime.date(2020, 1, 2)
-    columns = [
-        [1, None, 1, 10**30, -5],
-        [True, None, False],
-        [0.0, -0.0, 1.5, float("nan"), None, 2.0, float("inf")],
-        [day, None, day],
-        [1, True, 1.0, decimal.Decimal("1.00"), "1", None],
-        [decimal.Decimal("1.0"), decimal.Decimal("1.00"), decimal.Decimal(1)],
-        [datetime.datetime(2020, 1, 2), day],
-        [None, None],
-        [],
-    ]
-    for values in columns:
-        for sign in (".", ","):
-            codes, texts = spelled(objects(values), sign)
-            alone = ["" if value is None or value != value else as_field(value, sign) for value in values]
-            assert [texts[code] for code in codes] == alone
 
 
 @pytest.mark.slow

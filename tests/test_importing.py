@@ -219,9 +219,15 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
         [*FLAGS, "--rows", "3"],
         [*FLAGS, "--rows", "3", "--mechanism", "rejection"],
         [*FLAGS, "--mechanism", "marginals", "--report", "out.html"],
-        [*PAY, "-o", "out.csv", "--strategy", "adaptive", "--report", "out.html"],
         [*PAY, "-o", "out", "--strategy", "adaptive", "--tables", "2", *PRIVATE],
-        [*PAY, "-o", "out.csv", "--report", "out.html", "--confidential", "--target", "flag"],
+        [
+            *PAY,
+            "-o",
+            "out.csv",
+            "--strategy",
+            "adaptive",
+            *"--report out.html --confidential --target flag".split(),
+        ],
         [*PAY, "-o", "out.parquet", "--start", "public.csv", "--start-is", "last year's table"],
         ["pay.csv", "--schema", "learned.toml", "-o", "out.csv", "--schema-out", "out.toml"],
         ["pay.duckdb", "--query", "pay", "--count-in-database", *PAY[1:], "-o", "out.csv"],
@@ -229,7 +235,7 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
         HOMES,
     ],
     ids=[
-        *("census", "rejection", "page", "rounds", "tables", "confidential", "start"),
+        *("census", "rejection", "page", "tables", "confidential", "start"),
         *("learned", "database", "two cells", "related"),
     ],
 )

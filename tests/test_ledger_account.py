@@ -206,20 +206,6 @@ def test_a_ledger_with_a_delta_is_read_again(tmp_path):
         Ledger(path, delta="1e-6")
 
 
-def test_an_old_ledger_stays_as_it_is(tmp_path):
-    """Lines of a ledger without a delta are those of earlier versions, whatever the record states."""
-    path = tmp_path / "l"
-    ledger = Ledger(path, 1)
-    ledger.spend(record("1/10", "0.001"))
-    lines = [json.loads(line[65:]) for line in path.read_text().splitlines()]
-    assert lines == [
-        {"budget": "1", "ledger": 1},
-        {"bounded_range": None, "epsilon": "0.1", "neighbours": "replace-one"},
-    ]
-    with pytest.raises(ValueError, match="counts pure privacy"):
-        ledger.spend(record("1/10", "0.001", "1e-9"))
-
-
 def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.csv").write_text("a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50)

@@ -19,7 +19,6 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import Destination, carry_out
 from smalldb.releasing.table_source import Source, file_source, table_source
 from smalldb.releasing.transaction import begun_beside
-from smalldb.schema.readers import csv_files
 from smalldb.schema.reading import OpenSchema
 
 FRAME = pd.DataFrame(
@@ -110,22 +109,6 @@ def test_a_file_is_released_like_the_table_in_it(tmp_path):
     given = {"schema": closed, "epsilon": 1, "seed": 3}
     made, other = (smalldb.release(data, **given) for data in (str(tmp_path / "data.csv"), FRAME))
     assert made.record == other.record and made.data.equals(other.data)
-
-
-def test_a_command_that_learns_reads_its_file_twice(tmp_path, monkeypatch):
-    FRAME.to_csv(tmp_path / "data.csv", index=False)
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    monkeypatch.chdir(tmp_path)
-    reads, real = [], csv_files.open_text
-
-    def counted(path, encoding):
-        reads.append(path)
-        return real(path, encoding)
-
-    monkeypatch.setattr(csv_files, "open_text", counted)
-    given = ["generate", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
-    assert main([*given, "-o", "out.csv", "--quiet"]) == 0
-    assert reads.count("data.csv") == 1 + 2  # the names of the columns, and all rows twice
 
 
 def test_where_nothing_is_expected_a_library_warns_and_a_command_asks_before_the_payment(
