@@ -45,21 +45,17 @@ def evaluation_json(evaluation: Evaluation, bound: float | None, long: pd.DataFr
 
 
 def _distances_json(distances: Distances) -> dict[str, Any]:
-    names = distances.domain.names
-    every = {"mean": _mean(distances.tvd), "largest": _largest(distances.tvd)}
-    by_column = {
-        name: {"mean": _mean(distances.of_column(c)), "largest": _largest(distances.of_column(c))}
-        for c, name in enumerate(names)
-    }
-    baseline = {"mean": _mean(distances.independent), "largest": _largest(distances.independent)}
+    def both(values: Floats) -> dict[str, float | None]:
+        return {"mean": _mean(values), "largest": _largest(values)}
+
     return {
         "columns": distances.width,
         "tables": len(distances.tables),
         "left_out": distances.left_out,
-        **every,
+        **both(distances.tvd),
         "largest_cell": _largest(distances.largest),
-        "independent_columns": baseline,
-        "by_column": by_column,
+        "independent_columns": both(distances.independent),
+        "by_column": {name: both(distances.of_column(c)) for c, name in enumerate(distances.domain.names)},
     }
 
 

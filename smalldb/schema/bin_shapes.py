@@ -29,22 +29,10 @@ class BinShape:
     The distribution function goes through its values at the edges as a monotone cubic (Fritsch and Carlson
     1980). An outer bin that is emptier than its inner edge has an exponential tail instead: its density at
     this edge is the mean of both bins' densities, each weighted by the other's width.
-
-    Parameters
-    ----------
-    widths
-        Of the bins, ascending; in steps of their grid.
-    counts
-        Rows of each bin, from a released table.
-
-    Examples
-    --------
-    >>> BinShape(np.array([4.0, 4.0]), np.array([5.0, 5.0])).positions(0, np.array([0.25, 0.5])).tolist()
-    [0.25, 0.5]
     """
 
-    widths: Floats
-    counts: Floats
+    widths: Floats  # of the bins, ascending; in steps of their grid
+    counts: Floats  # rows of each bin, from a released table
     _edges: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -297,26 +297,7 @@ _COMMENT = """\
 
 
 def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """Draft a schema of two related tables: the first is the unit, its key the first column that both have.
-
-    >>> text = draft_related({"homes": {"hid": None, "rent": None}, "persons": {"hid": None, "age": None}})
-    >>> print(text[text.index("unit =") :])
-    unit = "homes"
-    <BLANKLINE>
-    [tables.homes]
-    key = "hid"
-    <BLANKLINE>
-    [tables.homes.columns.rent]
-    kind = ""
-    <BLANKLINE>
-    [tables.persons]
-    parent = "homes"
-    most = 8
-    <BLANKLINE>
-    [tables.persons.columns.age]
-    kind = ""
-    <BLANKLINE>
-    """
+    """Draft a schema of two related tables: the unit first, its key the first column of both."""
     (unit, parents), (child, children) = tables.items()
     shared = [name for name in parents if name in children]
     key = shared[0] if shared else ""

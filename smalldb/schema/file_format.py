@@ -38,43 +38,16 @@ codecs.register_error("smalldb-lone", _lone)
 @final
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    r"""How a table stands in its file or database: public choices. Each format knows its own, and no others.
+    """How a table stands in its file or database: public choices, each of some formats."""
 
-    Parameters
-    ----------
-    separator
-        Of the fields of CSV: one sign, or "tab" or "space"; None: commas, or what the file itself states.
-    quote
-        Around fields of CSV that hold other signs: ``"`` or ``'``; empty: none.
-    decimal
-        Of the numbers in CSV: ``.`` or ``,``. A column may state its own.
-    encoding
-        Of CSV; None: UTF-8.
-    sheet
-        Of a workbook; None: its only one.
-    query
-        Of a database: a query (``SELECT ...``), or one word, which is the name of a table or view; None: its
-        only table.
-    url
-        Where the table is, if nobody names it otherwise: the URL of a database, without a password.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Names what is wrong.
-
-    Examples
-    --------
-    >>> FileFormat("tab", encoding="latin-1")
-    FileFormat(separator='\t', quote='"', decimal='.', encoding='iso8859-1', sheet=None, query=None, url=None)
-    """
-
-    separator: str | None = None
-    quote: str = '"'
-    decimal: str = "."
-    encoding: str | None = None
-    sheet: str | None = None
+    separator: str | None = None  # of CSV: one sign, "tab" or "space"; None: commas, or what the file states
+    quote: str = '"'  # around fields of CSV that hold other signs: " or '; empty: none
+    decimal: str = "."  # of the numbers in CSV: . or , (a column may state its own)
+    encoding: str | None = None  # of CSV; None: UTF-8
+    sheet: str | None = None  # of a workbook; None: its only one
+    # of a database: a query (``SELECT ...``), or the name of a table or view; None: its only table
     query: str | None = None
+    # where the table is, if nobody names it otherwise: the URL of a database, without a password
     url: str | None = None
 
     def __post_init__(self) -> None:

@@ -29,41 +29,22 @@ NOT_HERE = ("queries", "measure_first", "rows_per_person", "breaks")  # keys of 
 @final
 @dataclass(frozen=True)
 class RelatedSchema:
-    """What two related tables can hold, and how they are linked: public choices.
+    """What two related tables can hold, and how they are linked: public choices."""
 
-    Attributes
-    ----------
-    unit, child
-        The names of the tables of parents and of children: a parent with all its children is protected.
-    parents, children
-        Their schemas; keys and links are columns of fresh numbers in them.
-    key
-        The column that tells parents apart.
-    link
-        The column of children that holds their parent's key.
-    child_key
-        The column that tells children apart; None: there is none.
-    most
-        The number of children is told up to this one: so many, or more.
-    cap
-        Children weigh 1 / max(their number, cap); None: the mean number of released parents that have some.
-    drop
-        Whether children without a parent are dropped; otherwise they are refused.
-    whole
-        The schema of one long table, which holds both; None: there are two tables.
-    """
-
+    # the names of the tables of parents and of children: a parent with all its children is protected
     unit: str
     child: str
+    # their schemas; keys and links are columns of fresh numbers in them
     parents: Schema
     children: Schema
-    key: str
-    link: str
-    child_key: str | None = None
-    most: int = MOST
+    key: str  # the column that tells parents apart
+    link: str  # the column of children that holds their parent's key
+    child_key: str | None = None  # the column that tells children apart; None: there is none
+    most: int = MOST  # the number of children is told up to this one: so many, or more
+    # children weigh 1 / max(their number, cap); None: the mean number of released parents that have some
     cap: int | None = None
-    drop: bool = False
-    whole: Schema | None = None
+    drop: bool = False  # whether children without a parent are dropped; otherwise they are refused
+    whole: Schema | None = None  # the schema of one long table, which holds both; None: there are two tables
     rows_per_person: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -228,23 +209,20 @@ def _schema(
     name: str, described: Mapping[str, Any], file: object, positions: Mapping[Path, int], folder: str
 ) -> tuple[list[Fault], Schema | None]:
     """Read the schema of a table, and tell what is wrong with it."""
-    wrong, about = list[str](), dict[str, Path]()
+    wrong = list[Fault]()
     known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
-    for key in described:
-        if key in NOT_HERE:
-            wrong.append(f"{key} is of one table alone: leave it out")
+    wrong += [Fault(f"{key} is of one table alone: leave it out") for key in described if key in NOT_HERE]
     rest = {key: value for key, value in described.items() if key not in (*NOT_HERE, "parent")}
-    about |= {str(fault): fault.path for fault in faults_of(rest, {**known, **LINKS})}
-    wrong += about
-    is_child = "parent" in described
-    if is_child:
-        wrong += numbers_of(described)
+    wrong += faults_of(rest, {**known, **LINKS})
+    if "parent" in described:
+        wrong += map(Fault, numbers_of(described))
         if described.get("orphans", "drop") != "drop":
-            wrong.append('orphans must be "drop", or left out to refuse children without a parent')
+            wrong.append(Fault('orphans must be "drop", or left out to refuse children without a parent'))
     else:
-        wrong += [f"{key} is of a table with a parent" for key in OF_CHILDREN if key in described]
+        wrong += [Fault(f"{key} is of a table with a parent") for key in OF_CHILDREN if key in described]
         if "key" not in described:
-            wrong.append('key is missing: name the column that tells its rows apart, such as key = "id"')
+            said = 'key is missing: name the column that tells its rows apart, such as key = "id"'
+            wrong.append(Fault(said))
     table = {key: value for key, value in rest.items() if key in known}
     if isinstance(file, dict):
         table["file"] = {**file, **table.get("file", {})}
@@ -252,14 +230,12 @@ def _schema(
     if isinstance(columns, dict):
         keys = [described.get("key"), described.get("link")]
         if keys[0] is not None and keys[0] == keys[1]:
-            wrong.append(
-                f"column {keys[0]!r} is the key and the link: a child needs a key of its own, or none"
-            )
+            said = f"column {keys[0]!r} is the key and the link: a child needs a key of its own, or none"
+            wrong.append(Fault(said))
         for key in (key for key in keys if isinstance(key, str)):
             if key in columns and (not isinstance(columns[key], dict) or columns[key].get("kind") != "id"):
-                wrong.append(
-                    f'column {key!r} links rows and is written anew: give it no table, or kind = "id"'
-                )
+                said = f'column {key!r} links rows and is written anew: give it no table, or kind = "id"'
+                wrong.append(Fault(said))
         table["columns"] = {**columns, **{key: {"kind": "id"} for key in keys if key and key not in columns}}
     lines = {path[2:]: line for path, line in positions.items() if path[:2] == ("tables", name)}
     schema = None
@@ -267,14 +243,12 @@ def _schema(
         try:
             schema, asked = table_of(table, lambda: lines, folder=folder)
             if asked:
-                wrong.append(
-                    f"column {asked[0].column!r}: related tables learn no categories: write them out"
-                )
+                said = f"column {asked[0].column!r}: related tables learn no categories: write them out"
+                wrong.append(Fault(said))
         except ValueError as error:
-            wrong.append(str(error))
-            if isinstance(error, Faults):
-                about[str(error)] = error.each[0].path
-    faults = [Fault(f"table {name!r}: {said}", "tables", name, *about.get(said, ())) for said in wrong]
+            path = error.each[0].path if isinstance(error, Faults) else ()
+            wrong.append(Fault(str(error), *path))
+    faults = [Fault(f"table {name!r}: {each.said}", "tables", name, *each.path) for each in wrong]
     return faults, None if wrong else schema
 
 

@@ -355,10 +355,10 @@ def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelle
             gap = (*column.gaps, "")[0]
             yield Spelled(name, *column.written(values), column.textual, gap, number)
         else:
-            yield _plainly(values, name)
+            yield plainly(values, name)
 
 
-def _plainly(values: pd.Series[Any], name: str) -> Spelled:
+def plainly(values: pd.Series[Any], name: str) -> Spelled:
     """Spell the values of a column that no schema describes."""
     found, kind = spelled(values), values.dtype.kind
     if found is None:

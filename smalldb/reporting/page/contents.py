@@ -9,8 +9,6 @@ from itertools import zip_longest
 from re import sub
 from typing import Any
 
-import numpy as np
-
 from queries import Workload
 from queries.expressions import quote
 from queries.frames import as_frame
@@ -38,6 +36,7 @@ from smalldb.reporting.page.pictures import (
 from smalldb.reporting.page.uses import Ends, measured_shares, unknown_pairs
 from smalldb.reporting.words import answer_cell
 from smalldb.schema import Column, Schema
+from smalldb.schema.table_writers import plainly
 
 SHOWN_ROWS, SHOWN_CATEGORIES, SHOWN_COLUMNS = 20, 60, 200
 TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of paper
@@ -262,15 +261,8 @@ def _rows(release: Release, schema: Schema | None) -> str:
 def _fields(values: pd.Series[Any], column: Column | None) -> list[str]:
     """Write the fields of a column as its file has them; a gap is called missing."""
     if column is None:
-        return ["missing" if value is None else value for value in map(_field, values)]
-    codes, texts = column.written(values)
+        plain = plainly(values, "")
+        codes, texts = plain.codes, plain.fields
+    else:
+        codes, texts = column.written(values)
     return ["missing" if texts[code] is None else str(texts[code]) for code in codes.tolist()]
-
-
-def _field(value: object) -> str | None:
-    """Write a value of a column that no schema describes."""
-    if value is None or value is pd.NA or value is pd.NaT or value != value:
-        return None
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()
-    return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)
