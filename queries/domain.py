@@ -26,7 +26,7 @@ from queries.rule_tables import (
     told,
     unknown,
 )
-from queries.rules import Parts, Relation, Rule, count, listed, projected, read_cells
+from queries.rules import Parts, Relation, Rule, count, listed, projected
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -48,9 +48,9 @@ class Domain:
         Columns, or the names of yes/no columns. Names of columns and of attributes are distinct. Or how many
         yes/no columns, which are called x1, x2, ...
     valid
-        Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
-        which all must hold), or the allowed cells as numbers; None: all. An AND is taken apart, so
-        each of up to 2^14 rules is a table over the few columns that it looks at: none lists the universe.
+        Which rows can exist: a predicate text such as ``"~(child & married)"``, or several of them (rules,
+        which all must hold); None: all. An AND is taken apart, so each of up to 2^14 rules is a table over
+        the few columns that it looks at: none lists the universe.
     relations
         What those texts of `valid` mean that are no predicates.
 
@@ -75,7 +75,7 @@ class Domain:
     """
 
     columns: tuple[Column, ...]
-    valid: str | tuple[str, ...] | tuple[int, ...] | None = None
+    valid: str | tuple[str, ...] | None = None
     relations: tuple[Relation, ...] = field(default=(), repr=False)
     attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
     sizes: tuple[int, ...] = field(init=False, compare=False, repr=False)
@@ -85,7 +85,7 @@ class Domain:
     def __init__(
         self,
         columns: Iterable[Column | str] | int,
-        valid: str | Iterable[str] | Iterable[int] | None = None,
+        valid: str | Iterable[str] | None = None,
         relations: Iterable[Relation] = (),
     ) -> None:
         if isinstance(columns, str | Column):
@@ -111,17 +111,14 @@ class Domain:
         }
         for name, value in made_of.items():
             object.__setattr__(self, name, value)
-        wrong, given = repeated(made), [valid] if isinstance(valid, str) else list(valid or ())
-        texts = tuple(rule for rule in given if isinstance(rule, str))
-        if self.relations or (texts and len(texts) == len(given)):
-            wrong += unknown(made, texts, [relation.text for relation in self.relations])
-            valid = valid if isinstance(valid, str) else texts
-        elif valid is not None and not wrong:
-            valid = read_cells(given, self.sizes, self.binary)
+        texts = [valid] if isinstance(valid, str) else [*(valid or ())]
+        if any(not isinstance(rule, str) for rule in texts):
+            raise TypeError("valid must be a predicate text, or several")
+        wrong = [*repeated(made), *unknown(made, texts, [relation.text for relation in self.relations])]
         if wrong:
             raise ValueError(joined(wrong))
-        object.__setattr__(self, "valid", valid)
-        if valid is not None and _leaves_nothing(self):
+        object.__setattr__(self, "valid", valid if isinstance(valid, str) else tuple(texts) or None)
+        if texts and _leaves_nothing(self):
             raise ValueError("valid leaves no cell: no row could exist")
 
     def __hash__(self) -> int:
@@ -147,8 +144,6 @@ class Domain:
         """N, the number of cells that can exist; ValueError if the rules are too many to count it."""
         if self.valid is None:
             return self.product
-        if _by_cells(self):
-            return len(self.valid)
         if self.product <= MAX_CELLS:
             return len(self.cells())
         if (found := _count(self)) is None:
@@ -160,7 +155,7 @@ class Domain:
     @property
     def valid_decided(self) -> bool:
         """Whether it is known that some row keeps all rules (and how many: `size`)."""
-        return self.valid is None or _by_cells(self) or self.product <= MAX_CELLS or _count(self) is not None
+        return self.valid is None or self.product <= MAX_CELLS or _count(self) is not None
 
     @property
     def unlike_binary(self) -> str | None:
@@ -180,23 +175,16 @@ class Domain:
         """Whether the universe is small enough for a table of its cells: N <= 2^20."""
         if self.product <= MAX_CELLS:
             return True
-        if _by_cells(self):
-            return self.size <= MAX_CELLS
         return self.valid_decided and self.size <= MAX_CELLS and _joined(self) is not None
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What `valid` rules out, as tables over few columns; one table a set of columns.
-
-        ValueError where `valid` lists cells of a universe of more than 2^20.
-        """
+        """What `valid` rules out, as tables over few columns; one table a set of columns."""
         return _rules(self)
 
     @property
     def ruled(self) -> frozenset[int]:
         """The columns that `valid` looks at."""
-        if _by_cells(self):
-            return frozenset(range(len(self.sizes)))
         return frozenset(c for rule in self.rules for c in rule.columns)
 
     def allowed(self, columns: Sequence[int]) -> Booleans:
@@ -270,9 +258,6 @@ class Domain:
         if self.valid is None:
             return inside
         clipped = codes if inside.all() else np.where(inside[:, None], codes, 0)
-        if _by_cells(self):
-            held: Booleans = np.isin(self.cells_of(clipped), np.array(self.valid, dtype=np.int64))
-            return np.logical_and(inside, held)
         for rule in self.rules:
             inside = np.logical_and(inside, rule.holds(clipped))
         return inside
@@ -316,20 +301,10 @@ class Domain:
         return frame if like is None else frame[list(like.columns)]
 
 
-def _by_cells(domain: Domain) -> bool:
-    return isinstance(domain.valid, tuple) and (not domain.valid or not isinstance(domain.valid[0], str))
-
-
 @lru_cache(maxsize=32)
 def _rules(domain: Domain) -> tuple[Rule, ...]:
     if domain.valid is None:
         return ()
-    if _by_cells(domain):
-        if domain.product > MAX_CELLS:
-            raise ValueError("valid lists cells of more than 2^20: write it as rules (predicates)")
-        allowed = np.zeros(domain.product, dtype=bool)
-        allowed[np.array(domain.valid, dtype=np.int64)] = True
-        return (Rule(tuple(range(len(domain.sizes))), allowed.reshape(domain.sizes)),)
     stated = {relation.text for relation in domain.relations}
     texts = [text for text in rule_texts(domain.valid) if text not in stated]
     given = [rule for relation in domain.relations for rule in relation.rules]
@@ -356,8 +331,7 @@ def _leaves_nothing(domain: Domain) -> bool:
 @lru_cache(maxsize=4)
 def _few(domain: Domain) -> Codes | None:
     """Return the cells if what stands together is read off them one by one; None: off the rules."""
-    listed = domain.product > MAX_CELLS if _by_cells(domain) else domain.listable and domain.size <= FEW_CELLS
-    return domain.table() if listed else None
+    return domain.table() if domain.listable and domain.size <= FEW_CELLS else None
 
 
 @lru_cache(maxsize=4096)
@@ -373,9 +347,7 @@ def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
 
 @lru_cache(maxsize=32)
 def _cells(domain: Domain) -> Integers:
-    if _by_cells(domain):
-        cells = np.array(domain.valid, dtype=np.int64)
-    elif domain.product <= MAX_CELLS:
+    if domain.product <= MAX_CELLS:
         cells = np.arange(domain.product, dtype=np.int64)
         if domain.valid is not None:
             held = np.ones(domain.sizes, dtype=bool)

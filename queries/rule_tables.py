@@ -144,7 +144,7 @@ def _positions(columns: Columns) -> dict[str, int]:
 
 MOST = 3  # rules that are told
 
-Valid = str | Sequence[str] | Sequence[int] | None
+Valid = str | Sequence[str] | None
 
 
 class RuledOut(DataError):
@@ -156,9 +156,8 @@ class RuledOut(DataError):
 
 
 def rule_texts(valid: Valid) -> list[str]:
-    """Return the rules as they are stated; none where cells are listed."""
-    stated = [valid] if isinstance(valid, str) else valid or []
-    return [rule for rule in stated if isinstance(rule, str)]
+    """Return the rules as they are stated."""
+    return [valid] if isinstance(valid, str) else [*(valid or ())]
 
 
 def broken(

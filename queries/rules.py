@@ -278,20 +278,6 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
     return table.reshape([next(sizes) if i in columns else 1 for i in members])
 
 
-def read_cells(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
-    """Read a list of cell numbers."""
-    if prod(sizes) > MAX_NUMBERED:
-        limit = "62 attributes" if binary else "2^62 cells"
-        raise ValueError(f"valid as a list of cells needs at most {limit}")
-    if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
-        raise TypeError("valid must be a predicate text, several, or a list of integer cell numbers")
-    cells = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
-    if cells and not 0 <= cells[0] <= cells[-1] < prod(sizes):
-        last = f"2^{len(sizes)} - 1" if binary else f"{prod(sizes) - 1}"
-        raise ValueError(f"valid: cell numbers must lie in 0 .. {last}")
-    return cells
-
-
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class Relation:

@@ -13,6 +13,16 @@ def flags(d, valid=None, name="x"):
     return Domain(names) if valid is None else Domain(names, valid)
 
 
+def leaving(names, cells):
+    """A predicate that holds in some cells of yes/no columns, given by their numbers."""
+    d = len(names)
+    held = [
+        " & ".join(name if cell >> (d - 1 - i) & 1 else f"~{name}" for i, name in enumerate(names))
+        for cell in sorted(cells)
+    ]
+    return " | ".join(f"({each})" for each in held)
+
+
 def latent(d, n, seed, classes=4):
     """A frame of d yes/no columns that depend on each other by a few classes of rows alone."""
     generator = np.random.default_rng(seed)

@@ -294,7 +294,7 @@ def test_laws_of_wrong_types(law):
         ({"mechanism": "select", "rows": None, "epsilon": None}, "epsilon"),
         ({"n": 1000}, "largest n that can be audited is"),
         ({"domain": Domain(list("abcdefgh"))}, "beyond the budget"),
-        ({"domain": Domain(["a"], valid=[0]), "queries": "conjunctions:1"}, "nothing to replace"),
+        ({"domain": Domain(["a"], valid="~a"), "queries": "conjunctions:1"}, "nothing to replace"),
     ],
 )
 def test_refusals(arguments, message):

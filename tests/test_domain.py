@@ -16,15 +16,13 @@ def test_cells_are_in_product_order():
     assert Domain(["a", "b", "c"]).table().tolist() == [list(c) for c in product((0, 1), repeat=3)]
 
 
-def test_valid_as_predicate_and_as_cells_is_the_same_universe():
+def test_a_predicate_leaves_the_cells_in_which_it_holds():
     by_text = Domain(["a", "b", "c"], valid="~(a & b) | c")
     expected = [i for i, (a, b, c) in enumerate(product((0, 1), repeat=3)) if not (a and b) or c]
     assert by_text.cells().tolist() == expected
-    by_cells = Domain(["a", "b", "c"], valid=reversed(expected))
-    assert by_cells.valid == tuple(expected)
-    assert by_cells.size == by_text.size == 7
+    assert by_text.size == 7
     everything = Domain(["a", "b", "c"]).table()
-    assert by_cells.contains(everything).tolist() == by_text.contains(everything).tolist()
+    assert np.flatnonzero(by_text.contains(everything)).tolist() == expected
 
 
 @given(st.lists(st.tuples(*[st.booleans()] * 3), max_size=20))
@@ -85,8 +83,6 @@ def test_rows_outside_the_universe_are_refused():
     frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
     with pytest.raises(DataError, match=r"rows break rule|valid rules out"):
         Domain(["a", "b"], valid="~a | ~b").encode(frame)
-    with pytest.raises(DataError, match=r"rows break rule|valid rules out"):
-        Domain(["a", "b"], valid=[0, 1, 2]).encode(frame)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +111,8 @@ def test_other_column_sets_are_refused(frame, message):
         ((["a"], "b"), ValueError, "unknown attribute 'b'"),
         ((["a"], "a &"), ValueError, "expected an attribute name"),
         ((["a"], "a & ~a"), ValueError, "no cell"),
-        ((["a"], []), ValueError, "no cell"),
-        ((["a"], [2]), ValueError, "must lie in"),
-        ((["a"], [True]), TypeError, "integer cell numbers"),
-        (([f"x{i}" for i in range(63)], [0]), ValueError, "at most 62"),
+        ((["a"], [2]), TypeError, "predicate text, or several"),
+        ((["a"], [True]), TypeError, "predicate text, or several"),
     ],
 )
 def test_bad_domains_are_refused(arguments, kind, message):
@@ -131,7 +125,6 @@ def test_a_table_of_cells_ends_at_20_attributes():
     assert Domain(names).size == 2**21
     with pytest.raises(ValueError, match="at most 20 attributes"):
         Domain(names).cells()
-    assert Domain(names, valid=[5, 2**20 + 3]).cells().tolist() == [5, 2**20 + 3]
 
 
 def test_cells_cannot_be_changed():

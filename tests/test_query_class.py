@@ -10,7 +10,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from builders import flags
+from builders import flags, leaving
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -38,7 +38,8 @@ PLAIN = (*ORDERED, Halfspaces())
 
 
 def domain_of(d, valid=None):
-    return Domain(list("abcdefgh"[:d]), valid)
+    names = list("abcdefgh"[:d])
+    return Domain(names, None if valid is None else leaving(names, valid))
 
 
 # The definitions
@@ -161,7 +162,7 @@ def test_what_is_too_large_is_refused_before_it_is_built(queries, d, message):
 
 
 def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
-    domain = flags(16, [3, 500, 65_535])
+    domain = flags(16, leaving([f"x{i}" for i in range(16)], [3, 500, 65_535]))
     assert Intervals().workload(domain).labels == ("value == 3", "value <= 500", "value == 500")
 
 

@@ -140,8 +140,6 @@ class ByMarginals(Mechanism, Promise):
         """Return the strategy of least expected error that measures tables; or why there is none."""
         workload = request.workload
         domain, tables = workload.domain, workload.tables
-        if isinstance(domain.valid, tuple) and domain.valid and isinstance(domain.valid[0], int):
-            return "tables need valid as rules, not as a list of cells"
         if not workload.size:
             return "marginals need at least one query"
         if request.largest_n >= MOST:

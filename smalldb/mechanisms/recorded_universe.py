@@ -8,7 +8,7 @@ import numpy as np
 
 from queries import Column, Domain
 from queries.expressions import parse
-from queries.rule_tables import finder
+from queries.rule_tables import finder, rule_texts
 from smalldb.schema import Schema
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -78,13 +78,10 @@ def domain_of(universe: Mapping[str, Any]) -> Domain:
         columns = [Column(name) for name in universe["attributes"]]
     else:
         columns = [_column(each).spelled_as(each.get("spelled", ())) for each in told]
-    valid = universe["valid"]
-    if valid is None or (isinstance(valid, list) and valid and isinstance(valid[0], int)):
-        return Domain(columns, valid)
-    rules = [valid] if isinstance(valid, str) else valid
     found = finder(tuple(columns))
-    known = [rule for rule in rules if all(map(found, parse(rule).names))]
-    return Domain(columns, known or None)
+    # of earlier versions there may be numbers of cells, which are left out as well
+    rules = [rule for rule in rule_texts(universe["valid"]) if isinstance(rule, str)]
+    return Domain(columns, [rule for rule in rules if all(map(found, parse(rule).names))])
 
 
 def ranges_of(universe: Mapping[str, Any]) -> dict[str, tuple[Range, ...]] | None:

@@ -75,7 +75,7 @@ class Universe(TypedDict):
 
     attributes: list[str]  # the names of all yes/no attributes by which columns are coded
     columns: NotRequired[list[RecordedColumn]]  # where they are not all yes/no
-    valid: str | list[str | int] | None  # rules, or the numbers of the cells that can exist; None: all can
+    valid: str | list[str] | None  # rules; None: all rows can exist
 
 
 class RecordedLearning(TypedDict):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, exp
 
+from queries.rule_tables import rule_texts
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
@@ -92,9 +93,7 @@ def assumed(plan: Plan, record: Record) -> str:
     """Say what was taken for public, and who counts as one person."""
     replaced = plan.neighbours is Neighbours.REPLACE_ONE
     domain, each = plan.workload.domain, plan.rows_per_person
-    rules = [domain.valid] if isinstance(domain.valid, str) else list(domain.valid or ())
-    listed = rules and isinstance(rules[0], int)
-    said = "a list of the cells that can exist" if listed else "; ".join(map(str, rules))
+    said = "; ".join(rule_texts(domain.valid))
     if not plan.persons_stated:
         person = (
             "not stated: what is protected is one row, and not a person. A person with k rows is protected "
