@@ -48,6 +48,12 @@ def people(n=2000, seed=1):
     return pd.DataFrame({"pay": pay, "age": rng.integers(18, 91, n), "ill": rng.random(n) < 0.3})
 
 
+def all_paid():
+    frame = people(1500)
+    frame["pay"] = pd.to_numeric(frame["pay"], errors="coerce").fillna(20.0)
+    return frame
+
+
 def public(relation, n):
     return {"neighbours": relation, "n_max": n} if relation == "add-remove" else {}
 
@@ -279,8 +285,7 @@ QUESTIONS = {
 @pytest.mark.slow
 def test_intervals_hold_what_they_say_of_the_data():
     """Of a hundred releases at least 90 each at level .9: truth is that of the values, not of middles."""
-    frame = people(1500)
-    frame["pay"] = pd.to_numeric(frame["pay"], errors="coerce").fillna(20.0)
+    frame = all_paid()
     held = dict.fromkeys(QUESTIONS, 0)
     for seed in range(100):
         known = measured(frame, seed)
@@ -299,8 +304,7 @@ def test_intervals_hold_what_they_say_of_the_data():
 
 
 def test_what_is_assumed_of_groups_is_a_guess_below_the_interval_that_holds():
-    frame = people(1500)
-    frame["pay"] = pd.to_numeric(frame["pay"], errors="coerce").fillna(20.0)
+    frame = all_paid()
     answer = ask(measured(frame, 1), "mean(pay) | ill")
     assert (
         answer.estimate is None
@@ -320,8 +324,7 @@ def replace_items(known):
 
 def test_of_few_rows_ends_of_bins_serve_better_than_noise():
     """A wide bin of 30 rows: its offsets are lost in noise of 300, and the interval holds nevertheless."""
-    frame = people(1500)
-    frame["pay"] = pd.to_numeric(frame["pay"], errors="coerce").fillna(20.0)
+    frame = all_paid()
     known = measured(frame, 3, offsets=Fraction(1, 300 * UNITS))
     noisy, ends = ask(known, "mean(pay)"), ask(replace_items(known), "mean(pay)")
     assert noisy.high - noisy.low <= 1.02 * (ends.high - ends.low)
@@ -330,8 +333,7 @@ def test_of_few_rows_ends_of_bins_serve_better_than_noise():
 
 def test_a_population_is_held_too():
     """Draws of 200 rows of a table: the mean of the table is inside."""
-    frame = people(1500)
-    frame["pay"] = pd.to_numeric(frame["pay"], errors="coerce").fillna(20.0)
+    frame = all_paid()
     held = 0
     for seed in range(40):
         some = frame.sample(200, random_state=seed).reset_index(drop=True)

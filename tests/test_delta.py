@@ -157,17 +157,6 @@ def test_the_bound_holds_as_often_as_it_says(relation, queries):
     assert wider < 30 - 13
 
 
-@pytest.mark.parametrize("d", [5, 12])
-def test_a_release_without_noise_to_speak_of_is_right(d):
-    frame = latent(d, 4000, 8)
-    plan, rows = gaussian(frame, Conjunctions(2), epsilon=2**20)
-    estimate = estimated(plan, rows, SeededBits(1))
-    bits = estimate.rows(200, None)
-    error = max_error(estimate, rows, bits)
-    assert error <= bound(estimate, bits, "0.01") <= error + 1e-9
-    assert error < 0.01
-
-
 @pytest.mark.slow
 def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     """The released error is as expected, and below that of the best pure plan."""
