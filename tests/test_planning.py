@@ -128,13 +128,6 @@ def test_any_plan_is_made_in_bounded_work(domain, queries, choices, monkeypatch)
     assert sum(rehearsed) < 60 * cost.REHEARSED_STEPS
 
 
-@pytest.mark.slow
-def test_a_release_over_many_cells_is_as_quick_as_its_plan_says():
-    domain = Domain(names(16))
-    data = pd.DataFrame({name: [0, 1, 1] for name in domain.attributes})
-    assert smalldb.release(data, Conjunctions(1), epsilon=1, rows=1).data.shape == (1, 16)
-
-
 @pytest.mark.parametrize(
     ("keywords", "kind", "message"),
     [
