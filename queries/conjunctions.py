@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
+from typing import ClassVar
 
 from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
@@ -13,8 +14,37 @@ from queries.query import Query
 from queries.query_class import QueryClass
 
 
+class _OfWidth(QueryClass):
+    """What classes of up to (or exactly) `width` attributes or columns share."""
+
+    __slots__ = ()
+    name: ClassVar[str]  # as `queries.spec` reads it
+    literals: ClassVar[int] = 1  # of each attribute: itself, or its negation, too
+    width: int
+    exactly: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.width, bool) or not isinstance(self.width, int):
+            raise TypeError(f"width must be a whole number, not {type(self.width).__name__}")
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1, not {self.width}")
+
+    @property
+    def text(self) -> str:
+        """Such as ``marginals:2``, or ``marginals:=2`` for exactly 2."""
+        return f"{self.name}:{'=' * self.exactly}{self.width}"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many queries there are."""
+        return count_subsets(domain, self.width, self.exactly, self.literals)
+
+    def stated_weights(self, domain: Domain) -> int:
+        """Return how many cells the tables of all queries have."""
+        return count_weights(domain, self.width, self.exactly, self.literals)
+
+
 @dataclass(frozen=True, slots=True)
-class Conjunctions(QueryClass):
+class Conjunctions(_OfWidth):
     """
     ANDs of up to `width` attributes (with `negations`: of attributes or their negations).
 
@@ -36,25 +66,21 @@ class Conjunctions(QueryClass):
     ('a', 'b', 'a & b')
     """
 
+    name: ClassVar[str] = "conjunctions"
+
     width: int
     negations: bool = False
     exactly: bool = False
 
-    def __post_init__(self) -> None:
-        check_width(self.width)
-
     @property
     def text(self) -> str:
         """Such as ``conjunctions:2:negations``."""
-        return f"conjunctions:{width_text(self.width, self.exactly)}" + ":negations" * self.negations
+        return super(Conjunctions, self).text + ":negations" * self.negations
 
-    def stated(self, domain: Domain) -> int:
-        """Return how many conjunctions there are."""
-        return count_subsets(domain, self.width, self.exactly, 2 if self.negations else 1)
-
-    def stated_weights(self, domain: Domain) -> int:
-        """Return how many cells the tables of all queries have."""
-        return count_weights(domain, self.width, self.exactly, 2 if self.negations else 1)
+    @property
+    def literals(self) -> int:  # type: ignore[override]
+        """How many literals each attribute has."""
+        return 2 if self.negations else 1
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return the bounds of `vc_of_subsets`; with negations, also log2 of the literals as a lower bound.
@@ -80,7 +106,7 @@ class Conjunctions(QueryClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Disjunctions(QueryClass):
+class Disjunctions(_OfWidth):
     """
     ORs of up to `width` attributes; without `exactly`, the empty disjunction FALSE is stated too.
 
@@ -95,24 +121,10 @@ class Disjunctions(QueryClass):
     ('a | b',)
     """
 
+    name: ClassVar[str] = "disjunctions"
+
     width: int
     exactly: bool = False
-
-    def __post_init__(self) -> None:
-        check_width(self.width)
-
-    @property
-    def text(self) -> str:
-        """Such as ``disjunctions:2``."""
-        return f"disjunctions:{width_text(self.width, self.exactly)}"
-
-    def stated(self, domain: Domain) -> int:
-        """Return how many disjunctions there are."""
-        return count_subsets(domain, self.width, self.exactly, 1)
-
-    def stated_weights(self, domain: Domain) -> int:
-        """Return how many cells the tables of all queries have."""
-        return count_weights(domain, self.width, self.exactly, 1)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return the bounds of conjunctions: a disjunction is one with cells and values negated."""
@@ -127,7 +139,7 @@ class Disjunctions(QueryClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Marginals(QueryClass):
+class Marginals(_OfWidth):
     """
     All cells of every table of up to `width` columns (`exactly`: of that width alone).
 
@@ -152,21 +164,16 @@ class Marginals(QueryClass):
     ('`job=none`', '`job=part`', '`job=full`', 'a')
     """
 
+    name: ClassVar[str] = "marginals"
+    literals: ClassVar[int] = 2  # of yes/no columns: no and yes
+
     width: int
     exactly: bool = False
-
-    def __post_init__(self) -> None:
-        check_width(self.width)
-
-    @property
-    def text(self) -> str:
-        """Such as ``marginals:2`` or ``marginals:=2``."""
-        return f"marginals:{width_text(self.width, self.exactly)}"
 
     def stated(self, domain: Domain) -> int:
         """Return how many cells there are in all."""
         if domain.binary:
-            return self._conjunctions.stated(domain)
+            return super(Marginals, self).stated(domain)
         if self.width > len(domain.sizes):
             raise ValueError(f"width {self.width} is more than the {len(domain.sizes)} columns of the domain")
         cells = [1] + [0] * self.width  # of all tables of 0, 1, ... columns
@@ -174,10 +181,6 @@ class Marginals(QueryClass):
             for w in range(self.width, 0, -1):
                 cells[w] += cells[w - 1] * k
         return cells[-1] if self.exactly else sum(cells)
-
-    def stated_weights(self, domain: Domain) -> int:
-        """Return how many cells the tables of the conjunctions with negations have."""
-        return self._conjunctions.stated_weights(domain)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return the bounds of conjunctions with negations; of other columns log2 of the number stated."""
@@ -201,19 +204,6 @@ class Marginals(QueryClass):
     @property
     def _conjunctions(self) -> Conjunctions:
         return Conjunctions(self.width, negations=True, exactly=self.exactly)
-
-
-def check_width(width: int) -> None:
-    """Refuse a width that is not a whole number of at least 1."""
-    if isinstance(width, bool) or not isinstance(width, int):
-        raise TypeError(f"width must be a whole number, not {type(width).__name__}")
-    if width < 1:
-        raise ValueError(f"width must be at least 1, not {width}")
-
-
-def width_text(width: int, exactly: bool) -> str:
-    """Write a width as `queries.spec` reads it: ``2``, or ``=2`` for exactly 2."""
-    return f"={width}" if exactly else f"{width}"
 
 
 def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ...]]:
@@ -288,7 +278,7 @@ def _any_table(size: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parities(QueryClass):
+class Parities(_OfWidth):
     """
     XORs of up to `width` attributes; without `exactly`, the empty parity (constant 0) is stated too.
 
@@ -303,16 +293,10 @@ class Parities(QueryClass):
     ('a', 'b', 'a ^ b')
     """
 
+    name: ClassVar[str] = "parities"
+
     width: int
     exactly: bool = False
-
-    def __post_init__(self) -> None:
-        check_width(self.width)
-
-    @property
-    def text(self) -> str:
-        """Such as ``parities:2``."""
-        return f"parities:{width_text(self.width, self.exactly)}"
 
     def stated(self, domain: Domain) -> int:
         """Return how many parities there are (no table is kept, so any width is possible)."""
@@ -320,7 +304,7 @@ class Parities(QueryClass):
 
     def stated_weights(self, domain: Domain) -> int:
         """Return how many cells the tables of all queries have: of yes/no columns none is kept."""
-        return 0 if domain.binary else count_weights(domain, self.width, self.exactly, 1)
+        return 0 if domain.binary else super(Parities, self).stated_weights(domain)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return the bounds of `vc_of_subsets`; at most d, the dimension over GF(2).

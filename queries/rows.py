@@ -115,11 +115,6 @@ class Rows:
         return self._made(self.domain, *merge_runs(self.words, self.counts, other.words, other.counts))
 
     @classmethod
-    def from_bits(cls, domain: Domain, bits: Bits) -> Rows:
-        """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_codes`."""
-        return cls.from_codes(domain, bits)
-
-    @classmethod
     def _made(cls, domain: Domain, words: Words, counts: Integers) -> Rows:
         if len(counts) and counts.min() <= 0:
             words, counts = words[counts > 0], counts[counts > 0]

@@ -65,13 +65,13 @@ def fitted(estimate):
 def bound(estimate, bits, beta):
     """An error that no query's answer on these rows exceeds, but with probability beta."""
     workload = estimate.strategy.workload
-    return estimate.bound(workload, None, Rows.from_bits(workload.domain, bits), as_fraction(beta, "beta"))
+    return estimate.bound(workload, None, Rows.from_codes(workload.domain, bits), as_fraction(beta, "beta"))
 
 
 def max_error(estimate, rows, bits):
     """The largest error of a query on these rows."""
     workload = estimate.strategy.workload
-    finished = Rows.from_bits(workload.domain, bits)
+    finished = Rows.from_codes(workload.domain, bits)
     apart = workload.answers(rows) / rows.n - workload.answers(finished) / finished.n
     return np.abs(apart).max() / workload.denominator
 

@@ -21,7 +21,7 @@ def released(seed, d=8, n=3000):
     workload = Marginals(3, exactly=True).workload(domain)
     plan = planned(workload, n=n, epsilon=1, neighbours="replace-one")
     assert plan.guarded
-    rows = Rows.from_bits(domain, np.random.default_rng(seed).integers(0, 2, (n, d)).astype(np.uint8))
+    rows = Rows.from_codes(domain, np.random.default_rng(seed).integers(0, 2, (n, d)).astype(np.uint8))
     (noise, many), *_ = plan.noises
     return plan, exact(plan, rows) + noise.draw(many, SeededBits(seed))
 

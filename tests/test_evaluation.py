@@ -320,11 +320,11 @@ def test_simple_ways_come_near_the_data_as_epsilon_grows(relation):
 
 def test_simple_ways_hold_the_rules_and_leave_out_what_is_too_large():
     bound = Domain(["a", "b"], valid="~a | b")
-    real = Rows.from_bits(bound, np.array([[0, 0], [0, 1], [1, 1], [1, 1]]))
+    real = Rows.from_codes(bound, np.array([[0, 0], [0, 1], [1, 1], [1, 1]]))
     found = baselines(real, Fraction(10), Neighbours.REPLACE_ONE)
     assert found[INDEPENDENT].n <= 4 == found[CELLS].n  # rows of another category would have been refused
     wide = Domain([f"x{i}" for i in range(25)])
-    real = Rows.from_bits(wide, np.eye(25, dtype=int))
+    real = Rows.from_codes(wide, np.eye(25, dtype=int))
     assert list(baselines(real, Fraction(1), Neighbours.REPLACE_ONE)) == [INDEPENDENT]
 
 
@@ -363,7 +363,7 @@ def test_targets_that_cannot_be_taken_are_refused():
     with pytest.raises(ValueError, match="no column 'smokr'; did you mean 'smoker'"):
         found.by_column(target="smokr")
     with pytest.raises(ValueError, match="at least one other column"):
-        evaluate(*[Rows.from_bits(Domain(["a"]), np.array([[0], [1]]))] * 2).by_column(target="a")
+        evaluate(*[Rows.from_codes(Domain(["a"]), np.array([[0], [1]]))] * 2).by_column(target="a")
     with pytest.raises(ValueError, match="epsilon"):
         found.by_column(epsilon=0)
     assert smalldb.evaluate is evaluate

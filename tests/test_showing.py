@@ -120,5 +120,5 @@ def test_pictures_are_png_and_say_whether_they_are_confidential(tmp_path):
 
 def test_a_release_over_columns_is_drawn():
     domain = Domain(["x", "y"])
-    made = smalldb.release(Rows.from_bits(domain, np.array([[0, 1], [1, 1]])), epsilon=1, rows=2)
+    made = smalldb.release(Rows.from_codes(domain, np.array([[0, 1], [1, 1]])), epsilon=1, rows=2)
     assert made.plot().png.startswith(PNG)

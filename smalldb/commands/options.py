@@ -189,12 +189,10 @@ def universe(arguments: argparse.Namespace) -> Domain:
     """Build the universe of `add_universe`; attributes that are only counted are called x1, x2, ..."""
     text = arguments.attributes
     if re.fullmatch("[0-9]{1,4}", text):
-        names = [f"x{i + 1}" for i in range(whole(int(text), "attributes"))]
-    elif _is_number(text):
+        return Domain(whole(int(text), "attributes"), arguments.valid)
+    if _is_number(text):
         raise ValueError("attributes must be a whole number from 1 to 9999, or names separated by commas")
-    else:
-        names = split_names(text)
-    return Domain(names, arguments.valid)
+    return Domain(split_names(text), arguments.valid)
 
 
 def _is_number(text: str) -> bool:

@@ -61,7 +61,7 @@ def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELL
     """Compare all tables of exactly `width` columns and at most `max_cells` cells; cost: `visits`.
 
     >>> domain = Domain(["a", "b"])
-    >>> real, made = (Rows.from_bits(domain, np.array(rows)) for rows in ([[0, 1], [1, 1]], [[0, 0], [1, 1]]))
+    >>> real, made = (Rows.from_codes(domain, np.array(r)) for r in ([[0, 1], [1, 1]], [[0, 0], [1, 1]]))
     >>> distances(real, made, 1).tvd.tolist()
     [0.0, 0.5]
     """
@@ -121,7 +121,7 @@ def ordered_columns(domain: Domain) -> list[int]:
 def rank_correlations(rows: Rows) -> Floats:
     """Return Spearman's rank correlation of each two ordered columns; NaN for one with one category in use.
 
-    >>> rows = Rows.from_bits(Domain(["a", "b"]), np.array([[0, 0], [1, 1], [1, 1]]))
+    >>> rows = Rows.from_codes(Domain(["a", "b"]), np.array([[0, 0], [1, 1], [1, 1]]))
     >>> rank_correlations(rows).round(9).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """

@@ -295,7 +295,7 @@ def carried_out(
         synthetic = None  # of yes/no columns: the release makes it when it is asked
     else:
         synthetic = domain.decode(codes, like=source.table)
-    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, codes))
+    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_codes(domain, codes))
     ranges = None if schema is None else schema_ranges(schema)
     earlier = () if plan.request.earlier is None else plan.request.earlier.measurements
     measurements = Measurements(domain, [*earlier, *curator.measurements], plan.n, ranges)

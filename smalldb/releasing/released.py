@@ -305,7 +305,7 @@ class Release:
     def rows(self) -> Any:
         """The synthetic table as counted rows; of related tables, by name."""
         if self.of is None:
-            return Rows.from_bits(self.plan.workload.domain, self.codes)
+            return Rows.from_codes(self.plan.workload.domain, self.codes)
         return {
             name: Rows.from_codes(self.measurements[name].domain, own) for name, own in self.codes.items()
         }
