@@ -272,7 +272,6 @@ def smalldb_ranges(schema):
 
 QUESTIONS = {
     "mean(pay)": lambda d: d.pay.mean(),
-    "mean(age)": lambda d: d.age.mean(),
     "sum(pay)": lambda d: d.pay.sum(),
     "mean(pay) | pay<500": lambda d: d.pay[d.pay < 500].mean(),
     "mean(pay) | ill": lambda d: d.pay[d.ill].mean(),
@@ -290,14 +289,14 @@ def test_intervals_hold_what_they_say_of_the_data():
     for seed in range(100):
         known = measured(frame, seed)
         for text, truth in QUESTIONS.items():
-            if seed % 5 and text.endswith("| ill"):
+            if seed % 10 and text.endswith("| ill"):
                 continue
             answer = ask(known, text, level="0.9")
             held[text] += answer.low <= truth(frame) <= answer.high
     always = [held.pop(text) for text in QUESTIONS if text.endswith("| ill")]  # for they hold for any groups
-    assert min(held.values()) >= 86 and always == [20, 20], (held, always)  # P(< 86 of 100 at .9) = .05
+    assert min(held.values()) >= 86 and always == [10, 10], (held, always)  # P(< 86 of 100 at .9) = .05
     exact = measured(frame, 1, Fraction(60), Fraction(60))
-    for text in ("mean(pay)", "mean(age)", "mean(pay) | pay<500"):
+    for text in ("mean(pay)", "mean(pay) | pay<500"):
         answer = ask(exact, text)
         assert answer.estimate == pytest.approx(QUESTIONS[text](frame), rel=1e-4)
         assert answer.high - answer.low < 1e-3 * answer.high and answer.guess is None
