@@ -226,8 +226,8 @@ def test_the_plan_is_near_the_best_of_its_alternatives(table, epsilon, queries, 
     for plan in alternatives(workload, **numbers):
         found = []
         for seed in range(2):
-            q = fitted(estimated(plan, rows, SeededBits(seed))).q
-            found.append(max_error(estimated(plan, rows, SeededBits(seed)), rows, rounded(domain, q, 5000)))
+            made = estimated(plan, rows, SeededBits(seed))
+            found.append(max_error(made, rows, rounded(domain, fitted(made).q, 5000)))
         errors[plan.worst_expected] = np.mean(found)
     chosen = min(errors)
     assert errors[chosen] <= 2.3 * min(errors.values())
