@@ -102,13 +102,6 @@ def _codes(sizes: Sequence[int]) -> Integers:
 
 def made_columns() -> list[Column]:
     """Return columns of a few categories."""
-    return [
-        Column.coded(
-            name,
-            [*map(str, range(size))],
-            [f"{name}{k}" for k in range(size)],
-            np.eye(size),
-            ordered=size == SIZES[-1],
-        )
-        for name, size in zip("abc", SIZES, strict=True)
-    ]
+    codings = None, None, "thermometer"
+    named = zip("abc", SIZES, codings, strict=True)
+    return [Column(name, [*map(str, range(size))], coding=coding) for name, size, coding in named]

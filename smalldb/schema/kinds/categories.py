@@ -98,10 +98,6 @@ class Categories(Kind):
         found = self._codes.get(text, self._codes.get(without_zeros(text)))
         return self._codes["other"] if found is None and self.other else found
 
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each category."""
-        return [f"{column}={value}" for value in self.listed]
-
     def values(self) -> Sequence[Value]:
         """Return the categories."""
         return self.listed

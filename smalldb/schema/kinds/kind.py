@@ -137,9 +137,9 @@ class Kind(ABC):
         """Find the codes of many fields."""
         return [*map(self.code, texts)]
 
-    @abstractmethod
     def names(self, column: str, coding: str) -> list[str]:
         """Name each category (``sex=female``); for a thermometer what 1, 2, ... reach (``age>=40``)."""
+        return [f"{column}={label}" for label in self.labels or ()]
 
     @abstractmethod
     def values(self) -> Sequence[Value]:

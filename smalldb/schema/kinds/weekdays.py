@@ -45,10 +45,6 @@ class Weekdays(Kind):
         found = read_date(text, self.form)
         return None if found is None else found.weekday()
 
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each day."""
-        return [f"{column}={day}" for day in _DAYS]
-
     def values(self) -> Sequence[Value]:
         """Return the names of the days."""
         return _DAYS

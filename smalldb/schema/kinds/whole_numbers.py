@@ -102,7 +102,7 @@ class Integers(Kind):
         """Name each number, or what reaches it."""
         if coding == "thermometer":
             return [f"{column}>={label}" for label in self.labels[1:]]
-        return [f"{column}={label}" for label in self.labels]
+        return super(Integers, self).names(column, coding)
 
     def values(self) -> Sequence[Value]:
         """Return the numbers."""
