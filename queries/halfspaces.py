@@ -33,12 +33,7 @@ class Thresholds(QueryClass):
 
     def stated(self, domain: Domain) -> int:
         """Return N + 1."""
-        return self.functions(domain.size)
-
-    @staticmethod
-    def functions(size: int) -> int:
-        """Return how many there are on so many values."""
-        return size + 1
+        return domain.size + 1
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return 1 twice: of two cells only the smaller can be below a cut alone."""
@@ -70,12 +65,7 @@ class Intervals(QueryClass):
 
     def stated(self, domain: Domain) -> int:
         """Return N (N + 1) / 2 + 1."""
-        return self.functions(domain.size)
-
-    @staticmethod
-    def functions(size: int) -> int:
-        """Return how many there are on so many values."""
-        return size * (size + 1) // 2 + 1
+        return domain.size * (domain.size + 1) // 2 + 1
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return 2 twice (1 on a single cell): of three cells no interval leaves out only the middle."""
@@ -111,7 +101,7 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
                 f"{queries.text}: {queries.stated(domain)} tables of {count_told(domain.product)} cells are "
                 f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or categories"
             )
-        most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
+        most = max(i for i in range(1, 25) if queries.stated(Domain(i)) << i <= MAX_ENTRIES)
         raise ValueError(
             f"{queries.text}: {queries.stated(domain)} tables over {d} attributes are too large: "
             f"use up to {most} attributes"
