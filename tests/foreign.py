@@ -15,19 +15,8 @@ import sys
 from contextlib import suppress
 
 MODULES = ("fcntl", "termios", "tty", "pty", "pwd", "grp", "resource", "syslog")
-OF_OS = (
-    "fork", "forkpty", "posix_fallocate", "posix_spawn", "getuid", "geteuid", "getgid", "chown", "fchmod",
-)  # fmt: skip
-OF_OS += (
-    "register_at_fork",
-    "mkfifo",
-    "killpg",
-    "getpgrp",
-    "O_DIRECTORY",
-    "O_NOFOLLOW",
-    "O_CLOEXEC",
-    "O_NONBLOCK",
-)
+OF_OS = "fork forkpty posix_fallocate posix_spawn getuid geteuid getgid chown fchmod register_at_fork".split()
+OF_OS += "mkfifo killpg getpgrp O_DIRECTORY O_NOFOLLOW O_CLOEXEC O_NONBLOCK".split()
 SIGNALS = ("SIGHUP", "SIGKILL", "SIGQUIT", "SIGALRM", "SIGCHLD", "SIGPIPE", "SIGTSTP", "SIGUSR1", "SIGWINCH")
 OF_SIGNAL = ("alarm", "setitimer", "pthread_sigmask", "sigwait", "pthread_kill", "siginterrupt")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from calling import called
+from test_ledger import record
 
 from smalldb.cli import main
 from smalldb.releasing.budget_ledger import Ledger
@@ -16,12 +17,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 500
 
-RECORD = {
-    "privacy": {"epsilon": "1/1000", "bounded_range": None},
-    "neighbours": "replace-one",
-    "delta": None,
-    "private": True,
-}
+RECORD = record("1/1000")
 
 
 @pytest.fixture

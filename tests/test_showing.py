@@ -1,11 +1,11 @@
 """What values show of themselves in a notebook: short, whole, and nothing confidential."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_page import Outline
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
@@ -17,27 +17,10 @@ FRAME = pd.DataFrame(np.random.default_rng(2).integers(0, 2, (77, 3)), columns=[
 PNG = b"\x89PNG\r\n"
 
 
-class Texts(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.found = [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.found.append(data)
-
-
 def shown(value):
     text = value._repr_html_()
     assert len(text) < 5000
-    return [found.strip() for found in Texts(text).found if found.strip()]
+    return [found.strip() for found in Outline(text).texts if found.strip()]
 
 
 def values():
