@@ -275,8 +275,9 @@ def test_a_plan_is_of_its_schema(tmp_path):
 
 
 def test_a_release_goes_on_with_the_same_values_only(tmp_path):
-    """Others in the same bins are other data."""
-    frame, given = people(), {"schema": SCHEMA, "epsilon": 1, "checkpoint": tmp_path / "kept"}
+    """Others in the same bins are other data, also where no means bind them."""
+    given = {"schema": SCHEMA, "epsilon": 1, "means": 0, "checkpoint": tmp_path / "kept"}
+    frame = people()
     made = smalldb.release(frame, **given)
     assert smalldb.release(frame, **given).record == made.record
     other = frame.assign(pay=frame["pay"].replace(250, 260))
