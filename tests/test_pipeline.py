@@ -88,8 +88,7 @@ def test_the_steps_have_one_order(tmp_path, monkeypatch, kind):
         ("rehearse", 0, 0),
         ("read", 0, 0),
         ("reserve for 60", 0, 0),
-        *[("run", 0, 0)]
-        * (1 + bool(learning)),  # of made tables: what is imported is imported before the payment
+        ("run", 0, 0),  # of a made table: what is imported is imported before the payment
         ("paid", 1, 1),
         *learning,
         ("run", 1, 1),

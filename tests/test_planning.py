@@ -353,7 +353,7 @@ def test_a_plan_shows_what_is_expected_pure_and_with_a_delta(capfd):
 
     wide = ("--schema", "examples/survey.toml", "--n", 20_000)
     pure, delta = sides(*wide)
-    assert pure.startswith("about ") and " at epsilon 1, by marginals of all pairs" in pure
+    assert pure.startswith("about ") and " at epsilon 1, by adaptive marginals" in pure
     assert delta.startswith("about ") and " at (1, 1e-09), by adaptive marginals" in delta
     assert sides(*wide, "--delta", "1e-9") == [pure, delta]
     few = ("--attributes", 4, "--n", 2000, "--queries", "conjunctions:2", "--rows", 12)

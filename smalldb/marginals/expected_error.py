@@ -141,13 +141,16 @@ def all_pairs(
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
     """Return the mean distance of the workload's tables where all cells are measured at once."""
-    size = mean_size(law.noise(cost).variance() * np.count_nonzero(universe.possible()))
-    total, weights = 0.0, sum(universe.weights)
+    variance, total = law.noise(cost).variance() * np.count_nonzero(universe.possible()), 0.0
+    columns = {c: variance / size for c, size in enumerate(universe.sizes)}
+    columns_error = as_read(of_columns(universe, columns, rows))
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise
-        columns_error = size * sqrt(universe.size(table)) / (2 * rows)
-        total += weight * _shrunk(columns_error)
-    return total / weights
+        noise = mean_size(variance) * sqrt(universe.size(table)) / (2 * rows)
+        # towards independent columns, which are noisy themselves
+        shrunk = _shrunk(noise) * hypot(1, columns_error / TUNING.dependent_distance)
+        total += weight * (as_read(noise) if len(table) == 1 else shrunk)
+    return min(1.0, total / sum(universe.weights))
 
 
 def of_groups(columns_error: float, groups: Sequence[int]) -> float:
