@@ -129,7 +129,7 @@ def main() -> int:
     given = parser.parse_args()
     chosen = {mutant: mutant.tests for mutant in mutants() if re.search(given.only, str(mutant))}
     named = tuple(sorted({test for tests in chosen.values() for test in tests}))
-    options, killers = ["-x"], dict[str, list[str]]()
+    options, killers = ["-x", "-m", "long or not long"], dict[str, list[str]]()
     if given.matrix is not None:
         options, functions = ["-m", "not long"], reached()
         chosen = {mutant: functions(mutant) for mutant in chosen}
