@@ -134,12 +134,6 @@ def test_no_row_is_made_that_cannot_exist():
     assert max_error(estimate, rows, bits) < 0.02
 
 
-def test_listed_cells_of_many_attributes_are_refused():
-    workload = Conjunctions(1).workload(Domain(names(21), [0, 5, 2**20]))
-    with pytest.raises(ValueError, match="where all rows can exist"):
-        designed(workload, n=9, epsilon=1, neighbours="replace-one")
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_three_attributes_without_interaction(seed):
     """Log-linear tables of pairs are found again; of others the one table that iterative scaling ends at."""

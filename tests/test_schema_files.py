@@ -225,6 +225,7 @@ def columns(count, text='kind = "bool"'):
         ("ignore = " + "[" * MANY + "]" * MANY, "nested too deeply"),
         ("[columns" + ".a" * MANY + "]\nkind = 'bool'", "nested too deeply"),
         ("columns.x = {a" + " . a" * MANY + " = 1}", "nested too deeply"),
+        ('x = "' + 'a\\"' * 600_000, "Unterminated string|Illegal"),
         (FAULT + "".join(f"k{i} = 1\n" for i in range(5000)), "unknown key 'k0'.*; and [0-9]+ more$"),
         pytest.param(
             f"[columns.x]\nkind = 'categories'\nvalues = {[*map(str, range(ABOVE))]}",

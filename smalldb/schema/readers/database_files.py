@@ -23,7 +23,8 @@ from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _SAID = "say which (--query, or file.query of a schema)"
 _STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table
-    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:SELECT|WITH|FROM|VALUES|TABLE|PIVOT|UNPIVOT|EXPLAIN|SHOW|DESCRIBE"
+    r"(?:\s|\(|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+    r"(?:SELECT|WITH|FROM|VALUES|TABLE|PIVOT|UNPIVOT|EXPLAIN|SHOW|DESCRIBE"
     r"|SUMMARIZE|PRAGMA|CALL|EXEC|EXECUTE|INSERT|UPDATE|DELETE|MERGE|CREATE|DROP|ALTER|ATTACH|COPY)\b",
     re.IGNORECASE | re.DOTALL,
 )
