@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from asking import release_tables
 
+import smalldb
+from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.estimate.cell_estimates import SCALES, prior_spread, read_cells
@@ -159,6 +161,16 @@ def test_cells_that_noise_hides_are_not_measured():
     ]
     assert 0.3 < expected[1] < expected[0]
     assert not isinstance(plan_tables(universe, Fraction(1), None, True, 3000), AllCells)
+
+
+def test_cells_that_are_little_nearer_are_not_measured():
+    """Columns of 10,000 people came out three times as far off as alone, and pairs .05 for .035."""
+    few, many = (
+        Domain([*"abc", Column("d", 3)]),
+        Domain([*"abcde", Column("f", 8), Column("g", 5)]),
+    )
+    plans = [smalldb.plan(domain, "marginals:2", n=10_000, epsilon="0.1") for domain in (few, many)]
+    assert [plan.strategy for plan in plans] == ["cells", "adaptive"]
 
 
 def test_the_number_of_rows_is_read_where_rows_can_be():

@@ -87,7 +87,8 @@ def plan_tables(
         # all cells may tell about as much of the tables of targets, and more of others
         return cells if cells.expected < adaptive.to_beat else adaptive
     best: list[TableStrategy] = [_way(each) for each in settings]
-    if cells is not None and cells.expected <= best[-1].expected:
+    times = CLEARLY if isinstance(best[-1], Adaptive) else 1.0  # noise on all pairs costs columns, too
+    if cells is not None and cells.expected <= times * best[-1].expected:
         best[-1] = cells
     law = _first_unless(best, CLEARLY)
     return best[law] if best[law] is cells else _asking(settings[law], _audible(best[law]))
