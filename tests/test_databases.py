@@ -122,12 +122,17 @@ def test_commands_read_a_database(tmp_path, base, capfd):
 
 
 def test_a_query_or_a_sheet_of_a_file_without_one_is_refused(tmp_path, base, capfd):
-    (tmp_path / "data.csv").write_text("x,y\n0,1\n1,1\n")
-    for data, option, told in (
-        (tmp_path / "data.csv", "--query", "a query is of a database, and this is none: leave out --query"),
-        (base, "--sheet", "a sheet is of a workbook, and this is none: leave out --sheet"),
+    data = tmp_path / "data.csv"
+    data.write_text("x,y\n0,1\n1,1\n")
+    query = "a query is of a database, and this is none: leave out --query"
+    sheet = "a sheet is of a workbook, and this is none: leave out --sheet"
+    for command, told in (
+        (("generate", data, "--epsilon", 1, "--query"), query),
+        (("schema", "init", data, "--query"), query),
+        (("schema", "init", data, "--table"), query),
+        (("generate", base, "--epsilon", 1, "--sheet"), sheet),
     ):
-        code, out, err = called(capfd, "generate", data, "--epsilon", 1, option, "SELECT x FROM data")
+        code, out, err = called(capfd, *command, "SELECT x FROM data")
         assert (code, out) == (2, "") and told in err
 
 

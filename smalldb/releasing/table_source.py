@@ -26,7 +26,7 @@ from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_li
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.reading import OpenSchema
 from smalldb.schema.related_schema import RelatedSchema
-from smalldb.schema.table_readers import chosen, read_columns, read_csv, read_domain, read_table
+from smalldb.schema.table_readers import check_fits, chosen, read_columns, read_csv, read_domain, read_table
 
 
 @final
@@ -207,7 +207,7 @@ def file_source(
     inside: bool = False,
 ) -> Source:
     """Find out what a file holds, from the names of its columns alone; "-" is standard input."""
-    _check_fits(path, file)
+    check_fits(path, file)
     path = rereadable(path, has_lines(path))
     if schema is None:
         return Source(path, read_domain(path, columns, valid, file), file=file)
@@ -238,14 +238,6 @@ def with_measured_means(schema: Schema, measurements: Sequence[Measurement], tot
     }
     columns = tuple(replace(column, means=means.get(c)) for c, column in enumerate(schema.columns))
     return replace(schema, columns=columns) if means else schema
-
-
-def _check_fits(path: str, file: FileFormat) -> None:
-    """Refuse a query or a sheet of a file that has none: all its rows would be taken instead."""
-    chosen_by = reader_of(path).chosen_by
-    for key, whole in (("query", "database"), ("sheet", "workbook")):
-        if getattr(file, key) is not None and chosen_by != key:
-            raise ValueError(f"{path}: a {key} is of a {whole}, and this is none: leave out --{key}")
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:

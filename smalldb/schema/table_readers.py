@@ -133,7 +133,16 @@ def read_described(path: str, file: FileFormat = USUAL) -> dict[str, Described]:
 
 def read_form(path: str, file: FileFormat = USUAL) -> FileFormat:
     """Return how a table is written: as stated, and as the first line of a CSV file says."""
+    check_fits(path, file)
     return sniffed(path, file) if reader_of(path) is CSV else file
+
+
+def check_fits(path: str, file: FileFormat) -> None:
+    """Refuse a query or a sheet of a file that has none: all its rows would be taken instead."""
+    chosen_by = reader_of(path).chosen_by
+    for key, whole in (("query", "database"), ("sheet", "workbook")):
+        if getattr(file, key) is not None and chosen_by != key:
+            raise ValueError(f"{path}: a {key} is of a {whole}, and this is none: leave out --{key}")
 
 
 def _positions(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]:
