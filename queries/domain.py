@@ -111,7 +111,7 @@ class Domain:
         }
         for name, value in made_of.items():
             object.__setattr__(self, name, value)
-        texts = [valid] if isinstance(valid, str) else [*(valid or ())]
+        texts = rule_texts(valid)
         if any(not isinstance(rule, str) for rule in texts):
             raise TypeError("valid must be a predicate text, or several")
         wrong = [*repeated(made), *unknown(made, texts, [relation.text for relation in self.relations])]

@@ -144,7 +144,7 @@ def _positions(columns: Columns) -> dict[str, int]:
 
 MOST = 3  # rules that are told
 
-Valid = str | Sequence[str] | None
+Valid = str | Iterable[str] | None
 
 
 class RuledOut(DataError):

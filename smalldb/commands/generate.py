@@ -29,9 +29,7 @@ from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED
 
 MOST_TABLES = 1000
-NOT_KEPT = (
-    "schema:    the record has the learned categories, and --schema-out OUT.toml writes them as a schema"
-)
+NOT_KEPT = "the record has the learned categories, and --schema-out OUT.toml writes them as a schema"
 
 
 def add(commands: Commands) -> None:
@@ -133,11 +131,10 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
-        measured = made.measurements if made.plan.request.links is None else None
-        lines = tell(made.record, made.plan, measured, verbose=arguments.verbose)
-        print(laid_out(lines), file=sys.stderr)
+        lines = tell(made.record, made.plan, made.measurements, verbose=arguments.verbose)
         if source.learns is not None and arguments.schema_out is None:
-            print(NOT_KEPT, file=sys.stderr)
+            lines.append(("schema", NOT_KEPT))
+        print(laid_out(lines), file=sys.stderr)
         if files.folder is not None and files.folder.told:
             print(visible(files.folder.told, "\n"), file=sys.stderr)
     if not made.record["private"]:

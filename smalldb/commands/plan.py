@@ -26,7 +26,6 @@ from smalldb.reporting.words import as_json, laid_out, tell
 
 REHEARSED = "rehearsed on it, tables of two columns are off by about {:.2g} if the data are like it"
 DELTA = "1e-9"  # that pure plans are compared with
-OF_RELATED = "none: related tables are released without a delta"
 
 
 def add(commands: Commands) -> None:
@@ -59,7 +58,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
     chosen = with_start(chosen, schema or domain)
     made = asked(**chosen)
-    other = _compared(asked, chosen) if made.request.links is None else OF_RELATED
+    other = _compared(asked, chosen)
     check_memory(made)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:

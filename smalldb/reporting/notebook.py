@@ -78,9 +78,8 @@ def reported(release: Any, **choices: Any) -> str:
 
 def release_facts(release: Release) -> Facts:
     """Return what a release says, in the words of the command."""
-    record, plan = release.record, release.plan
-    measured = release.measurements if plan.request.links is None else None
-    return [("warning", SEEDED)] * (not record["private"]) + tell(record, plan, measured)
+    record = release.record
+    return [("warning", SEEDED)] * (not record["private"]) + tell(record, release.plan, release.measurements)
 
 
 def audit_facts(audit: Audit) -> Facts:

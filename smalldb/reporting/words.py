@@ -81,7 +81,7 @@ def tell(
         lines.append(("expected", expected(plan)))
     if other is not None:
         lines += foretold(plan, other)
-    if measured and (pairs := measured.pairs()):
+    if measured and plan.request.links is None and (pairs := measured.pairs()):
         of_pairs = [pair.known for pair in pairs]
         lines.append(("relations", _relations(of_pairs)))
         if NOT_MEASURED in of_pairs:
@@ -186,6 +186,8 @@ def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
         if few < every:
             others = "others" if 2 * few >= every else "at this size, most"
             lines.append(("", f"({others} are assumed to be independent, given the columns in between)"))
+    if plan.request.links is not None:
+        other = "none: related tables are released without a delta"
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
     if plan.request.delta is not None:
         sides.reverse()

@@ -16,7 +16,7 @@ from smalldb.marginals.estimate.estimation import LARGE, Estimator
 from smalldb.marginals.estimate.weighted_rows import Started
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.adaptive import Adaptive, StoppingRule, beyond_noise, worst_of
-from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, column_groups, shares_of_columns
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, column_groups, put_off, shares_of_columns
 from smalldb.marginals.strategies.first_tables import groups_of_first
 from smalldb.marginals.strategies.strategy import (
     Estimate,
@@ -60,7 +60,7 @@ def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
 
 def audible(plan: Adaptive) -> bool:
     """Whether a small table of a round is not lost in its noise."""
-    return SMALL * plan.law.noise(plan.cost_of(SMALL)).mean_size / (2 * plan.rows) <= MOST_NOISE
+    return put_off(plan, [SMALL], Fraction(1))[0] <= MOST_NOISE
 
 
 class RoomForAll:
