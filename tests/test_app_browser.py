@@ -482,7 +482,7 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
             assert fits(), number
             if number == 2:
                 reach("#field-1-kind")  # a form that is written anew keeps the focus
-                page.keyboard.type("categories")
+                page.keyboard.type("categories", delay=25)  # as slowly as forms are written anew
                 page.locator("#field-1-values").wait_for()
                 assert page.evaluate("document.activeElement.id") == "field-1-kind"
                 page.keyboard.type("bool")

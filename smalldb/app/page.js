@@ -1,7 +1,16 @@
+// browsers join keys within a second to the name of one option: a form is written anew after the last of them
+const SECOND = 1000
+let keyed = -SECOND
+document.addEventListener("keydown", event => { keyed = event.timeStamp })
 document.addEventListener("change", event => {
   const own = event.target
-  if (own.matches(".answer"))
-    Shiny.setInputValue("answer", {...own.dataset, value: own.value}, {priority: "event"})
+  if (!own.matches(".answer")) return
+  const send = () => {
+    const left = own.matches("select") ? keyed + SECOND - performance.now() : 0
+    if (left > 0) setTimeout(send, left)
+    else Shiny.setInputValue("answer", {...own.dataset, value: own.value}, {priority: "event"})
+  }
+  send()
 })
 document.addEventListener("click", event => {
   const own = event.target
