@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import isfinite
 from typing import SupportsFloat
 
@@ -26,7 +26,8 @@ MAX_LISTED = 4  # categories that the name of a bit lists
 
 _MOMENT = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?)?", re.ASCII)
 
-_CODINGS = {
+_CODINGS = {  # the first is the usual one
+    "yes/no": ("yes/no",),
     "labels": ("one-hot", "bits", "thermometer"),
     "integers": ("thermometer", "one-hot", "bits"),
     "cuts": ("thermometer", "bins", "bits"),
@@ -110,14 +111,13 @@ class Column:
             kind, labels = "integers", _integers(name, int(categories))
         else:
             kind, labels = "labels", _labels(name, categories)
-        attributes: tuple[str, ...] = (name,)
-        if kind == "yes/no":
-            if coding is not None:
-                raise Fault("a yes/no column has no coding", "columns", name)
-            coding = "yes/no"
-        else:
-            coding = _coding(name, kind, coding)
-            attributes = _names(name, kind, labels, numbers, coding)
+        if kind == "yes/no" and coding is not None:
+            raise Fault("a yes/no column has no coding", "columns", name)
+        known = _CODINGS[kind]
+        coding = known[0] if coding is None else coding
+        if coding not in known:
+            raise Fault(f"coding must be one of {', '.join(known)}, not {coding!r}", "columns", name)
+        attributes = attribute_names(name, labels, numbers, coding)
         ordered = kind in ("integers", "cuts") or coding == "thermometer"
         self._set(name, kind, labels, attributes, ordered, coding, numbers, None)
 
@@ -275,6 +275,23 @@ def coded_table(categories: int, coding: str, gap: bool = False) -> Bits:
     return table
 
 
+def attribute_names(
+    name: str, labels: Sequence[str], cuts: Sequence[object], coding: str, gap: bool = False
+) -> tuple[str, ...]:
+    """Name the attributes of a column by its labels, or by the cuts between bins; a gap is the last category.
+
+    >>> attribute_names("hours", ["0", "1", "2"], (), "thermometer", gap=True)
+    ('hours>=1', 'hours>=2', 'hours=missing')
+    """
+    gaps = [f"{name}=missing"] * gap
+    if coding == "yes/no":
+        return name, *gaps
+    if coding == "thermometer":
+        return (*(f"{name}>={value}" for value in cuts or labels[1:]), *gaps)
+    names = [*(bin_names(name, cuts) if cuts else [f"{name}={label}" for label in labels]), *gaps]
+    return tuple(bit_names(name, names, (len(names) - 1).bit_length()) if coding == "bits" else names)
+
+
 def bit_names(name: str, categories: Sequence[str], width: int) -> list[str]:
     """Name each bit by the categories in which it holds, or by its number if they are more than four.
 
@@ -283,9 +300,10 @@ def bit_names(name: str, categories: Sequence[str], width: int) -> list[str]:
     """
     bits = []
     for i in range(1, width + 1):
-        held = [category for at, category in enumerate(categories) if at >> width - i & 1]
+        every = (category for at, category in enumerate(categories) if at >> width - i & 1)
+        held = [*islice(every, MAX_LISTED + 1)]
         joined = "|".join([*held[:1], *(each.removeprefix(f"{name}=") for each in held[1:])])
-        bits.append(joined if 1 <= len(held) <= MAX_LISTED else f"{name}.bit{i}")
+        bits.append(joined if len(held) <= MAX_LISTED else f"{name}.bit{i}")
     return bits
 
 
@@ -344,27 +362,6 @@ def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:
     if any(low >= high for low, high in pairwise(numbers)):
         raise Fault("cuts must ascend, each above the one before", "columns", name)
     return tuple(numbers)
-
-
-def _coding(name: str, kind: str, coding: str | None) -> str:
-    known = _CODINGS[kind]
-    if coding is None:
-        return known[0]
-    if coding not in known:
-        raise Fault(f"coding must be one of {', '.join(known)}, not {coding!r}", "columns", name)
-    return coding
-
-
-def _names(
-    name: str, kind: str, labels: Sequence[str], cuts: Sequence[int | float], coding: str
-) -> tuple[str, ...]:
-    categories = bin_names(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
-    if coding == "thermometer":
-        return tuple(f"{name}>={value}" for value in (cuts if kind == "cuts" else labels[1:]))
-    if coding != "bits":
-        return tuple(categories)
-    short = len(categories) <= 4 * MAX_LISTED
-    return tuple(bit_names(name, categories if short else (), (len(categories) - 1).bit_length()))
 
 
 def _number(text: str) -> Decimal | None:

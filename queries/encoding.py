@@ -171,32 +171,32 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> Non
 
 def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     """Return the code of each value, shape (n,), by the kind of the column: see `Column`."""
-    if column.yes_no:
-        return _zero_one(series, column.name)
     dtype, name = series.dtype, column.name
     plain = dtype.kind if isinstance(dtype, np.dtype) else ""
     whole = plain in ("b", "i", "u") or _is_nullable(dtype)
     number = whole or plain == "f" or isinstance(dtype, pd.Float32Dtype | pd.Float64Dtype)
+    # a list of what is allowed: categories, for one, hold the values that occur
     text = plain == "O" or isinstance(dtype, pd.StringDtype | pd.CategoricalDtype)
-    expected = {
+    expected, fits = {
+        "yes/no": (f"bool or 0/1 integers{_OTHERS}", whole),
         "labels": ("the labels of its categories", text or whole),
         "integers": (f"integers from 0 to {column.size - 1}", whole and plain != "b"),
         "cuts": ("numbers, or the labels of its bins", text or number),
     }[column.kind]
-    if not expected[1]:
+    if not fits:
         kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
-        raise TypeError(f"column {name!r} has dtype {kind}: expected {expected[0]}")
+        raise TypeError(f"column {name!r} has dtype {kind}: expected {expected}")
     if series.isna().any():
-        raise DataError(f"column {name!r} has missing values: expected {expected[0]}")
-    if column.kind == "integers":
+        raise DataError(f"column {name!r} has missing values: expected {expected}")
+    if column.kind in ("yes/no", "integers"):
         values = _plain(series)
-        codes: npt.NDArray[np.integer] = np.where((values >= 0) & (values < column.size), values, -1)
+        codes = np.where((values >= 0) & (values < column.size), values.astype(np.int64), -1)
     elif column.kind == "cuts" and number:
         codes = _bins(_plain(series), column)
     else:
         codes = _labelled(series, column)
     if (codes < 0).any():
-        raise DataError(f"column {name!r} has values that are none of its categories: expected {expected[0]}")
+        raise DataError(f"column {name!r} has values that are none of its categories: expected {expected}")
     return codes
 
 
@@ -280,18 +280,3 @@ def _plain(series: pd.Series) -> npt.NDArray[np.integer]:
     dtype = series.dtype
     plain: npt.NDArray[np.integer] = series.to_numpy(dtype if isinstance(dtype, np.dtype) else dtype.type)  # type: ignore[arg-type]
     return plain
-
-
-def _zero_one(column: pd.Series, name: str) -> Bits:
-    dtype = column.dtype
-    plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
-    # a list of what is allowed: categories, for one, hold the values that occur
-    if not plain and not _is_nullable(dtype):
-        kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
-        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers{_OTHERS}")
-    if column.isna().any():
-        raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")
-    values = _plain(column)
-    if not ((values == 0) | (values == 1)).all():
-        raise DataError(f"column {name!r} has values other than 0 and 1{_OTHERS}")
-    return values.astype(np.uint8)

@@ -453,6 +453,7 @@ def test_bins_are_read_from_numbers_and_from_their_labels():
         (HOURS, [0, 5], DataError, "'hours' has values that are none"),
         (HOURS, [0, -1], DataError, "'hours' has values that are none"),
         (HOURS, [0.0, 1.0], TypeError, "expected integers from 0 to 4"),
+        (HOURS, np.array([4, 7], dtype=np.uint64), DataError, "expected integers from 0 to 4"),
         (HOURS, ["0", "1"], TypeError, "expected integers from 0 to 4"),
         (HOURS, pd.Series([1, None], dtype="Int64"), DataError, "missing values"),
         (AGE, [1.0, float("nan")], DataError, "missing values"),

@@ -42,10 +42,6 @@ class Grades(Kind):
     def code(self, text):
         return self.labels.index(text) if text in self.labels else None
 
-    def names(self, column, coding):
-        sign, first = (">=", 1) if coding == "thermometer" else ("=", 0)
-        return [f"{column}{sign}{label}" for label in self.labels[first:]]
-
     def values(self):
         return self.labels
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import queries
 from queries import DataError
 from queries.arrays import Codes
-from queries.columns import bit_names, coded_table
+from queries.columns import attribute_names, bin_names, coded_table
 from queries.expressions import suggestion
 from queries.faults import Fault
 from queries.late import pd
@@ -345,25 +345,20 @@ class Column:
         return self.kind.numbers
 
     def _universe(self, coding: str) -> queries.Column:
-        gap, kind = ["missing"] * self.missing, self.kind
-        if isinstance(kind, Flag):
-            made = self._coded(coding, gap) if gap else queries.Column(self.name)
-            return made.spelled_as(kind.spelled) if kind.true else made
-        return self._coded(coding, gap)
-
-    def _coded(self, coding: str, gap: Sequence[str]) -> queries.Column:
-        kind = self.kind
-        labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
-        names = [*kind.names(self.name, coding), *[f"{self.name}=missing"] * len(gap)]
-        size = kind.size + len(gap)
-        return queries.Column.coded(
-            self.name,
-            [*labels, *gap],
-            bit_names(self.name, names, (size - 1).bit_length()) if coding == "bits" else names,
-            coded_table(size, coding, bool(gap)),
-            ordered=kind.ordered and not gap,
-            cuts=kind.cuts_told,
-        )
+        kind, cuts, gap = self.kind, self.kind.cuts_told, self.missing
+        if isinstance(kind, Flag) and not gap:
+            made = queries.Column(self.name)
+        else:
+            labels = [*(bin_names(self.name, cuts) if kind.labels is None else kind.labels)]
+            made = queries.Column.coded(
+                self.name,
+                [*labels, *["missing"] * gap],
+                attribute_names(self.name, labels, cuts, coding, gap),
+                coded_table(kind.size + gap, coding, gap),
+                ordered=kind.ordered and not gap,
+                cuts=cuts,
+            )
+        return made.spelled_as(kind.spelled) if isinstance(kind, Flag) and kind.true else made
 
     def _series(self) -> pd.Series[Any]:
         """Return the value of each category, in the column's dtype.

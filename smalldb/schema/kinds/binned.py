@@ -9,7 +9,6 @@ from itertools import islice, pairwise
 from math import ceil, floor
 from typing import Any, ClassVar, Self, TypeVar
 
-from queries.columns import bin_names
 from queries.faults import Fault, TypeFault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
@@ -135,12 +134,6 @@ class Binned(Kind):
         """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
         value = self.value(text)
         return 0 if value is None else (value > self.edges[-1]) - (value < self.edges[0])
-
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each bin, or what reaches each cut."""
-        if coding == "thermometer":
-            return [f"{column}>={cut}" for cut in self.cuts_told]
-        return bin_names(column, self.cuts_told)
 
     def values(self) -> Sequence[Value]:
         """Return the (lower) middle of each bin."""

@@ -23,7 +23,7 @@ class Flag(Kind):
         The first of each is what is written. Empty: the usual spellings, and truth is written.
     """
 
-    codings: ClassVar[tuple[str, ...]] = ("thermometer",)
+    codings: ClassVar[tuple[str, ...]] = ("yes/no",)
     spelling: ClassVar[str] = (
         "bool takes true/false, yes/no, y/n and 1/0, or what its lists true = [...] and false = [...] say"
     )
@@ -64,10 +64,6 @@ class Flag(Kind):
             return USUAL.get(without_zeros(text).lower())
         found = self._codes.get(text, self._codes.get(without_zeros(text)))
         return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
-
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name what yes reaches as the column."""
-        return [column]
 
     def values(self) -> Sequence[Value]:
         """Return False and True, or the first spelling of each."""

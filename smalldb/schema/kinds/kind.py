@@ -137,17 +137,13 @@ class Kind(ABC):
         """Find the codes of many fields."""
         return [*map(self.code, texts)]
 
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each category (``sex=female``); for a thermometer what 1, 2, ... reach (``age>=40``)."""
-        return [f"{column}={label}" for label in self.labels or ()]
-
     @abstractmethod
     def values(self) -> Sequence[Value]:
         """Return one value for each category: its own, or the middle of its bin."""
 
     @property
     def labels(self) -> Sequence[str] | None:
-        """What people call each category, if not by its name (see `names`)."""
+        """What people call each category; None: they are bins, between the cuts."""
         return None
 
     @property

@@ -98,12 +98,6 @@ class Integers(Kind):
         number = self.numbers.read(text)
         return 0 if number is None else (number > self.high) - (number < self.low)
 
-    def names(self, column: str, coding: str) -> list[str]:
-        """Name each number, or what reaches it."""
-        if coding == "thermometer":
-            return [f"{column}>={label}" for label in self.labels[1:]]
-        return super(Integers, self).names(column, coding)
-
     def values(self) -> Sequence[Value]:
         """Return the numbers."""
         return range(self.low, self.high + 1) if self.numbers.plain else self.labels
