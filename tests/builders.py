@@ -42,3 +42,8 @@ def posed(matrix, data, rows):
     matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(data))
     answers, n = matrix @ np.array(data, dtype=np.int64), sum(data)
     return Scores.build(matrix, answers, n, rows), (matrix.tolist(), answers.tolist(), n, len(data), rows)
+
+
+def same(found, expected):
+    """Whether two censuses are the same to the last count."""
+    return found.levels.tolist() == expected.levels.tolist() and found.counts == expected.counts

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from kills import same
+from builders import same
 
 import smalldb
 from queries import Conjunctions, Domain
@@ -73,13 +73,6 @@ def slow(mark, part):
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
     return part * part
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("workers", [1, 2])
-def test_threads(engine, workers):
-    with ThreadPoolExecutor(workers) as executor:
-        assert same(counted(engine, executor), counted(engine))
 
 
 @pytest.mark.parametrize("seed", range(3))

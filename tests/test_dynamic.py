@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from smalldb.counting import recursion as module
 from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
 from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
-from smalldb.counting.scores import settling_order
 from smalldb.kernels import census_layers as kernels
 
 # counts and hashes wrap within a word on purpose; uncompiled, numpy warns of it
@@ -295,32 +294,6 @@ def test_states_with_the_same_future_are_joined():
     layers = list(recursion.run((), Cost()))[4]
     assert sum(len(keys) for keys, _ in layers) < candidates_after_four_cells // 2
     assert sum(sum(numbers(counts)) for _, counts in layers) == candidates_after_four_cells
-
-
-def greedy(matrix):
-    """Distinct columns from the last position to the first, by (live queries, weight, column)."""
-    columns = sorted(set(zip(*matrix, strict=True)))
-    placed = []
-    while columns:
-        live = {
-            column: sum(len({*values}) > 1 for values in zip(*placed, column, strict=True))
-            for column in columns
-        }
-        placed.append(min(columns, key=lambda column: (live[column], sum(column), column)))
-        columns.remove(placed[-1])
-    cells = list(zip(*matrix, strict=True))
-    return [i for column in reversed(placed) for i, cell in enumerate(cells) if cell == column]
-
-
-@given(instance=instances(most_cells=9))
-@settings(deadline=None)
-def test_settling_order_is_greedy(instance):
-    matrix = np.array(instance[0], dtype=np.int64).reshape(len(instance[0]), len(instance[1]))
-    order = settling_order(matrix).tolist()
-    if len(matrix):
-        assert order == greedy(matrix.tolist())
-    else:
-        assert order == list(range(len(instance[1])))
 
 
 def numbers(counts):

@@ -490,13 +490,6 @@ def answer_error(measurements, text):
     return error.value
 
 
-def test_few_rows_have_no_interval():
-    known = Measurements(DOMAIN, [exact_measurement((0, 2), noise=Geometric(Fraction(1, 3000)))], N)
-    answer = ask(known, "death | age>=80")
-    assert (answer.known, answer.estimate, answer.low) == ("measured", None, None)
-    assert "use a wider condition" in answer.note
-
-
 def test_sums_of_least_variance_are_those_of_the_textbook():
     """Three tables of three columns against generalised least squares, written out cell by cell."""
     noises = [Geometric(Fraction(1, 5)), DiscreteGaussian(Fraction(50)), Geometric(Fraction(1, 40))]
