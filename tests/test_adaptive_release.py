@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from asking import choose, measure, release_tables
+from asking import measure, release_tables
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows, checked, count
@@ -113,14 +113,6 @@ def test_the_law_of_a_step_is_what_its_cost_says():
     for cost in (Fraction(1, 7), Fraction(3, 1000)):
         assert cost * (1 - Fraction(1, 10**9)) < gaussian.selecting(cost) ** 2 / 8 <= cost
     assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
-
-
-@pytest.mark.slow
-def test_a_selection_has_the_law_of_the_exponential_mechanism():
-    law, scores = PrivacyMeasure(False, True), [0, 6, 3]
-    draws = [choose(scores, law, Fraction(1), 1, SeededBits(seed)) for seed in range(1_500)]
-    weights = np.exp(np.array(scores) / 4)  # epsilon / (2 times the sensitivity of 2)
-    assert np.bincount(draws) / 1_500 == pytest.approx(weights / weights.sum(), abs=0.04)
 
 
 def latent(rows=3_000, sizes=(6, 12, 3, 40, 2), seed=1):

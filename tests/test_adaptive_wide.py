@@ -6,10 +6,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from asking import release_tables
 
-from smalldb.exact.bits import SeededBits
-from smalldb.marginals.counted_rows import CountedRows, checked, count
+from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
@@ -24,15 +22,6 @@ from smalldb.noise.distributions import Geometric
 def wide(columns, size=8):
     tables = tuple(combinations(range(columns), 2))
     return Universe((size,) * columns, (False,) * columns, tables, (1,) * len(tables))
-
-
-def latent(columns, rows, seed=0):
-    """Columns of four categories that depend on each other by a class alone."""
-    rng = np.random.default_rng(seed)
-    shares = rng.dirichlet(np.full(4, 0.3), size=(columns, 5)).cumsum(axis=2)
-    z = rng.integers(0, 5, rows)
-    draws = rng.random((rows, columns, 1))
-    return (draws > shares[np.arange(columns), z[:, None]]).sum(axis=2).clip(0, 3)
 
 
 def test_wide_tables_get_rounds_for_every_column():
@@ -116,21 +105,3 @@ def test_cramers_v():
     assert cramers_v(np.zeros((3, 2))) == cramers_v(np.array([[1.0, 2.0]])) == 0.0
     # chi-squared of [[30, 10], [10, 30]] is 20, of 80 rows: V is 1/2
     assert cramers_v(np.array([[30.0, 10.0], [10.0, 30.0]])) == pytest.approx(0.5)
-
-
-@pytest.mark.slow
-def test_wide_tables_are_learned():
-    """The mean table is nearer than that of independent columns."""
-    codes = latent(18, 4_000)
-    universe = wide(18, size=4)
-    plan = plan_tables(universe, Fraction(6), None, False, 4_000)
-    made = release_tables(plan, checked(codes, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1))
-    # each column is in a table
-    assert {c for t in (*made.tables, *made.beside) for c, _ in t.scope} == set(range(18))
-    off = np.zeros(2)
-    for a, b in universe.tables:
-        here = np.bincount(codes[:, a] * 4 + codes[:, b], minlength=16) / 4_000
-        there = np.bincount(made.codes[:, a] * 4 + made.codes[:, b], minlength=16) / len(made.codes)
-        alone = np.outer(*(np.bincount(codes[:, c], minlength=4) / 4_000 for c in (a, b))).ravel()
-        off += np.abs(here - there).sum(), np.abs(here - alone).sum()
-    assert off[0] < 0.75 * off[1]

@@ -167,27 +167,6 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
-    codes, all_pairs = dependent(SIZES), universe(SIZES)
-    rows = checked(codes, np.ones(N, dtype=np.int64), SIZES)
-    plan = plan_tables(all_pairs, Fraction(8), None, replaced, N)
-    assert plan.name == "pairs"
-    made = release_tables(plan, rows, SeededBits(1), count=N)
-    assert made.spent == plan.cost - plan.certifying
-    at_once = distance(codes, made.codes, SIZES)
-    assert plan.expected / 2 < at_once < 2 * plan.expected
-    rng = np.random.default_rng(0)
-    independent = distance(codes, np.stack([rng.permutation(column) for column in codes.T], axis=1), SIZES)
-    assert at_once < 0.64 * independent
-    if replaced:
-        others = plan_tables(all_pairs, Fraction(8), None, replaced, N, strategy="adaptive")
-        assert others.rounds
-        in_rounds = distance(codes, release_tables(others, rows, SeededBits(1), count=N).codes, SIZES)
-        assert at_once < 0.8 * in_rounds < 0.8 * independent
-
-
-@pytest.mark.slow
 def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
     codes = dependent((8,) * 7)

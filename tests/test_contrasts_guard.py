@@ -1,6 +1,5 @@
 """The safeguard: the parity of order 3 that is predicted worst, chosen and measured exactly."""
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -9,8 +8,7 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from parities import alternatives, asked, bound, estimated, exact, fitted, max_error, means, planned
-from scipy.stats import chisquare
+from parities import alternatives, asked, estimated, fitted, max_error, means, planned
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
@@ -78,6 +76,7 @@ def test_it_is_there_only_where_it_would_be_heard():
         return [plan.guarded for plan in alternatives(workload, **given)]
 
     assert guards(10_000, 1) == [True]
+    assert guards(30_000, Fraction(1, 10), d=14) == [True]
     assert guards(300, 1) == [False]  # noise would choose
     assert guards(10_000, Fraction(1, 100)) == [False]
     assert guards(10_000, 1, Conjunctions(2)) == [False]  # no order 3
@@ -105,21 +104,6 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
         assert lost[1:] == [choice.epsilon, noise.noises[0][0].rate] == [plan.guarding] * 2
         assert sum(lost) == plan.epsilon
     assert moved == 1
-
-
-@pytest.mark.slow
-def test_the_law_of_the_second_stage():
-    """Its choice is in test_contrasts_measuring.py. the noise of the chosen count, with a perturbed twin."""
-    plan, rows = guarded(planted(4, 2000, 1), epsilon=16)
-    rate, one = 0.8, plan.triples[:1]
-    ask = Noisy(plan.parities(one), ((Geometric(plan.guarding), 1),))
-    source, true = SeededBits(7), exact(plan, rows, one)
-    made = np.array([ask.draw(true, source) - true for _ in range(4000)]).ravel()
-    observed = np.array([Counter(np.clip(made, -5, 5).tolist())[v] for v in range(-5, 6)])
-    for factor, fits in ((1, True), (1.3, False)):
-        law = np.exp(-factor * rate * np.abs(np.arange(-5, 6)))
-        law[[0, -1]] /= 1 - np.exp(-factor * rate)
-        assert (chisquare(observed, 4000 * law / law.sum()).pvalue > 1e-4) == fits
 
 
 @pytest.mark.parametrize(("neighbours", "guess"), [("replace-one", 3000), ("add-remove", 900)])
@@ -151,15 +135,6 @@ def test_what_was_predicted_is_left_alone():
     np.testing.assert_array_equal(with_guard.q, fitted(estimate).q)
 
 
-@pytest.mark.slow
-@BOTH
-def test_the_bound_holds_and_knows_it(neighbours):
-    plan, rows = guarded(planted(7, 3000, 4), neighbours)
-    for seed in range(5):
-        found, estimate = error(plan, rows, seed)
-        assert found <= bound(estimate, estimate.rows(rows.n, None), Fraction(1, 20))
-
-
 @BOTH
 def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
     """Of geometric noise of rate 1/20."""
@@ -169,8 +144,3 @@ def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
     weights = np.exp(-np.arange(2000) / 20)
     weights[1:] *= 2
     assert weights[margin + 1 :].sum() <= weights.sum() / 20 < weights[margin:].sum()
-
-
-def test_a_plan_for_three_way_tables_has_it_by_default():
-    workload = Marginals(3).workload(Domain([f"a{i}" for i in range(14)]))
-    assert planned(workload, n=30_000, epsilon=Fraction(1, 10), neighbours="replace-one").guarded

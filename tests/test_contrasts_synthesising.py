@@ -1,6 +1,5 @@
 """Contrasts, post-processing: the fit, the rounding, the rows, the plan's choice and the proven bound."""
 
-from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -20,8 +19,6 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import spectrum as parities_module
 from smalldb.marginals.contrasts.parity_fit import fit, masks, prior, rounded, sizes_of
 from smalldb.marginals.contrasts.shrinkage import uninteracting
-from smalldb.noise.distributions import Geometric
-from smalldb.noise.tails import noise_quantile
 
 pytestmark = pytest.mark.usefixtures("remembered")
 
@@ -86,14 +83,6 @@ def test_pairs_without_their_attributes_keep_the_prior():
     np.testing.assert_array_equal(sizes_of(plan, found), prior(plan.spectrum.orders))
 
 
-def test_a_fit_of_nearly_exact_answers_is_nearly_exact():
-    estimate, rows = released(latent(6, 5000, 2), Conjunctions(3), epsilon=5000, delta="1e-6")
-    plan, q = estimate.strategy, fitted(estimate).q
-    truth = rows.histogram() / rows.n
-    sums = hadamard(64)[masks(plan)]
-    assert np.abs(plan.spectrum.answers(sums @ (q - truth)) - plan.spectrum.constants).max() < 1e-3
-
-
 @given(st.integers(1, 5), st.integers(1, 60), st.integers(0, 2**32))
 def test_rounding_is_systematic(d, rows, seed):
     generator = np.random.default_rng(seed)
@@ -106,19 +95,6 @@ def test_rounding_is_systematic(d, rows, seed):
     assert counts.sum() == rows
     assert not counts[q == 0].any()
     assert np.abs(np.cumsum(counts[gray]) - share).max() <= 0.5 + 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("queries", "d"), [(Marginals(3, exactly=True), 7), (Conjunctions(2), 12)])
-def test_synthetic_rows_answer_well_and_are_a_function_of_what_was_released(queries, d, relation):
-    estimate, rows = released(latent(d, 20_000, 4), queries, epsilon=4, relation=relation)
-    for m in (1, 60, 3000):
-        bits = estimate.rows(m, None)
-        assert bits.shape == (m, d)
-        assert (bits == estimate.rows(m, None)).all()
-    assert max_error(estimate, rows, bits) < 0.02
-    assert max_error(estimate, rows, estimate.rows(60, None)) < 0.05
 
 
 def test_no_row_is_made_that_cannot_exist():
@@ -193,14 +169,6 @@ def test_the_bound_counts_what_was_not_measured():
     estimate, _ = released(latent(4, 500, 9), Parities(3), epsilon=2**20)
     assert not estimate.strategy.measures_all(estimate.strategy.workload)
     assert bound(estimate, np.zeros((3, 4), dtype=np.uint8), "0.05") == 1.0
-
-
-def test_chernoff_covers_the_noise_of_a_query():
-    rate, weight, failure = Fraction(1, 2), 12, Fraction(1, 10)
-    noise = Geometric(rate).draw(12 * 20_000, SeededBits(1)).reshape(-1, 12).sum(axis=1)
-    limit = noise_quantile(rate, weight, failure)
-    assert (np.abs(noise) > limit).mean() < 0.1
-    assert (np.abs(noise) > limit / 2).mean() > 0.1
 
 
 TABLES = ["titanic", "autoworkers", *(("latent", d, n) for d, n in ((9, 800), (10, 6000)))]

@@ -69,18 +69,14 @@ def by_definition(variance, count, source):
     return drawn
 
 
+VARIANCES = [st.fractions(Fraction(1, 20), most, max_denominator=10**5) for most in (10**7, 2**119)]
+
+
 @settings(max_examples=20)
-@given(st.fractions(Fraction(1, 20), 10**7, max_denominator=10**5), st.integers(0, 2**30))
+@given(st.one_of(VARIANCES), st.integers(0, 2**30))
 def test_noise_is_drawn_as_by_definition(variance, seed):
     found = DiscreteGaussian(variance).draw(9, SeededBits(seed))
     assert found.tolist() == by_definition(variance, 9, SeededBits(seed))
-
-
-@pytest.mark.parametrize("variance", [Fraction(10**9, 7), Fraction(2) ** 119 + Fraction(1, 3)])
-def test_wide_noise_is_normal(variance):
-    drawn = DiscreteGaussian(variance).draw(3000, SeededBits(5)) / sqrt(variance)
-    assert stats.kstest(drawn, stats.norm.cdf).pvalue > 1e-6
-    assert stats.kstest(1.3 * drawn, stats.norm.cdf).pvalue < 1e-6
 
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):

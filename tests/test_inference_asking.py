@@ -31,7 +31,6 @@ from smalldb.noise.distributions import (
     KNorm,
     WishartDifference,
 )
-from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.wishart import rates
 from smalldb.releasing.record import FEW, with_measurements
@@ -530,15 +529,6 @@ def test_sums_of_least_variance_are_those_of_the_textbook():
         assert np.cov(noise.T) == pytest.approx(expected, rel=0.05, abs=0.05 * expected.max())
 
 
-def test_a_public_n_helps_and_more_tables_help():
-    one = exact_measurement((2,))
-    widths = [
-        (answer := ask(Measurements(DOMAIN, items, n), "death")).high - answer.low
-        for items, n in (([one], None), ([one], N), ([one, exact_measurement((0, 2))], N))
-    ]
-    assert widths[0] > widths[1] > widths[2]
-
-
 def test_a_difference_of_shares_is_exact_where_n_is_public():
     noise = Geometric(Fraction(1, 30))
     whole = Measurements(DOMAIN, [exact_measurement((c,), noise=noise) for c in (1, 2)], N)
@@ -641,21 +631,6 @@ def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise
     for failure in (Fraction(1, 5), Fraction(1, 100)):
         for one, own in zip(found.T, weights.T, strict=True):
             assert margin(one, 1 - failure) <= noise.quantile(own, failure)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 7, 8, 9, 10)], ids=str)
-def test_simulated_noise_is_distributed_as_noise_that_is_drawn(noise, count, monkeypatch):
-    """The twin draws values as a release does: fewer of them."""
-    rng = np.random.default_rng(8)
-    rows, at = rng.normal(size=(2, 1)), rng.integers(0, 2, count)
-    draws = 400 if count < 4 or isinstance(noise, Geometric) else 100
-    monkeypatch.setattr("smalldb.noise.noise_protocol.DRAWS", draws)
-    twin = np.sort(Noise.simulated(noise, rows, at, Uniforms.fixed())[:, 0])
-    found = np.sort(noise.simulated(rows, at, Uniforms.fixed())[:, 0])
-    assert len(twin) == draws
-    shares = [np.searchsorted(one, twin, side="right") / len(one) for one in (found, twin)]
-    assert np.abs(shares[0] - shares[1]).max() < 1.95 / np.sqrt(draws)  # Kolmogorov and Smirnov, at .001
 
 
 def test_ratios_are_where_the_linear_test_keeps_them():

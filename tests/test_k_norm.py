@@ -7,7 +7,6 @@ from math import exp, sqrt
 
 import numpy as np
 import pytest
-from margins import outcomes
 from scipy import stats
 
 import smalldb
@@ -98,26 +97,6 @@ SMALL = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
-def test_noise_by_its_decision_tree(noise, reach):
-    count = sum(noise.sizes)
-    found, law = outcomes(lambda source: tuple(noise.draw(count, source).tolist()), 14), law_of(noise, reach)
-    assert sum(found.values()) > 0.45
-    assert all(decided <= law[vector] + 1e-9 for vector, decided in found.items())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
-def test_noise_has_its_law(noise, reach):
-    """It has: by a chi-squared test that other rates fail."""
-    count, trials, source = sum(noise.sizes), 2500, SeededBits(5)
-    found = Counter(tuple(noise.draw(count, source).tolist()) for _ in range(trials))
-    assert p_value(found, law_of(noise, reach), trials) > 1e-6
-    other = KNorm(noise.sizes, noise.rate * Fraction(7, 10), noise.replaced)
-    assert p_value(found, law_of(other, reach), trials) < 1e-6
-
-
 def p_value(found, law, trials):
     expected = np.array([law[v] * trials for v in law])
     seen = np.array([found[v] for v in law], dtype=float)
@@ -144,27 +123,20 @@ def test_one_column_has_independent_noise_where_rows_come_and_go():
     assert stats.chisquare(np.bincount(cells, minlength=19), trials * expected).pvalue > 1e-6
 
 
-def test_yes_no_columns_have_cube_noise_where_rows_are_replaced():
-    """As likely as the largest of three moves is small: uniform within a radius R of (2 R + 1)^3 points."""
-    noise, radii = KNorm((2, 2, 2), Fraction(1, 3), True), np.arange(300)
-    odds = (2.0 * radii + 1) ** 3 * np.exp(-radii / 3)
-    odds /= odds.sum()
-    assert noise.variance() == pytest.approx(radii * (radii + 1) @ odds / 3, rel=0.02)
-    radius = int(noise.quantile(None, Fraction(1, 10**6)))
-    beyond = [odds @ (np.maximum(0, 2 * (radii - r)) / (2 * radii + 1)) for r in (radius, radius - 1)]
-    assert beyond[0] <= 1e-6 < beyond[1]
-
-
+@pytest.mark.parametrize("block", [pytest.param(None, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(
     ("noise", "reach"),
     [pytest.param(*case, id=str(case[0]), marks=[pytest.mark.slow] * (3 in case[0].sizes)) for case in SMALL],
 )
-def test_blocks_of_levels_have_the_same_law(noise, reach, monkeypatch):
+def test_noise_has_its_law(noise, reach, block, monkeypatch):
     """Blocks of two are far too wide for these rates: most of what is proposed is refused."""
-    monkeypatch.setattr(KNorm, "_block", 2)
+    if block:
+        monkeypatch.setattr(KNorm, "_block", block)
     count, trials, source = sum(noise.sizes), 2500, SeededBits(6)
     found = Counter(tuple(noise.draw(count, source).tolist()) for _ in range(trials))
     assert p_value(found, law_of(noise, reach), trials) > 1e-6
+    other = KNorm(noise.sizes, noise.rate * Fraction(7, 10), noise.replaced)
+    assert p_value(found, law_of(other, reach), trials) < 1e-6
 
 
 @pytest.mark.parametrize("replaced", [True, False])

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from asking import certify
 
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
@@ -93,16 +92,6 @@ def test_the_smaller_margin_is_taken_from_public_numbers():
     direct = max(margins(workload, law.noise(Fraction(1)), beta))
     assert direct > least
     assert chosen.strategy.certifying
-
-
-def test_a_certificate_at_the_same_epsilon_is_wider_on_a_small_universe():
-    workload, real, finished = Marginals(2).workload(DOMAIN), rows_of(1), rows_of(2)
-    law, beta = PrivacyMeasure(False, True), Fraction(1, 20)
-    certified = certify(workload, real, finished, real.n, law, Fraction(1, 20), SeededBits(1)).share(beta)
-    noisy = histogram(real) + Geometric(Fraction(1, 2)).draw(30, SeededBits(1)).reshape(DOMAIN.sizes)
-    sums = sums_of_cells(workload, noisy, Geometric(Fraction(1, 2)), real.n, beta)
-    direct = sums.bound(workload, finished)
-    assert worst(workload, real, finished) <= direct < certified / 2
 
 
 def test_numbers_that_say_nothing_are_bounded_by_1():

@@ -225,54 +225,6 @@ def test_moments_of_entries(d, order):
     assert exact[0] == 1
 
 
-def joint_density(unit, root, size, width):
-    """The law of (V_00, V_01) for p = 2 on a grid, from its characteristic function: no Wishart density."""
-    step = width / size
-    frequencies = 2 * np.pi * np.fft.fftfreq(size, step)
-    a, b = frequencies[:, None], frequencies[None, :]
-    # |det(I - 2i Theta Sigma)|^-3 with Theta = [[a, b/2], [b/2, 0]], Sigma = unit diag(root^2, 1)
-    variance = (unit * root) ** 2
-    modulus = (1 + b**2 * variance) ** 2 + (2 * a * unit * root**2) ** 2
-    density = np.fft.fftshift(np.fft.ifft2(modulus**-1.5).real)
-    return density / density.sum(), step
-
-
-@pytest.mark.parametrize("root", [1.0, 0.5])
-def test_the_privacy_loss_for_one_attribute(root):
-    """p = 2, all points of a grid of shifts: log ratios of the numerical law stay within epsilon.
-
-    The cone is that of all semidefinite matrices, so exp(-x b - y a) is a Wishart law. Under add-remove both
-    n and the sum of signs move, by (1, 1) or (1, -1); under replace-one the odd count moves by 1 alone. At a
-    scale a third too small the largest loss is beyond epsilon.
-    """
-    epsilon, size = 1.0, 1024
-    tilt = 1 / (1 + Fraction(root) ** 2)
-    x, y = rates(Fraction(1), tilt)
-    unit = 1 / float(2 * y)
-    assert x == y / Fraction(root) ** 2
-    density, step = joint_density(unit, root, size, 64 * unit * root)
-
-    def loss(move):
-        shift = round(move / step)
-        inner = slice(size // 4, 3 * size // 4)
-        # u u^T moves (V_00, V_01) by (1, +-1), replace-one V_01 by 1
-        worst = []
-        for down, right in ((shift, shift), (shift, -shift), (0, shift)):
-            moved = np.roll(density, (down, right), axis=(0, 1))[inner, inner]
-            here = density[inner, inner]
-            kept = np.minimum(here, moved) > 1e-9 * density.max()
-            worst.append(np.abs(np.log(here[kept] / moved[kept])).max() / (shift * step))
-        return np.array(worst)
-
-    found = loss(1.0)
-    assert (found <= epsilon * 1.01).all()
-    assert found.max() > 0.75 * epsilon
-    narrow, narrow_step = joint_density(unit / 1.5, root, size, 64 * unit * root)
-    assert narrow_step == step
-    density = narrow
-    assert loss(1.0).max() > epsilon
-
-
 @pytest.mark.parametrize("tilt", [Fraction(1, 4), Fraction(5, 8)])
 @pytest.mark.parametrize("d", [2, 6])
 def test_the_privacy_loss_of_one_count(d, tilt):
