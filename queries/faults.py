@@ -20,9 +20,10 @@ class Fault(ValueError):
 
     @staticmethod
     def of(error: Exception, *path: str) -> Fault:
-        """Return the fault that an error tells, of what stands below a path."""
+        """Return the fault that an error tells, of what stands below a path that it may state itself."""
         said, below = (error.said, error.path) if isinstance(error, Fault) else (str(error), ())
-        return (TypeFault if isinstance(error, TypeError) else Fault)(said, *path, *below)
+        whole = below if below[:1] == path[:1] else (*path, *below)
+        return (TypeFault if isinstance(error, TypeError) else Fault)(said, *whole)
 
 
 class TypeFault(Fault, TypeError):

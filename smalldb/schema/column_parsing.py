@@ -123,11 +123,6 @@ def closest(column: Column) -> list[Decimal]:
 ID, MAX_ID = "id", 10**12  # of rows
 
 
-def _of_column(name: str, *faults: Exception) -> Faults:
-    """Return the faults of one column, each below its path."""
-    return Faults(Fault.of(fault, "columns", name) for fault in faults)
-
-
 def what_learns(given: Mapping[str, Any]) -> str | None:
     """Tell what a column learns: "values", "cuts" or None."""
     kind = given.get("kind")
@@ -137,41 +132,36 @@ def what_learns(given: Mapping[str, Any]) -> str | None:
 
 def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
     """Read what a column is to learn."""
-    if given[what] != LEARN:
-        raise _of_column(name, Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
-    if "share" not in given:
-        example = 'for example share = "1/20"'
-        raise _of_column(name, Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
-    if what == "values" and given.get("unknown") not in ("other", "missing"):
-        raise _of_column(
-            name,
-            Fault('values = "learn" needs unknown = "other" (or "missing"), for other values', what),
-        )
-    if what == "values" and "groups" in given:
-        raise _of_column(
-            name, Fault('values = "learn" and groups do not go together: list the values', "groups")
-        )
-    if "finer" in given:
-        said = f'{what} = "{LEARN}" and finer do not go together: learn more bins'
-        raise _of_column(name, Fault(said, "finer"))
-    bins = given.get("bins", 0)
-    if what == "cuts" and (
-        not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
+    values, bins = what == "values", given.get("bins", 0)
+    few = isinstance(bins, int) and not isinstance(bins, bool) and 2 <= bins <= MAX_LEARNED
+    learned = f'{what} = "{LEARN}"'
+    for wrong, said, key in (
+        (given[what] != LEARN, f'{what} must be a list, in square brackets, or "{LEARN}"', what),
+        ("share" not in given, f'{learned} spends a share of epsilon: for example share = "1/20"', what),
+        (
+            values and given.get("unknown") not in ("other", "missing"),
+            f'{learned} needs unknown = "other" (or "missing"), for other values',
+            what,
+        ),
+        (
+            values and "groups" in given,
+            f"{learned} and groups do not go together: list the values",
+            "groups",
+        ),
+        ("finer" in given, f"{learned} and finer do not go together: learn more bins", "finer"),
+        (not values and not few, f"{learned} needs bins: how many, from 2 to {MAX_LEARNED}", what),
     ):
-        raise _of_column(name, Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
-    try:
-        spent = as_share(given["share"])
-    except (ValueError, TypeError) as error:
-        raise _of_column(name, error) from error
-    if not 0 < spent < 1:
-        raise _of_column(name, Fault("share must be above 0 and below 1", "share"))
-    return ColumnToLearn(name, what, spent, bins)
+        if wrong:
+            raise Fault(said, key)
+    if not 0 < (spent := as_share(given["share"])) < 1:
+        raise Fault("share must be above 0 and below 1", "share")
+    return ColumnToLearn(name, what, spent, 0 if values else bins)
 
 
 def column_of(name: str, given: object, folder: str = "") -> Column:
     """Read a column whose categories are known."""
     if not isinstance(given, dict):
-        raise _of_column(name, Fault("expected a table that describes it"))
+        raise Fault("expected a table that describes it")
     every = SHARED | {key: form for spec in SPECS.values() for key, form in spec.keys.items()}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in SPECS:
@@ -179,7 +169,7 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
         said = f"kind must be one of {', '.join([*SPECS, ID])}{near}"
         if kind == "":
             said = f"fill in the draft: {said}; or list the column in ignore, without a table"
-        raise _of_column(name, *faults_of(given, every), Fault(said, "kind"))
+        raise Faults([*faults_of(given, every), Fault(said, "kind")])
     spec = SPECS[kind]
     keys = {**SHARED, **spec.keys}
     empty = [key for key in ("values", "cuts", "range", "decimals") if key in keys and given.get(key) == []]
@@ -199,18 +189,12 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
     if together is None:
         wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
     if wrong:
-        raise _of_column(name, *wrong)
+        raise Faults(wrong)
     if "share" in given and "finer" not in given:
-        raise _of_column(
-            name,
-            Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share"),
-        )
-    try:
-        made = spec.build(given)
-        finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
-        determined = read_book(name, given["determines"], folder) if "determines" in given else ()
-    except (ValueError, TypeError) as error:
-        raise _of_column(name, error) from error
+        raise Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
+    made = spec.build(given)
+    finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
+    determined = read_book(name, given["determines"], folder) if "determines" in given else ()
     return Column(
         name,
         made,
@@ -231,5 +215,5 @@ def column_of(name: str, given: object, folder: str = "") -> Column:
 def id_column(name: str, given: Mapping[str, Any]) -> Column:
     """Return the column of fresh numbers: it is not read, and not measured."""
     if faults := [*faults_of(given, IDS)]:
-        raise _of_column(name, *faults)
+        raise Faults(faults)
     return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))

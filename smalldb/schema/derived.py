@@ -143,8 +143,7 @@ def read_derived(
         try:
             column = _column(name, steps, given[name], known)
         except (ValueError, TypeError) as error:
-            own = error if isinstance(error, Fault) and error.path[:1] == ("columns",) else None
-            wrong.append(own or Fault.of(error, "columns", name))
+            wrong.append(Fault.of(error, "columns", name))
             continue
         known[name] = column
         made.append(Derived(column, given[name]["derive"], steps))

@@ -69,30 +69,19 @@ def draft_schema(
     dtype = "bool"
     <BLANKLINE>
     """
-    declared = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
-    told = codebook or {}
-    ids = [
-        name for name in map(_stripped, declared) if _ID.fullmatch(name) and not _is_listed(told.get(name))
-    ]
+    given = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    declared, told = {str(name).strip(): dtype for name, dtype in given.items()}, codebook or {}
+    ids = [name for name in declared if _ID.fullmatch(name) and not _is_listed(told.get(name))]
     head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_SAID}ignore = {toml(ids)}\n")
-    return (
-        head
-        + file_line(file)
-        + "".join(
-            column_text(_stripped(name), _said(dtype, told.get(_stripped(name))))
-            for name, dtype in declared.items()
-            if _stripped(name) not in ids
-        )
+    drafted = (
+        column_text(name, _said(declared[name], told.get(name))) for name in declared if name not in ids
     )
+    return head + file_line(file) + "".join(drafted)
 
 
 def _is_listed(described: Described | None) -> bool:
     """Tell whether a code book says which values there are."""
     return described is not None and bool(described.values or described.groups or described.low is not None)
-
-
-def _stripped(name: object) -> str:
-    return str(name).strip()
 
 
 def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:
@@ -166,9 +155,9 @@ def file_line(file: FileFormat) -> str:
     return f"{said}\nfile = {toml(stated)}\n"
 
 
-def column_text(name: str, lines: str) -> str:
-    """Write the table of a column."""
-    return f"\n[columns.{_key(name)}]\n{lines}\n"
+def column_text(name: str, lines: str, table: str = "") -> str:
+    """Write the table of a column; `table`: what stands before it, of related tables."""
+    return f"\n[{table}columns.{_key(name)}]\n{lines}\n"
 
 
 def schema_text(given: Mapping[str, Any]) -> str:
@@ -223,14 +212,13 @@ def _gaps(described: Described) -> str:
 
 def _of_codebook(described: Described) -> str:
     """Write what a code book says of a column; empty: it says nothing of use."""
+    single = "  # one value: list the column in ignore"
+    single *= len(described.groups or described.values) == 1
     if described.groups:
-        single = "  # one value: list the column in ignore" if len(described.groups) == 1 else ""
         groups = {name: [*codes] for name, codes in described.groups.items()}
         return f'kind = "categories"\ngroups = {toml(groups)}{single}'
     if described.values:
-        values = ", ".join(toml(value) for value in described.values)
-        single = "  # one value: list the column in ignore" if len(described.values) == 1 else ""
-        return f'kind = "categories"\nvalues = [{values}]{single}'
+        return f'kind = "categories"\nvalues = {toml([*described.values])}{single}'
     if described.kind is None:
         return ""
     ends = [described.low, described.high]
@@ -302,26 +290,21 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
     shared = [name for name in parents if name in children]
     key = shared[0] if shared else ""
     own = [name for name in children if name != key and name.strip().lower().endswith("id")]
+
+    def drafted(table: str, keys: set[str]) -> str:
+        """Draft the columns of a table, but for its keys: none is left out as an id."""
+        named = [name for name in tables[table] if name not in keys]
+        path = f"tables.{_key(table)}."
+        return "".join(column_text(name, _said(tables[table][name], None), path) for name in named)
+
     lines = [
         HEAD.replace("ignore = []\n", _COMMENT),
         f"\nunit = {toml(unit)}\n\n[tables.{_key(unit)}]\nkey = {toml(key)}\n",
-        _columns_of_table(unit, parents, {key}),
+        drafted(unit, {key}),
         f"\n[tables.{_key(child)}]\nparent = {toml(unit)}\n",
         "" if key else 'link = ""\n',
         f"key = {toml(own[0])}\n" if own else "",
         "most = 8\n",
-        _columns_of_table(child, children, {key, *own[:1]}),
+        drafted(child, {key, *own[:1]}),
     ]
     return "".join(lines)
-
-
-def _columns_of_table(table: str, columns: Mapping[str, object], without: set[str]) -> str:
-    """Draft the columns of a table, but for keys: one after another, as `draft_schema` does."""
-    found = ""
-    for name, dtype in columns.items():
-        if name in without:
-            continue
-        # one at a time, under a name that is no id: none is left out
-        text = draft_schema({"x": dtype}).removeprefix(HEAD)
-        found += text.replace("[columns.x]", f"[tables.{_key(table)}.columns.{_key(name)}]")
-    return found

@@ -97,15 +97,20 @@ def check_names(given: Sequence[str], schema: RelatedSchema) -> None:
 
 def check_tables(tables: Any, schema: RelatedSchema) -> None:
     """Refuse other tables than the schema's, or other columns, from names alone: ValueError, all at once."""
-    if schema.whole is not None:
-        given = columns_of(tables, schema.whole)
-        if given is not None:
-            schema.whole.chosen(given)
-            if wrong := _missing_keys(given, (schema.key,)):
-                raise ValueError(f"the table has {wrong[0]}")
-        return
-    check_names([*tables], schema)
-    check_columns(tables, schema)
+    whole, wrong = schema.whole, list[str]()
+    if whole is None:
+        check_names([*tables], schema)
+    for name, own in schema.tables.items() if whole is None else (("", whole),):
+        table, keys = (tables[name], schema.keys[name]) if name else (tables, (schema.key,))
+        said = f"table {name!r}" if name else "the table"
+        try:
+            if (given := columns_of(table, own)) is not None:
+                own.chosen(given)
+                wrong += [f"{said} has {fault}" for fault in _missing_keys(given, keys)]
+        except ValueError as error:
+            wrong.append(f"{said}: {error}" if name else str(error))
+    if wrong:
+        raise ValueError(joined(wrong))
 
 
 def columns_of(table: Any, schema: Schema) -> list[str] | None:
@@ -117,22 +122,6 @@ def columns_of(table: Any, schema: Schema) -> list[str] | None:
     if not reader.headed:
         return None
     return [name.strip() for name in reader.columns(path, schema.file, [*schema.names, *schema.unread])]
-
-
-def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
-    """Refuse tables of other columns than the schema's, from names alone: ValueError, all at once."""
-    wrong = list[str]()
-    for name, own in schema.tables.items():
-        try:
-            given = columns_of(tables[name], own)
-            if given is None:
-                continue
-            own.chosen(given)
-            wrong += [f"table {name!r} has {said}" for said in _missing_keys(given, schema.keys[name])]
-        except ValueError as error:
-            wrong.append(f"table {name!r}: {error}")
-    if wrong:
-        raise ValueError(joined(wrong))
 
 
 def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:

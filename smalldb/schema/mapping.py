@@ -365,19 +365,7 @@ class Schema:
     def pieces(
         self, frame: pd.DataFrame, counts: str | None = None, keys: Sequence[str] = ()
     ) -> Iterator[Piece]:
-        """Return the columns of the schema, and one of counts and `keys` behind them, as pieces of a table.
-
-        Errors as `chosen`, at once.
-
-        Parameters
-        ----------
-        frame
-            A table with the schema's columns, of pandas.
-        counts
-            Column that says how often each row occurs; None: once.
-        keys
-            Columns that are read besides, as they stand.
-        """
+        """Return the columns, and one of counts and `keys` behind them, as pieces of a table of pandas."""
         names = list(frame.columns)
         positions = [*self.chosen(names, counts), *map(names.index, keys)]
         chunks = (frame.iloc[i : i + CHUNK] for i in range(0, len(frame), CHUNK))
@@ -408,22 +396,8 @@ class Schema:
         outside: set[int],
         known: Sequence[Memo] | None = None,
     ) -> list[Integers]:
-        """
-        Return the code of each field of a piece, column by column, and add what is wrong to the two.
-
-        `wrong` gets the first problem of each column, `outside` the numbers of the orders that rows break.
-
-        Parameters
-        ----------
-        fields
-            The fields of a piece of rows, for each column of the schema in its order.
-        wrong
-            Problems by the names of columns.
-        outside
-            Numbers of rules, from 1.
-        known
-            By column, the `memo` of earlier pieces.
-        """
+        """Return the codes of a piece by column; note problems of columns, and orders that rows break."""
+        # `known`: by column, the `memo` of earlier pieces
         own = known or [column.memo() for column in self.columns]
         found = [column.found(fields[c], own[c]) for c, column in enumerate(self.columns)]
         for column, each in zip(self.columns, found, strict=True):

@@ -217,7 +217,7 @@ def table_of(
         try:
             if isinstance(described, dict) and "derive" in described:
                 if faults := [*faults_of(described, DERIVED)]:
-                    raise Faults(Fault.of(fault, "columns", name) for fault in faults)
+                    raise Faults(faults)
                 computed[name] = described
                 continue
             if isinstance(described, dict) and described.get("kind") == ID:
@@ -232,8 +232,9 @@ def table_of(
             if asked and asked[-1].column == name and what == "cuts" and learned is None:
                 column_of(name, filled(described, what, closest(columns[-1])), folder)
             cells += coded_cells(columns[-1])
-        except (Fault, Faults) as error:
-            wrong += error.each if isinstance(error, Faults) else [error]
+        except (ValueError, TypeError) as error:
+            several = error.each if isinstance(error, Faults) else [error]
+            wrong += [Fault.of(each, "columns", name) for each in several]
         if cells > MAX_CODED:
             raise ValueError(TOO_LARGE)
     derived, faulty = ([], []) if wrong else read_derived(columns, computed)

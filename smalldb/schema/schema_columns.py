@@ -171,13 +171,7 @@ class Column:
         return text in ("", *self.gaps) or (self.numbers.plain and without_zeros(text) in self.gaps)
 
     def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
-        """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces.
-
-        Raises
-        ------
-        DataError
-            The fields are no single values: names the column.
-        """
+        """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces."""
         known = self.memo() if known is None else known
         inverse, distinct = self._spelled(fields)
         if len(known) > MOST_KNOWN:
@@ -283,18 +277,7 @@ class Column:
         return any(isinstance(value, str) for value in self.kind.values())
 
     def written(self, values: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[str | None]]:
-        """Write released values as fields of a file, spelled as the schema has them, whatever their dtype.
-
-        Returns
-        -------
-        codes, fields
-            The index of each value's field, shape (r,), among the distinct fields; None is a gap.
-
-        Raises
-        ------
-        ValueError
-            A value that no category covers: names the column.
-        """
+        """Spell released values as the schema has them: indices among the distinct fields; None is a gap."""
         texts = spelled(values, self.numbers.decimal)
         if texts is None:
             raise ValueError(f"column {self.name!r} has a value that is a list or an object")
