@@ -6,10 +6,9 @@ from queries.domain import DataError, Domain
 from queries.halfspaces import DecisionLists, Halfspaces, Intervals, Thresholds
 from queries.linear import Linear, Predicates
 from queries.query import Query
-from queries.query_class import QueryClass, Union
+from queries.query_class import QueryClass, Union, VCDimension
 from queries.rows import Rows
 from queries.rules import Rule
-from queries.vc import VCDimension
 from queries.workload import Workload
 
 __all__ = [

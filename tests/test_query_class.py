@@ -31,7 +31,7 @@ from queries import (
     VCDimension,
     spec,
 )
-from queries.vc import search
+from queries.query_class import search
 
 ORDERED = (Thresholds(), Intervals())
 PLAIN = (*ORDERED, Halfspaces())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.bits import SystemBits
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.files.open_folders import OpenFolder
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -19,7 +19,7 @@ from queries.late import pd
 from queries.rows import bincounted, tabulated
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_permutation
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.geometric import Geometric
@@ -252,14 +252,20 @@ MEASURES = {  # the rows of the summary, by their names in the long table
 
 
 def overview(
-    real: Rows, tables: Mapping[str, Rows], workload: Workload, target: int | None = None
+    real: Rows,
+    tables: Mapping[str, Rows],
+    workload: Workload,
+    target: int | None = None,
+    known: Mapping[str, Sequence[Distances]] | None = None,
 ) -> pd.DataFrame:
     """Measure tables beside the real one: a row for each table, measure and column. Confidential."""
+    # `known`: by table, distances that were computed before
     lines: list[Line] = []
     answers, correlated = workload.answers(real), rank_correlations(real)
     for name, table in tables.items():
-        for width in feasible(real, table, MOST_TABLES):
-            lines += _of_distances(name, distances(real, table, width))
+        widths = feasible(real, table, MOST_TABLES)
+        for found in (known or {}).get(name) or (distances(real, table, width) for width in widths):
+            lines += _of_distances(name, found) if found.width in widths else []
         lines += _of_queries(name, workload, answers, real.n, table)
         lines += _of_correlations(name, real.domain, correlated, table)
     if target is not None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias, final, overload
 
 import numpy as np
@@ -50,7 +51,7 @@ GROUPS = ("parents", "number", "children", "joined")  # of tables of related tab
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Every query's answer on two tables. Confidential: it is computed from the data.
 
@@ -123,6 +124,10 @@ class Evaluation:
 
     def distances(self) -> tuple[Distances, ...]:
         """How far the tables of 1, 2 and 3 columns are off, as far as they can be compared in seconds."""
+        return self._distances
+
+    @cached_property
+    def _distances(self) -> tuple[Distances, ...]:
         real, made = self.real_rows, self.synthetic_rows
         return tuple(distances(real, made, width) for width in feasible(real, made))
 
@@ -167,7 +172,7 @@ class Evaluation:
         tables = {SYNTHETIC: self.synthetic_rows}
         if epsilon is not None:
             tables |= baselines(real, positive(epsilon, "epsilon"), relation)
-        return overview(real, tables, self.workload, chosen)
+        return overview(real, tables, self.workload, chosen, {SYNTHETIC: self._distances})
 
     def summary(
         self,
@@ -337,26 +342,21 @@ def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> Relate
 
     joint = apart(walks, 2)
     inner = [columns[0] > number for columns in joint.tables]
-    groups: tuple[tuple[Distances, Any], ...] = (
+    compared: tuple[tuple[Distances, Any], ...] = (
         (apart(parents, 2), slice(None)),
         (apart(parents, 1), [number]),
         (joint, inner) if any(inner) else (apart(walks, 1), [-1]),
         (joint, [columns[0] <= number < columns[1] for columns in joint.tables]),
     )
+    groups = dict(zip(GROUPS, compared, strict=True))
     each = parents.real_rows, parents.synthetic_rows
     counts = [np.cumsum(rows.table((number,))) / rows.n for rows in each]
     return RelatedEvaluation(
         tables,
-        {group: float(found.tvd[some].mean()) for group, (found, some) in zip(GROUPS, groups, strict=True)},
-        {
-            group: float(found.independent[some].mean())
-            for group, (found, some) in zip(GROUPS, groups, strict=True)
-        },
+        {group: float(found.tvd[some].mean()) for group, (found, some) in groups.items()},
+        {group: float(found.independent[some].mean()) for group, (found, some) in groups.items()},
         1 - float(np.abs(counts[0] - counts[1]).max()),
-        {
-            schema.unit: (ours.n, theirs.n),
-            schema.child: (len(ours.children), len(theirs.children)),
-        },
+        {schema.unit: (ours.n, theirs.n), schema.child: (len(ours.children), len(theirs.children))},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
@@ -15,8 +14,7 @@ from smalldb.planning.choosing import links_of
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
 from smalldb.releasing.released import Release
-from smalldb.releasing.table_source import LinkedSource, Source, table_source
-from smalldb.schema import Schema
+from smalldb.releasing.table_source import table_source
 from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import OpenSchema, SchemaLike, check_alone, read_any
 from smalldb.schema.related_schema import RelatedSchema
@@ -165,7 +163,7 @@ def release(
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if not isinstance(data, Plan):
-        return carry_out(_source(data, domain, known), queries, settings, **how)
+        return carry_out(table_source(data, domain, known), queries, settings, **how)
     if isinstance(known, OpenSchema):
         raise TypeError(
             "a plan cannot know categories that are learned: release(data, schema=..., epsilon=...)"
@@ -182,28 +180,7 @@ def release(
         unlike = unlike or not columns <= {*measurable_columns(known.columns)}
     if unlike or (links, finer) != (data.request.links, data.finer):
         raise ValueError("the plan was made for another schema")
-    return carry_out(_source(queries, universe if known is None else None, known), ready=data, **how)
-
-
-def _source(
-    data: Any, domain: Domain | None, schema: Schema | OpenSchema | RelatedSchema | None
-) -> Source | LinkedSource:
-    """Find out what a table holds, or several; ValueError: the schema is of another number of tables."""
-    several = isinstance(data, Mapping)
-    if not isinstance(schema, RelatedSchema):
-        if several:
-            raise ValueError(
-                "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
-            )
-        return table_source(data, domain, schema)
-    if several and schema.whole is not None:
-        raise ValueError("person in a schema is for one table: give it alone")
-    if not several and schema.whole is None:
-        raise ValueError(
-            "it is a schema of related tables, and one table is given: name both, such as "
-            "{'homes': ..., 'persons': ...}"
-        )
-    return table_source(data, None, schema)
+    return carry_out(table_source(queries, universe if known is None else None, known), ready=data, **how)
 
 
 def _check(settings: dict[str, Any]) -> None:

@@ -163,24 +163,11 @@ class Release:
         """
         from smalldb.inference.answering import ask, ask_related
 
+        how: dict[str, Any] = {"level": level, "population": population, "rows": self.rows}
         if self.of is not None:
-            return ask_related(
-                self.measurements,  # type: ignore[arg-type]  # by table
-                question,
-                level=level,
-                population=population,
-                rows=self.rows,
-            )
-        return ask(
-            self.measurements,
-            question,
-            level=level,
-            population=population,
-            rows=self.rows,
-            bound=stated_bound(self.record),
-            workload=self.plan.workload,
-            start=stated_start(self.record),
-        )
+            return ask_related(self.measurements, question, **how)  # type: ignore[arg-type]  # by table
+        how |= {"bound": stated_bound(self.record), "start": stated_start(self.record)}
+        return ask(self.measurements, question, workload=self.plan.workload, **how)
 
     def evaluate(self, real: Any) -> Evaluation | RelatedEvaluation:
         """Compare with the data, which the release does not keep. Confidential: computed from the data.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, final, overload
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.readers.registry import has_lines, reader_of
-from smalldb.schema.reading import OpenSchema
+from smalldb.schema.reading import OF_RELATED, OpenSchema
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import check_fits, chosen, read_columns, read_csv, read_domain, read_table
 
@@ -160,23 +160,20 @@ class LinkedSource:
         return found if whole is None else found[""]
 
 
-@overload
-def table_source(data: object, domain: None, schema: RelatedSchema) -> LinkedSource: ...
-
-
-@overload
-def table_source(
-    data: object, domain: Domain | None = None, schema: Schema | OpenSchema | None = None
-) -> Source: ...
-
-
 def table_source(
     data: object, domain: Domain | None = None, schema: Schema | OpenSchema | RelatedSchema | None = None
 ) -> Source | LinkedSource:
     """Find out what a table of any library holds, or counted rows; with a schema also files, from names."""
+    several = isinstance(data, Mapping)
     if isinstance(schema, RelatedSchema):
+        if several and schema.whole is not None:
+            raise ValueError("person in a schema is for one table: give it alone")
+        if not several and schema.whole is None:
+            raise ValueError(OF_RELATED)
         check_tables(data, schema)
         return LinkedSource(data, schema)
+    if several:
+        raise ValueError("several tables need a schema with unit and [tables.NAME]: docs/related-tables.md")
     if isinstance(data, str | os.PathLike) and schema is not None:
         return file_source(os.fspath(data), schema)
     table = data if isinstance(data, Rows) else as_frame(data)

@@ -10,7 +10,7 @@ import numpy as np
 
 from smalldb.accounting import Composition
 from smalldb.exact.numbers import as_text, rounded_up
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.planning import Plan
 from smalldb.reporting.escaping import visible
 

@@ -100,9 +100,9 @@ _LEARNS = (
     "learns its categories from the data, for a share of epsilon: that takes smalldb.release(data, "
     "schema=...) or generate, whose --schema-out writes them out"
 )
-_OF_RELATED = (
+OF_RELATED = (
     "it is a schema of related tables, and one table is given: name both, such as "
-    "households=h.csv persons=p.csv"
+    "households=h.csv persons=p.csv, or {'households': ..., 'persons': ...}"
 )
 _OF_PERSONS = (
     "person makes persons of rows, for smalldb.release(table, schema=...), generate and evaluate: "
@@ -137,7 +137,7 @@ def read_schema(given: SchemaLike) -> Schema:
     if isinstance(read, OpenSchema):
         raise ValueError(f"column {read.asked[0].column!r} {_LEARNS}")
     if isinstance(read, RelatedSchema):
-        raise ValueError(_OF_RELATED if read.whole is None else _OF_PERSONS)
+        raise ValueError(OF_RELATED if read.whole is None else _OF_PERSONS)
     return read
 
 

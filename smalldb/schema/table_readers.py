@@ -51,12 +51,7 @@ def read_domain(
         if any(not name.strip() for name in header):
             raise ValueError(f"{path}: a column name in the first line is empty: choose the columns")
         return Domain(header, valid)
-    chosen = [name for name in header if name.strip() in columns]
-    known = {name.strip(): name for name in chosen}
-    for name in columns:
-        if name not in known:
-            raise ValueError(f"{path} has no column {name!r}{suggestion(name, header)}")
-    return Domain([known[name] for name in columns], valid)
+    return Domain([header[i] for i in _positions(path, header, columns)], valid)
 
 
 def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:

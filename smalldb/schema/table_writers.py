@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.late import pd
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.schema.fields import spelled
 from smalldb.schema.file_format import COMMA, USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Categories, Cuts, Integers

@@ -15,11 +15,10 @@ from smalldb.releasing.evaluation import Evaluation, joint_shares
 from smalldb.releasing.released import Release
 from smalldb.reporting.evaluated import summary_rows
 from smalldb.reporting.page.contents import cards, contents
-from smalldb.reporting.page.describing import About, errors, machine_readable, what
+from smalldb.reporting.page.describing import About, errors, machine_readable, made, protected, suited, what
 from smalldb.reporting.page.guarantee import assumed, guarantee
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, marginals, pairs
-from smalldb.reporting.page.related import made, protected, suited
 from smalldb.reporting.page.uses import not_learned, spent, uses
 from smalldb.schema import Schema
 

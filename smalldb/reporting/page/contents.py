@@ -18,7 +18,7 @@ from smalldb.inference import ask
 from smalldb.inference.cross_tables import cross_table, is_number
 from smalldb.mechanisms import Measurements
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.releasing.record import Record
+from smalldb.releasing.record import stated_bound
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import (
@@ -51,16 +51,9 @@ OF_NUMBERS = {
 INDEXED = 9  # columns from which there is an index
 
 
-def bound_of(record: Record) -> float | None:
-    """Return the bound that a record states for the shares of this release, if it does."""
-    bounds = record.get("bounds") or {}
-    found = bounds.get("released", bounds.get("sharp"))
-    return None if found is None else float(found)
-
-
 def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
-    synthetic, workload, bound = release.rows, release.plan.workload, bound_of(release.record)
+    synthetic, workload, bound = release.rows, release.plan.workload, stated_bound(release.record)
     domain, found = synthetic.domain, marginals(synthetic, schema is None)
     meanings = {} if schema is None else {column.name: column.meaning for column in schema.columns}
     ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast, final
 
 from queries import DataError
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.files.inputs import name_of
 
 COMPRESSED = (".gz", ".zst", ".zip")

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.schema.fields import CHUNK, Piece, objects
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers.csv_files import check_names

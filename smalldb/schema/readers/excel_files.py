@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.csv_files import RECORDS, check_header

@@ -13,7 +13,7 @@ import numpy as np
 
 from queries import DataError
 from queries.frames import from_arrow
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.fields import CHUNK, Fields, Piece
 from smalldb.schema.file_format import FileFormat

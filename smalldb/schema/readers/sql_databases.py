@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, final
 
 from queries import DataError
-from smalldb.files.extras import LibraryMissing, of_extra
+from smalldb.files import LibraryMissing, of_extra
 from smalldb.files.inputs import shown
 from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import FileFormat

@@ -13,7 +13,7 @@ import numpy as np
 from queries import DataError
 from queries.expressions import shorten
 from queries.late import pd
-from smalldb.files.extras import of_extra
+from smalldb.files import of_extra
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field
 from smalldb.schema.file_format import FileFormat
