@@ -275,7 +275,7 @@ CALLS = [
     ),
     (lambda: smalldb.generate([[0, 1]], epsilon=1), "not list", "expected a pandas DataFrame"),
     (lambda: smalldb.generate("data.csv", epsilon=1), "not str", "read the file first"),
-    (lambda: smalldb.generate(PEOPLE, epsilon=1), "column 'id' has values other", "domain=Domain"),
+    (lambda: smalldb.generate(PEOPLE, epsilon=1), "column 'id' has values that are none", "domain=Domain"),
     (
         lambda: smalldb.generate(PEOPLE, epsilon=1, domain=SCHEMA),
         "domain is a queries.Domain",
