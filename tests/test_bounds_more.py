@@ -7,12 +7,11 @@ from math import comb
 import naive
 import numpy as np
 import pytest
-from builders import flags
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import lambertw
 
 import smalldb
-from queries import Conjunctions, Linear
 from smalldb import bounds
 from smalldb.exact.enclosures import Real
 
@@ -42,14 +41,8 @@ def test_the_worked_table(case):
             for method in ("hoeffding", "least")
         ),
     ]
-    found = (
-        theorem,
-        rows,
-        bounds.proposition_4_4(alpha=theorem / 2, **given),
-        bounds.proposition_4_4(**given),
-        *sharp,
-    )
-    assert found == pytest.approx(ROWS[case], abs=6e-9)
+    printed = bounds.proposition_4_4(alpha=theorem / 2, **given), bounds.proposition_4_4(**given)
+    assert (theorem, rows, *printed, *sharp) == pytest.approx(ROWS[case], abs=6e-9)
 
 
 def vc_rows(dimension, alpha, method, cells=1024):
@@ -85,12 +78,9 @@ def test_figures_of_the_theory():
     assert bounds.sharp_epsilon(**given) == pytest.approx(2.2379666, abs=1e-7)
     many = bounds.sharp_queries(error=0.2, n=10**4, cells=256, epsilon=1, beta=0.05, method="hoeffding")
     assert math.log(many) == pytest.approx(10.474167, abs=1 / many)
-    assert bounds.opt(cells=2**16, queries=697, rows=450, method="binomial") == pytest.approx(
-        0.0756, abs=5e-5
-    )
-    assert bounds.opt(cells=2**20, queries=211, rows=306, method="binomial") == pytest.approx(
-        0.0817, abs=5e-5
-    )
+    for d, queries, rows, expected in ((16, 697, 450, 0.0756), (20, 211, 306, 0.0817)):
+        found = bounds.opt(cells=2**d, queries=queries, rows=rows, method="binomial")
+        assert found == pytest.approx(expected, abs=5e-5)
     sizes = [vc_rows(5, "0.1", "sauer", 2**d) for d in (10, 20)]
     assert sizes == [6112, 13045]  # deviation 0.05
     assert vc_rows(5, "0.1", "encyclopaedia") == 40559
@@ -117,12 +107,10 @@ def test_the_small_example_of_the_general_theorems():
         assert float(true) <= bound < 1
 
 
-def mean_of_mcsherry_talwar(n, epsilon, opt, count, optimal):
+def mean_of_mcsherry_talwar(n, epsilon, optimum, total, near):
     """opt + 3 t, t the root of t L = ln((1 - opt) |R| / (t N_opt)), by Lambert's function."""
-    from scipy.special import lambertw
-
     strength = n * epsilon / 2
-    return opt + 3 * float(lambertw(strength * (1 - opt) * count / optimal).real) / strength
+    return optimum + 3 * float(lambertw(strength * (1 - optimum) * total / near).real) / strength
 
 
 @settings(max_examples=40)
@@ -134,10 +122,11 @@ def test_general_theorems_by_definition(n, epsilon, opt, count, optimal):
     given = {"n": n, "epsilon": epsilon, "optimum": opt, "total": count}
     expected = opt + math.log(count / optimal) / (n * epsilon / 2)
     assert bounds.gibbs(**given, best=optimal) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-    found = bounds.mcsherry_talwar(**given, near=optimal)
-    assert found == pytest.approx(
-        mean_of_mcsherry_talwar(n, epsilon, opt, count, optimal), rel=1e-7, abs=1e-12
+    found, expected = (
+        bounds.mcsherry_talwar(**given, near=optimal),
+        mean_of_mcsherry_talwar(**given, near=optimal),
     )
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -242,76 +231,20 @@ def test_ties_and_huge_numbers():
 
 def test_laplace_noise_by_simulation():
     generator, n, queries, cells = np.random.default_rng(1), 500, 40, 64
-    noise = np.abs(generator.laplace(scale=queries / n, size=(4000, queries))).max(axis=1).mean()
-    assert bounds.laplace_answers(n=n, queries=queries, epsilon=1) == pytest.approx(noise, rel=0.03)
     masks = generator.random((queries, cells)) < 0.5
     sums = generator.laplace(scale=2 / n, size=(2000, cells)) @ masks.T
     bound = bounds.laplace_histogram(
         n=n, cells=cells, queries=queries, epsilon=1, support=int(masks.sum(axis=1).max())
     )
     assert np.abs(sums).max(axis=1).mean() <= bound <= 2.5 * np.abs(sums).max(axis=1).mean()
-    assert (
-        bounds.laplace_answers(n=n, queries=0, epsilon=1)
-        == bounds.laplace_histogram(n=n, cells=2, queries=0, epsilon=1)
-        == 0
-    )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("candidates", ["multisets", "tuples"])
-def test_exact_laws_never_exceed_the_bounds(candidates):
-    """300 random instances: failure probabilities and means, from the exact census."""
-    generator = np.random.default_rng(7)
-    for _ in range(300):
-        d, rows, n = (
-            int(generator.integers(1, 4)),
-            int(generator.integers(1, 5)),
-            int(generator.integers(1, 60)),
-        )
-        domain = flags(d)
-        if generator.random() < 0.5:
-            queries = Conjunctions(int(generator.integers(1, d + 1)))
-        else:
-            queries = Linear(
-                [[Fraction(int(w), 3) for w in row] for row in generator.integers(0, 4, (3, 2**d))]
-            )
-        workload = queries.workload(domain)
-        if not workload.size:
-            continue
-        counts = generator.multinomial(n, generator.dirichlet(np.full(2**d, 0.4)))
-        frame = domain.decode(np.repeat(domain.table(), counts, axis=0))
-        found = smalldb.census(frame, workload, rows=rows, candidates=candidates, engine="dynamic", threads=1)
-        epsilon = Fraction(int(generator.integers(1, 60)), 10)
-        beta = Fraction(int(generator.integers(1, 10)), 20)
-        law = found.law(epsilon)
-        given = {"n": n, "cells": 2**d, "queries": workload.size, "rows": rows, "epsilon": epsilon}
-        promised = [
-            bounds.sharp(**given, beta=beta, candidates=candidates),
-            bounds.proposition_4_4_rows(**given, beta=beta, candidates=candidates),
-        ]
-        if candidates == "multisets":
-            promised.append(bounds.sharp_neighbourhood(**given, beta=beta))
-        for bound in promised:
-            assert law.exceedance(Fraction(bound)) <= float(beta)
-        assert law.mean() <= bounds.expected(**given, candidates=candidates)
-        best = found.error(found.levels[0])
-        known = {"n": n, "epsilon": epsilon, "optimum": best, "total": found.total}
-        assert law.mean() <= bounds.gibbs(**known, best=found.counts[0]) * (1 + 1e-12) + 1e-12
-        assert law.mean() <= bounds.mcsherry_talwar(**known, near=found.counts[0]) * (1 + 1e-12) + 1e-12
-        if len(found.levels) > 1:
-            gap = found.error(found.levels[1]) - best
-            worse = {"good": found.counts[0], "bad": found.total - found.counts[0], "gap": gap}
-            assert 1 - law.probabilities[0] <= bounds.failure(**worse, n=n, epsilon=epsilon) + 1e-12
+    assert bounds.laplace_histogram(n=n, cells=2, queries=0, epsilon=1) == 0
+    assert bounds.laplace_answers(n=n, queries=0, epsilon=1) == 0
 
 
 @pytest.mark.parametrize(
     "call, message",
     [
         (lambda: bounds.opt(cells=4, queries=2, rows=3, method="best"), "method"),
-        (
-            lambda: bounds.sharp(n=9, cells=4, queries=2, rows=3, epsilon=1, beta=0.1, method="median"),
-            "method",
-        ),
         (lambda: bounds.opt(cells=4, queries=2, rows=10**6, method="binomial"), "rows must be at most"),
         (lambda: bounds.vc_rows(dimension=0, alpha=0.1), "dimension"),
         (lambda: bounds.vc_rows(dimension=1, alpha=1), "alpha"),

@@ -138,8 +138,10 @@ def test_whole_parts_of_normal_numbers_by_their_decision_tree(monkeypatch):
     assert all(found[k] > 0 for k in (-1, 0, 1, 2))
 
 
-def test_reals_of_few_digits_hold_the_true_ones():
-    context, digits = Context(prec=60), 3
+@pytest.mark.parametrize("digits", [1, 2, 3, 7])
+def test_reals_of_few_digits_hold_the_true_ones(digits):
+    """Decimals are rounded to nearest: but for the step outwards, every other value would lie outside."""
+    context = Context(prec=60)
     for value in range(2, 200):
         ten = Real.of(value, digits)
         for found, true in (
@@ -150,6 +152,8 @@ def test_reals_of_few_digits_hold_the_true_ones():
             (ten * Fraction(1, 3) + Fraction(1, 7), context.divide(Decimal(7 * value + 3), Decimal(21))),
         ):
             assert found.low <= true <= found.high
+        third = ten.cbrt()
+        assert Fraction(third.low) ** 3 <= value <= Fraction(third.high) ** 3
         zero = root(lambda x, value=value: x * x - value, Real.of(0, digits), Real.of(value, digits))
         assert zero.low**2 <= value <= zero.high**2
 
