@@ -1,5 +1,6 @@
 """What tests of rejection share: random instances, and how far draws are from the law."""
 
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from math import ceil, sqrt
@@ -41,22 +42,28 @@ def spelled(bits):
 
 
 def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 62):
-    """The chi-square statistic of draws against the definition, in standard deviations."""
+    """How far draws are from the definition, as `chi_square` has it."""
     scores = np.minimum(gaps(workload, answers, n, rows).max(axis=0), most)
     rate = float(epsilon) / (2 * rows * workload.denominator)
-    expected = np.exp(-rate * (scores - scores.min()))
-    expected *= draws / expected.sum()
-    found, source = np.zeros(len(scores)), SeededBits(seed)
+    found, source = Counter(), SeededBits(seed)
     for _ in range(draws):
         bits, score = made.draw(source)
         position = spelled(bits)
         assert scores[position] == score
         found[position] += 1
+    return chi_square(found, dict(enumerate(np.exp(-rate * (scores - scores.min())).tolist())))
+
+
+def chi_square(found, weights):
+    """The chi-square statistic of counts, in standard deviations; outcomes that are rare go together."""
+    draws, whole = found.total(), sum(weights.values())
+    expected = np.array([float(draws * weight / whole) for weight in weights.values()])
+    seen = np.array([found[outcome] for outcome in weights], dtype=float)
+    assert seen.sum() == draws
     often = expected >= 5
-    parts = ((found - expected) ** 2)[often] / expected[often]
-    total, freedom = parts.sum(), often.sum() - 1
+    total, freedom = ((seen - expected)[often] ** 2 / expected[often]).sum(), often.sum() - 1
     if (rare := expected[~often].sum()) > 1:
-        total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
+        total, freedom = total + (seen[~often].sum() - rare) ** 2 / rare, freedom + 1
     return (total - freedom) / sqrt(2 * freedom)
 
 

@@ -13,6 +13,7 @@ from builders import counted, flags, posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import ScriptedBits
+from rejecting import chi_square
 
 from queries import Conjunctions, Marginals, Parities
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
@@ -149,19 +150,9 @@ def instance(name):
 
 
 def distance(drawn, census, rate):
-    """Standard deviations by which chi-square of the drawn levels exceeds what the exact law expects."""
+    """How far the drawn levels are from the exact law."""
     law = naive.fraction_law(dict(zip(census.levels.tolist(), census.counts, strict=True)), rate)
-    groups, rest = [], [0, 0.0]
-    for level, probability in law.items():
-        observed, expected = drawn[level], float(probability) * drawn.total()
-        if expected < 8:
-            rest = [rest[0] + observed, rest[1] + expected]
-        else:
-            groups.append((observed, expected))
-    if rest[1] >= 1:
-        groups.append(rest)
-    square = sum((observed - expected) ** 2 / expected for observed, expected in groups)
-    return (square - (len(groups) - 1)) / (2 * (len(groups) - 1)) ** 0.5
+    return chi_square(drawn, law)
 
 
 def drawn(found, seed, times=1000):
@@ -190,51 +181,6 @@ def test_without_a_head_the_law_is_the_same(name):
     scores, census, rate, _ = instance(name)
     found = module.HeadAndTail(scores, rate, {}, int(census.levels[0]))
     assert abs(distance(drawn(found, 2, 300), census, rate)) < 4
-
-
-def always(depth, source, factor=None):
-    return True
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"bernoulli_exp": always, "LOG2_E": 0.0}, id="a proposal of the tail is always kept"),
-        pytest.param({"multisets.count": lambda cells, rows: 1}, id="the tail weighs as one candidate"),
-        pytest.param(
-            {"HeadAndTail._takes_head": lambda *_: True}, id="the last coin for the head is left out"
-        ),
-    ],
-)
-def test_a_wrong_tail_is_noticed(monkeypatch, change):
-    for name, value in change.items():
-        monkeypatch.setattr(f"smalldb.rejection.head_and_tail.{name}", value)
-    worst = 0
-    for name in ("skewed", "cells", "four"):
-        scores, census, rate, _ = instance(name)
-        cut = int(np.searchsorted(scores.levels, census.levels[len(census.levels) // 3]))
-        worst = max(worst, distance(drawn(sampler(scores, rate, cut), 3), census, rate))
-    assert worst > 8
-
-
-@pytest.mark.slow
-def test_candidates_of_a_level_are_equally_likely():
-    scores, census, rate, (workload, answers, n) = instance("tiny")
-    rate /= 4
-    found, source = sampler(scores, rate, 2), SeededBits(4)
-    seen = Counter()
-    for _ in range(1600):
-        candidate, score = found.draw(source)
-        assert naive.score(workload.matrix().tolist(), answers.tolist(), n, candidate.tolist()) == score
-        seen[tuple(candidate.tolist())] += 1
-    everything = list(naive.multisets(4, 3))
-    arguments = workload.matrix().tolist(), answers.tolist(), n
-    weights = {y: naive.exp_minus(rate * naive.score(*arguments, y)) for y in everything}
-    total = sum(weights.values())
-    square = sum((seen[y] - (e := 1600 * float(w / total))) ** 2 / e for y, w in weights.items())
-    assert abs(square - 19) / 38**0.5 < 4
-    assert len(found.head) < len(census.levels)
 
 
 @pytest.mark.parametrize("name", INSTANCES)
@@ -275,13 +221,9 @@ def test_any_budget_serves_the_same_law(monkeypatch, eager, spare, levels):
     assert abs(distance(drawn(found, 7, 300), census, found.rate)) < 4
 
 
-def test_memory_is_limited_too(monkeypatch, eager):
-    monkeypatch.setattr(module, "MEMORY", 1000)
-    assert not prepared("four")[0].head
-
-
-def test_keys_that_are_too_wide_leave_the_head_out(monkeypatch, eager):
-    monkeypatch.setattr(module, "MAX_KEY_BITS", 10)
+@pytest.mark.parametrize("limit, most", [("MEMORY", 1000), ("MAX_KEY_BITS", 10)])
+def test_a_head_that_takes_too_much_is_left_out(monkeypatch, eager, limit, most):
+    monkeypatch.setattr(module, limit, most)
     assert not prepared("four")[0].head
 
 

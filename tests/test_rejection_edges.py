@@ -1,13 +1,15 @@
 """Rejection where numbers are large, words run out or tables are full; each case was once a mistake."""
 
 import os
+from collections import Counter
 from fractions import Fraction
-from math import comb, exp, sqrt
+from math import comb, factorial, prod
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import check_coins, distance, instance, lane_of
+from rejecting import check_coins, chi_square, distance, instance, lane_of
 
 import smalldb
 from queries import Conjunctions, Linear
@@ -132,47 +134,20 @@ def test_flat_draws_follow_the_law(monkeypatch):
     assert distance(wrong, workload, answers, 50, 2, epsilon, 3_000, seed=1) > 4
 
 
-def histogram_law(workload, answers, n, rows, epsilon):
-    """The law of the score over ordered rows, by their histograms."""
-    weights, found = workload.matrix(), {}
-    for counts in multisets_of(workload.domain.size, rows):
-        ways, left = 1, rows
-        for count in counts:
-            ways, left = ways * comb(left, count), left - count
-        score = int(np.abs(rows * answers - n * (weights @ np.array(counts))).max())
-        found[score] = found.get(score, 0) + ways
-    least = min(found)
-    rate = float(epsilon) / (2 * rows * workload.denominator)
-    mass = {score: ways / 2 ** (rows * 2) * exp(-rate * (score - least)) for score, ways in found.items()}
-    total = sum(mass.values())
-    return {score: weight / total for score, weight in mass.items()}
-
-
-def multisets_of(cells, rows):
-    if cells == 1:
-        yield (rows,)
-        return
-    for first in range(rows + 1):
-        for rest in multisets_of(cells - 1, rows - first):
-            yield (first, *rest)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [pytest.param(63, marks=pytest.mark.long), 64])
 def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     n, epsilon, draws = 100, Fraction(10), 3_000
     workload, answers, _ = instance(2, n, "conjunctions:2", 3)
-    law = histogram_law(workload, answers, n, rows, epsilon)
+    law, matrix = Counter(), workload.matrix()
+    for counts in naive.multisets(4, rows):  # of ordered rows, by their histograms
+        score = int(np.abs(rows * answers - n * (matrix @ np.array(counts))).max())
+        orders = factorial(rows) // prod(map(factorial, counts))
+        law[score] += orders * naive.exp_minus(epsilon * score / (2 * rows))
     check_coins(monkeypatch)
     made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(2)
-    found = dict.fromkeys(law, 0)
-    for _ in range(draws):
-        found[made.draw(source)[1]] += 1
-    often = [score for score in law if draws * law[score] >= 5]
-    total = sum((found[s] - draws * law[s]) ** 2 / (draws * law[s]) for s in often)
-    freedom = len(often) - 1
-    assert abs(total - freedom) / sqrt(2 * freedom) < 4
-    assert draws - sum(found[s] for s in often) < draws * (1 - sum(law[s] for s in often)) * 2 + 20
+    found = Counter(made.draw(source)[1] for _ in range(draws))
+    assert abs(chi_square(found, law)) < 4
 
 
 @pytest.mark.slow
