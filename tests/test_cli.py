@@ -71,23 +71,6 @@ def test_quiet_is_quiet_but_never_about_a_seed(run):
     assert table == run(*arguments, "--seed", 7)[1]
 
 
-def test_nothing_on_stderr_depends_on_the_data(folder, run):
-    (folder / "other.csv").write_text("a,b\n" + "1,0\n" * SMALL.count("\n", 4))
-    first, second = (run("generate", name, "--epsilon", 1, "--rows", 3) for name in ("data.csv", "other.csv"))
-    assert first[2] == second[2] != ""
-
-
-def test_add_remove_says_nothing_of_n(folder, run):
-    (folder / "empty.csv").write_text("a,b\n")
-    arguments = ("--epsilon", 1, "--rows", 3, "--neighbours", "add-remove", "--record", "out.json")
-    first = run("generate", "data.csv", *arguments)
-    record = (folder / "out.json").read_text()
-    second = run("generate", "empty.csv", *arguments)
-    assert first[0] == second[0] == 0
-    assert first[2] == second[2] and "n is private" in first[2]
-    assert (folder / "out.json").read_text() == record
-
-
 def test_alpha_valid_and_columns(folder, run):
     code, out, err = run(
         *("generate", "data.csv", "--epsilon", 1, "--alpha", 0.4, "--columns", "b,a", "--valid", "~a | b"),

@@ -7,7 +7,6 @@ from fractions import Fraction
 from io import StringIO
 from math import comb
 
-import matplotlib.image
 import pandas as pd
 import pytest
 from calling import called
@@ -266,17 +265,6 @@ def test_bounds_of_a_class(capfd):
     assert needed(said)["rows for a deviation of half that by VC dimension 4, sauer"] == bounds.vc_rows(
         dimension=4, alpha="1/8", method="sauer", cells=8
     )
-
-
-@pytest.mark.slow
-def test_pictures_of_bounds(capfd, tmp_path):
-    """What they show of each axis is in test_plots.py."""
-    path = tmp_path / "bounds.png"
-    arguments = ("bounds", "--attributes", 3, "--n", 900, "--epsilon", 1, "--plot", path, "--against", "rows")
-    code, _, err = called(capfd, *arguments)
-    assert (code, err) == (0, "")
-    assert matplotlib.image.imread(path).std() > 0.05
-    assert called(capfd, *arguments[:-3], tmp_path / "bounds.txt")[0] == 2
 
 
 @pytest.mark.slow

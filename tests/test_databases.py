@@ -84,18 +84,6 @@ def test_a_table_or_a_query_has_the_rows_of_the_file(base, expected, query):
     )
 
 
-def test_each_row_is_read_by_itself(tmp_path, expected):
-    """Rows add up: the histogram of a table is the sum of those of its rows, in SQLite as in a URL of it."""
-    table, schema = rows(4), parse_schema(SCHEMA)
-    for k, make in enumerate((sqlite_of, duckdb_of, url_of)):
-        every = read_table(make(tmp_path / f"all{k}.{'duckdb' if k == 1 else 'db'}", table), schema)
-        single = [
-            read_table(make(tmp_path / f"{k}-{i}.{'duckdb' if k == 1 else 'db'}", [row]), schema).histogram()
-            for i, row in enumerate(table)
-        ]
-        assert (sum(single) == every.histogram()).all()
-
-
 def test_types_that_a_table_declares_are_in_the_draft(base, capfd):
     code, out, _ = called(capfd, "schema", "init", base)
     assert code == 0

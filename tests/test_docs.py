@@ -115,10 +115,6 @@ def test_the_python_snippets_run_in_order(monkeypatch):
     assert 0 < names["law"].mean() < 1
 
 
-def test_the_readme_has_the_two_blocks_that_are_run_from_nothing():
-    assert len(re.findall("^```sh$", README, re.M)) == 2
-
-
 def test_the_commands_of_the_readme_are_ones():
     commands = re.findall(r"^\$ smalldb (.*)$", README, re.M)
     assert len(commands) == 7

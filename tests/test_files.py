@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import threading
 
 import pytest
 
@@ -172,19 +171,6 @@ def test_a_file_on_a_disk_in_memory_is_replaced():
             assert written.read() == "new"
     finally:
         os.unlink(file.name)
-
-
-def test_a_pipe_is_written_in_place(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    read = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
-    reader.start()
-    with Outputs([str(pipe)]) as outputs:
-        outputs.write(str(pipe), "text")
-    reader.join(timeout=10)
-    assert read == ["text"]
-    assert os.listdir(tmp_path) == ["pipe"]
 
 
 def test_a_pipe_is_written_after_all_files_are_in_place(tmp_path, monkeypatch):

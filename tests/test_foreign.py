@@ -13,19 +13,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 FOREIGN = str(Path(__file__).with_name("foreign.py"))
 WORKERS = str(ROOT / "examples" / "autoworkers.csv")
-POOL = """
-import os, sys
-from concurrent.futures import ProcessPoolExecutor
-import pandas as pd, smalldb
-from queries import Conjunctions
-if __name__ == "__main__":
-    assert not hasattr(os, "fork") and sys.modules["fcntl"] is None
-    frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1], "c": [1, 0, 0, 1]})
-    with ProcessPoolExecutor(1) as executor:
-        census = smalldb.census(frame, Conjunctions(2), rows=6, engine="dynamic", executor=executor, shards=4)
-    assert census.counts == smalldb.census(frame, Conjunctions(2), rows=6).counts
-    print("the same")
-"""
 
 
 def run(folder, *arguments):
@@ -76,12 +63,6 @@ def test_what_needs_locks_is_refused_in_a_line_and_leaves_nothing(tmp_path):
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr and done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_a_pool_of_spawned_processes_counts_the_same(tmp_path):
-    (tmp_path / "count.py").write_text(POOL, encoding="utf-8")
-    done = run(tmp_path, "count.py")
-    assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
 
 
 def test_what_is_taken_away_is_gone():

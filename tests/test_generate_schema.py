@@ -55,22 +55,6 @@ def test_the_columns_come_back_in_the_order_of_the_file(folder, capfd):
         assert re.fullmatch(r"(19|20)\d\d-07-01", born)
 
 
-def test_counts_stand_for_rows(folder, capfd):
-    (folder / "counted.csv").write_text(
-        "n,job,age,born,smoker\n200,none,17,1995-03-02,1\n300,full,70,1955-01-01,0\n"
-    )
-    repeated = ["none,17,1995-03-02,1"] * 200 + ["full,70,1955-01-01,0"] * 300
-    (folder / "repeated.csv").write_text("\n".join(["job,age,born,smoker", *repeated]) + "\n")
-    made = []
-    for arguments in (("counted.csv", "--counts", "n"), ("repeated.csv",)):
-        record = ("--record", "out.json", "--seed", "1")
-        code, out, err = called(capfd, "generate", *arguments, "--schema", "people.toml", *EPSILON, *record)
-        assert code == 0, err
-        made.append((out, (folder / "out.json").read_text()))
-    assert made[0] == made[1]
-    assert json.loads(made[0][1])["n"] == 500
-
-
 def test_the_queries_are_the_schemas_unless_named(folder, capfd):
     texts = []
     for arguments in ((), ("--queries", "conjunctions:2")):

@@ -14,7 +14,6 @@ import smalldb
 from queries import Column, Domain
 from smalldb.cli import main, parser
 from smalldb.exact.bits import SeededBits
-from smalldb.version import __version__
 
 FRAME = pd.DataFrame(np.random.default_rng(2).integers(0, 2, (40, 3)), columns=[*"abc"])
 
@@ -24,13 +23,6 @@ def folder(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "data.csv", index=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("option", ["-V", "--version"])
-def test_the_version_is_told(option, capsys):
-    with pytest.raises(SystemExit) as left:
-        main([option])
-    assert (left.value.code, capsys.readouterr().out) == (0, f"smalldb {__version__}\n")
 
 
 @pytest.mark.parametrize(
@@ -131,9 +123,3 @@ def test_generate_tells_its_record(folder, capfd):
     code, out, err = called(capfd, *given, "--json")
     assert (code, json.loads(out)["exit_code"]) == (2, 2)
     assert err == "smalldb: --json needs -o: standard output has the table\n"
-
-
-def test_formats_exclude_each_other(folder, capfd):
-    with pytest.raises(SystemExit):
-        main(["census", "data.csv", "--rows", "2", "--csv", "--json"])
-    assert "not allowed with argument" in capfd.readouterr().err

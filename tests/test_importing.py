@@ -1,12 +1,9 @@
 """The package is light until it is used, shows all its names, and can be left by Ctrl-C from the start."""
 
 import ast
-import os
 import pickle
-import signal
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -79,32 +76,6 @@ def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
         [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == INTERRUPTED
-
-
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.5])
-def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
-    os.mkfifo(tmp_path / "data.csv")  # nobody writes to it: the command waits
-    code = (
-        # the clock starts when signals are taken care of: until then there is nothing to be done
-        "import runpy, signal\n"
-        "from smalldb import signals\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here\n"
-        "take = signals.take\n"
-        "signals.take = lambda: (take(), print(flush=True))\n"
-        "runpy.run_module('smalldb', run_name='__main__')\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "generate", "data.csv", "--epsilon", "1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    process.stdout.readline()
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == INTERRUPTED
 
 
 @pytest.mark.parametrize("options", [["--version"], ["--help"], []])

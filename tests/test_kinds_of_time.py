@@ -206,11 +206,6 @@ def test_other_names_are_not(name):
     assert "ignore = []" in draft_schema([name])
 
 
-def test_a_date_is_the_same_day_whatever_writes_it():
-    kind = Weekdays()
-    assert kind.code(as_field(datetime(2024, 2, 29, 12))) == kind.code(as_field(date(2024, 2, 29))) == 3
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("cuts", "high", "ahead"),

@@ -33,12 +33,6 @@ def shipped():
         yield from (file for file in files if file.is_file() and file.suffix in TEXTS)
 
 
-def test_names():
-    assert PROJECT["name"] == "smalldb-dp"
-    assert list(PROJECT["scripts"]) == ["smalldb"]
-    assert BUILT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["smalldb", "queries"]
-
-
 def test_extras_ask_for_extras_that_are_there():
     extras = PROJECT["optional-dependencies"]
     own = [each for extra in extras.values() for each in extra if each.startswith("smalldb")]

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import runpy
 import shutil
 import subprocess
 from dataclasses import replace
@@ -22,7 +21,6 @@ from calling import FOR_FLAGS, way
 
 import smalldb
 from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
-from smalldb.cli import main
 from smalldb.inference import share_intervals
 from smalldb.mechanisms import Marginal, Measurement, Measurements
 from smalldb.noise.distributions import Geometric
@@ -623,33 +621,6 @@ def test_it_is_readable_in_a_real_browser(tmp_path, width, dark):
     assert found["smallest"] > 12  # pixels
     assert found["banners"] == ["rgb(168, 0, 28)"]
     assert found["reachable"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
-def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(examples / "make_people.py"))["main"]("people.csv")
-    command = (
-        "generate people.csv --epsilon 1 -o out.csv --record out.json --report out.html --quiet --schema"
-    )
-    assert main([*command.split(), str(examples / "people.toml")]) == 0
-    found = opened(Path("out.html").read_text(encoding="utf-8"), tmp_path, 360, dark=True)
-    made = pd.read_csv("out.csv", keep_default_na=False)
-    assert found["record"] == json.loads(Path("out.json").read_text(encoding="utf-8"))
-    assert found["title"] == f"A synthetic table of {len(made):,} rows"
-    assert found["banners"] == []
-    shares = {
-        "sex": {value: (made["sex"] == value).mean() for value in ("female", "male")},
-        "smoker": {"no": (~made["smoker"]).mean(), "yes": made["smoker"].mean()},
-        "region": {value: (made["region"] == value).mean() for value in ("north", "east", "south", "west")},
-    }
-    for column, expected in shares.items():
-        (shown,) = (text for text in found["pictures"] if text.startswith(f"{column}, share of rows"))
-        listed = [part.rsplit(": ", 1) for part in shown.split("(synthetic): ")[1].split("; ")]
-        assert [label for label, _ in listed] == list(expected)
-        told = [float(number.split()[0]) / 100 for _, number in listed]
-        assert told == pytest.approx(list(expected.values()), abs=0.00051)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
 COMMANDS = {
     "account": ("account", "--epsilon", "0.5", "--releases", 10, "--delta", "1e-6", "--bounded-range"),
+    "bounds": "bounds --attributes 3 --n 900 --epsilon 1 --against rows".split(),
     "audit": "audit --attributes 1 --queries conjunctions:1 --rows 2 --epsilon 1 --n 4".split(),
     "plan": "plan --attributes 3 --n 500 --epsilon 1 --mechanism marginals --strategy contrasts".split(),
 }
@@ -106,6 +107,7 @@ def test_commands_draw(name, form, capfd, tmp_path):
     if form == "svg":
         said = texts(pictures[0])
         stated = {"account": "delta = 1e-6", "audit": "N = 2", "plan": "the share of a category, by noise"}
+        stated["bounds"] = "n = 900"
         assert stated[name] in said
 
 

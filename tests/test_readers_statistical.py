@@ -283,23 +283,6 @@ def test_files_that_end_early_are_broken(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_neighbours_get_one_public_refusal_and_one_draft(tmp_path, capsys):
-    """Whatever a row holds, what is said before a release is paid is the same."""
-    frame = table(20)
-    other = frame.copy()
-    other.loc[0, "town"] = "Berlin, which no schema lists"
-    said = []
-    for each in (frame, other):
-        path = put(each, tmp_path / "t.dta")
-        assert main(["schema", "init", path]) == 0
-        narrow = SCHEMA[: SCHEMA.index("columns.smoker")]
-        (tmp_path / "s.toml").write_text(narrow, encoding="utf-8")
-        assert main(["generate", path, "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]) == 2
-        said.append(capsys.readouterr())
-    assert said[0] == said[1]
-    assert "the schema has no column 'smoker'" in said[0].err
-
-
 @pytest.mark.parametrize("suffix", [".dta", ".sav"])
 def test_from_labels_to_a_release_in_two_commands(tmp_path, monkeypatch, suffix):
     monkeypatch.chdir(tmp_path)

@@ -102,17 +102,10 @@ def test_the_generic_analysis_doubles_the_noise_of_laplace():
     law = smalldb.selection_law([-abs(r - 2) for r in grid][30:91], epsilon=2, sensitivity=1)
     ratio = law[(30 + 3,)][0] / law[(30 + 2,)][0]
     assert float(ratio) == pytest.approx(math.exp(-1))  # not exp(-2)
-    source, trials = SeededBits(5), 2_000
-    zeros = sum(not laplace(0, epsilon=2, analysis="exponential", rng=source) for _ in range(trials))
-    assert stats.binomtest(zeros, trials, math.tanh(1 / 2)).pvalue > 1e-4
 
 
 def test_randomised_response_by_its_decision_tree(monkeypatch):
     honest = 1 / (1 + math.exp(-1))
-    source, trials = SeededBits(2), 20_000
-    told = randomised_response([True] * trials, epsilon=1, rng=source).sum()
-    assert stats.binomtest(int(told), trials, honest).pvalue > 1e-4
-    assert stats.binomtest(int(told), trials, 1 / (1 + math.exp(-1.1))).pvalue < 1e-4
     law = smalldb.selection_law([1, 0], epsilon=1, range=1)
     assert float(law[(0,)][0]) == pytest.approx(honest, rel=1e-15)
     monkeypatch.setattr("smalldb.exact.integers.DIGIT", 3)

@@ -2,13 +2,11 @@
 
 import pickle
 
-import numpy as np
 import pandas as pd
 import pytest
 from calling import called
 
 import smalldb
-from queries import DataError
 from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema
@@ -175,17 +173,6 @@ def test_dictionaries_of_arrow_are_their_words():
     words = pd.Series(["a", None, "b"], dtype=pd.ArrowDtype(dictionary))
     listed = "columns.a = { kind = 'categories', values = ['a', 'b'], missing = true }"
     assert parse_schema(listed).encode(pd.DataFrame({"a": words})).histogram().tolist() == [1, 1, 1]
-
-
-def test_an_empty_table_under_add_remove_is_released():
-    empty = FRAME.iloc[:0]
-    made = smalldb.release(empty, schema=SCHEMA, epsilon=1, neighbours="add-remove", n_max=50)
-    assert list(made.data.columns) == ["smoker", "age", "job", "born"]
-    with pytest.raises(ValueError, match="the table has no rows"):
-        smalldb.release(empty, **ASKED)
-    with pytest.raises(DataError, match=r"rows break rule|valid rules out"):
-        smalldb.release(FRAME.assign(age=3), **ASKED)
-    assert np.isfinite(made.plan.expected_error)
 
 
 def test_codes_of_a_released_category_do_not_follow_the_data():

@@ -353,16 +353,6 @@ def test_gaps_without_a_category_are_refused(gap):
         Column("x", Flag()).codes(pd.Series([True, gap], dtype=object))
 
 
-@pytest.mark.slow
-def test_too_many_rules_are_told_with_their_line():
-    flags = "".join(f'[columns.f{i}]\nkind = "bool"\n' for i in range(2))
-    rules = ["~(f0 & f1)"] * ((1 << 14) + 1)
-    with pytest.raises(ValueError, match=r"^valid: more than 2\^14 rules .* most rows \(line 1\)$"):
-        parse_schema(f"valid = {rules}\n{flags}")
-    with pytest.raises(ValueError, match=r"kind must be one of .*; valid: more than 2\^14 rules"):
-        parse_schema(f"valid = {rules}\n{flags}kind = 3\n".replace('kind = "bool"\nkind', "kind"))
-
-
 def test_rules_speak_of_attributes_categories_and_ranges():
     rules = (
         """valid = ["~(`job=full` & `age<18`)", "~(smoker & `18<=age<40`)", "~(`born=missing` & age>=40)"]"""

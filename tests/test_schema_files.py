@@ -8,7 +8,7 @@ import pytest
 from yardstick import within
 
 from queries import Column as PlainColumn
-from queries import Domain, Marginals
+from queries import Domain
 from smalldb.exact.numbers import sized
 from smalldb.schema import Column, Flag, Schema, draft_schema, parse_schema, read_schema
 from smalldb.schema.drafting import HEAD
@@ -291,10 +291,3 @@ def test_universes_of_any_size_are_told():
     wide = Domain([PlainColumn(f"c{i}", 3) for i in range(9999)])
     with pytest.raises(ValueError, match=r"at most 2\^20 cells, not more than 10\^20"):
         wide.cells()
-
-
-def test_counts_that_stopped_are_not_told():
-    with pytest.raises(
-        ValueError, match=r"^marginals:2 states more than 262144 tables over 1000 attributes: use"
-    ):
-        Marginals(2).workload(Domain(1000))

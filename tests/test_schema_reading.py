@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import runpy
 import threading
 import time
 from collections import Counter
@@ -11,14 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from yardstick import within
 
-from queries import DataError, Domain, Rows
+from queries import DataError, Domain
 from smalldb.files import outputs as files
-from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
-from smalldb.schema import table_readers as tables
+from smalldb.schema import Column, Flag, Schema, parse_schema
 from smalldb.schema.fields import in_threads, spelled, tally
-from smalldb.schema.readers import csv_files
 from smalldb.schema.table_readers import read_table, written
 
 SCHEMA = parse_schema("""
@@ -74,17 +70,6 @@ def test_other_libraries_tables_are_taken(people):
     assert counted(SCHEMA.encode(Foreign())) == counted(read_table(people, SCHEMA))
     with pytest.raises(TypeError, match="a table with to_pandas"):
         SCHEMA.encode([1, 2])
-
-
-def test_one_row_does_not_respell_the_others():
-    """True == 1 + 0j, which has no category: by one such row in front a thousand became gaps."""
-    schema = parse_schema('columns.children = { kind = "bool", missing = true, unknown = "missing" }')
-    frame = pd.DataFrame({"children": pd.Series([1 + 0j] + 1000 * [True], dtype=object)})
-    assert schema.encode(frame).histogram().tolist() == [0, 1000, 1]  # no, yes, missing
-    east = pd.Timestamp("2020-01-01 00:30", tz="+01:00")
-    frame = pd.DataFrame({"born": pd.Series([east, *2 * [east.tz_convert("UTC")]], dtype=object)})
-    schema = parse_schema('columns.born = { kind = "dates", cuts = [2020], range = [2000, 2039] }')
-    assert schema.encode(frame).histogram().tolist() == [2, 1]
 
 
 def test_large_integers_beside_a_gap_keep_their_digits():
@@ -218,29 +203,6 @@ def test_aggregated_counts(tmp_path):
         read_table(str(path), schema, counts="a")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("age,job,smoker\n", "the table has no column 'born'"),
-        ("age,job,smoker,borm\n", "the table has no column 'born'; did you mean 'borm'"),
-        ("age,job,smoker,born,jobb\n", "the schema has no column 'jobb'; did you mean 'job'?: describe it"),
-        (
-            "age,job,smoker,born,name\n",
-            "the schema has no column 'name': describe it, or list it under ignore",
-        ),
-        ("age,job,smoker,born,born\n", "column name 'born' occurs more than once"),
-        ("", "is empty"),
-    ],
-)
-def test_other_columns_are_refused(tmp_path, text, message):
-    path = tmp_path / "people.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError) as caught:
-        read_table(str(path), SCHEMA)
-    assert message in str(caught.value)
-    assert not isinstance(caught.value, DataError)
-
-
 def test_all_other_columns_can_be_ignored(people):
     assert counted(read_table(people, Schema(SCHEMA.columns, ignored=("*",)))) == counted(
         read_table(people, SCHEMA)
@@ -248,25 +210,6 @@ def test_all_other_columns_can_be_ignored(people):
     twice = pd.DataFrame([[1, 1]], columns=["a", "a"])
     with pytest.raises(ValueError, match="two columns 'a'"):
         Schema((Column("a", Flag()),)).encode(twice)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1,1,secret,1989-12-31,none", "column 'age' has values"),
-        ("1,secret,17,1989-12-31,none", "column 'smoker' has values"),
-        ("1,1,17,secret,none", "column 'born' has values"),
-        ("1,1,17,,none", "column 'born' has missing values"),
-        ("1,1,17,1989-12-31", "as many fields in every line"),
-        ('1,1,17,1989-12-31,"secret', "not a CSV file: a quote is not closed"),
-    ],
-)
-def test_other_values_are_refused_by_column(people, line, message):
-    Path(people).write_text(TEXT + line + "\n")
-    with pytest.raises(DataError, match=message) as caught:
-        read_table(people, SCHEMA)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__context__ is None
 
 
 def test_a_file_that_changes_meanwhile_is_refused(people):
@@ -279,18 +222,6 @@ def test_a_file_that_changes_meanwhile_is_refused(people):
         read_table(people, SCHEMA, watch=watch)
     with files.unchanged(people):
         Path(people).read_text()
-
-
-def test_pieces_add_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "CHUNK", 7)
-    bits = np.random.default_rng(0).integers(0, 2, size=(500, 3))
-    frame = pd.DataFrame(bits, columns=["a", "b", "c"])
-    path = tmp_path / "data.csv"
-    frame.to_csv(path, index=False)
-    schema = Schema(tuple(Column(name, Flag()) for name in "abc"))
-    expected = Rows.from_frame(Domain(["a", "b", "c"]), frame)
-    assert counted(read_table(str(path), schema, progress=True)) == counted(expected)
-    assert counted(tables.read_csv(str(path), expected.domain)) == counted(expected)
 
 
 @pytest.mark.parametrize("attributes", [1, 8, 64, 70])
@@ -342,39 +273,3 @@ def test_threads_keep_the_order_of_parts_and_the_first_error():
             by.add(thread)
     assert made == [0, 1, 2, 3, 4] and threading.get_ident() not in by
     assert next(asked) < 10 + (os.cpu_count() or 1)  # only a few parts are made ahead
-
-
-@pytest.mark.slow
-def test_the_example(examples, tmp_path):
-    path = tmp_path / "people.csv"
-    runpy.run_path(str(examples / "make_people.py"))["main"](str(path))
-    schema = read_schema(str(examples / "people.toml"))
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    rows = read_table(str(path), schema)
-    assert rows.n == len(frame) == 50_000
-    assert rows.domain.sizes == (13, 2, 4, 6, 2, 4, 6)
-    age, work = frame["age"].astype(int), frame["employment"]
-    income = frame["income"].replace("", "nan").astype(float)
-    expected = {
-        "age>=65": (age >= 65).sum(),
-        "region=south": (frame["region"] == "south").sum(),
-        "employment=retired": (work == "retired").sum(),
-        "employment=missing": work.isin(["", "NA"]).sum(),
-        "employment=other": work.isin(["unpaid carer", "seeking work"]).sum(),
-        "sex=male": (frame["sex"] == "male").sum(),
-        "smoker": (frame["smoker"] == "true").sum(),
-        "joined>=2010": (frame["joined"] >= "2010").sum(),
-        "income>=40000": (income >= 40_000).sum(),
-        "income=missing": income.isna().sum(),
-    }
-    totals = dict(zip(rows.domain.attributes, rows.bits().T @ rows.counts, strict=True))
-    assert {name: totals[name] for name in expected} == expected
-
-
-def test_long_lists_take_time_in_proportion_to_their_length():
-    names = [f"v{i}" for i in range(60_000)]
-    with within(10):  # their squares take a minute
-        with pytest.raises(ValueError, match="values must be 2 to 4096"):
-            parse_schema(f"[columns.a]\nkind = 'categories'\nvalues = {names}\n")
-        schema = parse_schema(f"ignore = {names}\n[columns.a]\nkind = 'bool'\n")
-        assert schema.chosen([*names, "a"]) == [60_000]

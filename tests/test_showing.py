@@ -8,7 +8,7 @@ import pytest
 from test_page import Outline
 
 import smalldb
-from queries import Column, Domain, Marginals, Rows
+from queries import Column, Domain, Marginals
 from smalldb.reporting.notebook import Picture
 from smalldb.reporting.page import page
 from smalldb.reporting.words import SEEDED, tell
@@ -99,9 +99,3 @@ def test_pictures_are_png_and_say_whether_they_are_confidential(tmp_path):
     assert (tmp_path / "law.png").read_bytes() == picture.png
     with pytest.raises(ValueError, match=r"must end in .png"):
         Picture(PNG, False).save("law.svg")
-
-
-def test_a_release_over_columns_is_drawn():
-    domain = Domain(["x", "y"])
-    made = smalldb.release(Rows.from_codes(domain, np.array([[0, 1], [1, 1]])), epsilon=1, rows=2)
-    assert made.plot().png.startswith(PNG)

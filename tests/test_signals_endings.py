@@ -252,19 +252,6 @@ def test_the_table_comes_last(workdir, monkeypatch):
     assert placed == ["out.json", "out.html", "out.csv"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_names_its_file(workdir, capsys, monkeypatch):
-    assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 3
-    assert capsys.readouterr().err == "smalldb: /dev/full: no space left on device\n"
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    assert main([*GENERATE, "-o", "other.csv", "--quiet"]) == 3
-    assert capsys.readouterr().err == "smalldb: other.csv: no space left on device\n"
-
-
 def test_a_ledger_that_is_held_is_waited_for_with_a_word(tmp_path, monkeypatch):
     path = tmp_path / "people.ledger"
     ledger, warn, letting = Ledger(path, 1), warnings.warn, []

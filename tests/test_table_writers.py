@@ -355,13 +355,6 @@ def test_rows_are_refused_by_the_memory_there_is_with_the_number_that_fits(monke
     assert len(smalldb.release(frame, epsilon=1, rows=100).data) == 100
 
 
-def test_a_plan_refuses_rows_that_do_not_fit(capfd, monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**8)
-    code, _, err = called(capfd, "plan", "--attributes", 3, "--n", 100, "--epsilon", 1, "--rows", 10**6)
-    assert code == 2
-    assert "rows: 1000000 rows of 3 columns need about 0.192 GB of memory, and there are 0.1 GB" in err
-
-
 @pytest.mark.parametrize("columns", [[0, 1], ["0", 1], [("a", 0), ("a", 1)]])
 def test_columns_keep_names_that_are_no_texts(columns):
     frame = pd.DataFrame([[0, 1], [1, 1]] * 20)

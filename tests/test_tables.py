@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queries import DataError, Domain, Rows
+from queries import DataError, Domain
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.table_readers import read_columns, read_csv, read_domain, read_table
@@ -16,16 +16,6 @@ def read(tmp_path, text, *arguments):
     path = tmp_path / "data.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_csv(str(path), read_domain(str(path), *arguments))
-
-
-@pytest.mark.parametrize("example", ["autoworkers", "titanic"])
-def test_examples_read_as_pandas_reads_them(example, examples):
-    path = examples / f"{example}.csv"
-    frame = pd.read_csv(path)
-    rows = read_csv(str(path), read_domain(str(path)))
-    expected = Rows.from_frame(Domain(frame.columns), frame)
-    assert (rows.words == expected.words).all()
-    assert (rows.counts == expected.counts).all()
 
 
 def test_columns_are_selected_and_ordered(tmp_path):
@@ -107,30 +97,11 @@ def test_other_files_are_refused_without_a_value(tmp_path, text, message):
     assert isinstance(error, DataError) == (text[:4] in ("a,b\n", b"a,b\n"))
 
 
-def test_unknown_columns_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="no column 'smokr'; did you mean 'smoker'"):
-        read(tmp_path, "smoker,older\n0,1\n", ["smokr"])
-    with pytest.raises(OSError, match="No such file"):
-        read_domain(str(tmp_path / "none.csv"))
-
-
 SCHEMA = parse_schema(
     'ignore = ["z"]\ncolumns.x = {kind = "cuts", cuts = [2], range = [0, 9]}\n'
     'columns.j = {kind = "categories", values = ["a"], unknown = "other", missing = true}\n'
     'columns.f = {kind = "bool"}'
 )
-
-
-def test_json_lines_are_read_as_the_same_csv(tmp_path):
-    lines, table = tmp_path / "data.jsonl", tmp_path / "data.csv"
-    table.write_text("x,j,f,z\n1,a,true,1\n2.50,b,false,2\n3,,0,3\n")
-    lines.write_text(
-        '{"x": 1, "j": "a", "f": true, "z": 1}\n\n{"j": "b", "x": 2.50, "f": false, "z": 2}\n'
-        '{"x": 3, "j": null, "f": 0, "z": 3}\n'
-    )
-    found, expected = (read_table(str(path), SCHEMA) for path in (lines, table))
-    assert found.bits().tolist() == expected.bits().tolist()
-    assert found.counts.tolist() == expected.counts.tolist()
 
 
 @pytest.mark.parametrize(

@@ -411,21 +411,6 @@ def test_other_data_are_refused(tmp_path, name):
     assert first[1][0] != second[1][0] and first[1][1] != second[1][1]  # salts, and so digests
 
 
-def test_beside_a_ledger_other_data_are_refused_with_what_to_do(workdir, capsys):
-    given = command("census", 1, "--ledger", "l", "--budget", "3")
-    killed_after(4, main, given)
-    (folder,) = begun_beside("l")
-    data = Path("data.csv").read_text()
-    Path("data.csv").write_text(data.replace("1,1,1", "1,1,0"))
-    assert main(given) == 2
-    error = capsys.readouterr().err
-    assert "other data" in error
-    assert "continue with what it was started with, or remove it: what it paid" in error
-    assert str(folder) in error and len(error.splitlines()) == 1
-    Path("data.csv").write_text(data)
-    assert main(given) == 0 and Ledger("l").read().spent == 1
-
-
 @pytest.mark.parametrize("rows", [60, 61])
 def test_a_killed_night_blocks_the_next_whatever_its_number_of_rows(tmp_path, monkeypatch, rows):
     """Unless it had not paid: then nothing is lost."""

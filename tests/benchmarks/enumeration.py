@@ -3,17 +3,13 @@
 All 1- and 2-way conjunctions of four attributes; a random histogram of 48,842 rows, or the first columns of a
 CSV of 0/1 columns. Rates are CPU time of one thread, after compilation, with the tables included, the best of
 some runs. The ratios are taken within one run, on an instance that the two slow programs can do; all must
-give the same histogram. The same loops in C (`enumeration.c`) are compiled beside, if there is a compiler.
+give the same histogram.
 """
 
 import argparse
-import ctypes
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from time import process_time
 
@@ -23,7 +19,7 @@ from numba import njit
 
 from queries import Conjunctions, Domain
 from smalldb.counting import multisets
-from smalldb.counting.enumeration_engine import enumerate_scores, prepare
+from smalldb.counting.enumeration_engine import enumerate_scores
 from smalldb.counting.scores import Scores
 
 ATTRIBUTES = 4
@@ -108,35 +104,6 @@ def by_census(scores: Scores) -> tuple[int, ...]:
     return enumerate_scores(scores, threads=1).counts
 
 
-@cache
-def compiled() -> ctypes.CDLL:
-    """Compile the loops in C for this processor."""
-    with tempfile.TemporaryDirectory() as folder:
-        library, source = Path(folder, "loops.so"), Path(__file__).with_suffix(".c")
-        command = ["cc", "-O3", "-march=native", "-shared", "-fPIC", "-o", str(library), str(source)]
-        subprocess.run(command, check=True)
-        return ctypes.CDLL(str(library))
-
-
-def by_c(scores: Scores) -> tuple[int, ...]:
-    """Count with the same tables and the same loops in C; ranks of one byte only."""
-    walk, levels = prepare(scores), len(scores.levels)
-    if walk.ranks.dtype != np.uint8:
-        sys.exit("the loops in C are for ranks of one byte: fewer --rows")
-    banks, most = np.zeros((4, levels), dtype=np.int64), int(walk.ways.max())
-    total = multisets.count(len(scores.cells), scores.rows)
-    sizes = walk.rows, walk.floor, len(walk.touch_starts) - 1, len(walk.origins)
-    touched = walk.touch_starts, walk.touch_queries, walk.touch_weights
-    settled = walk.settle_starts, walk.settle_queries, walk.settle_weights
-    tail = len(walk.live), walk.live, walk.ways, walk.starts, walk.table, most, total, levels, banks
-    given = [
-        ctypes.c_int64(part) if isinstance(part, int) else np.ascontiguousarray(part)
-        for part in (*sizes, walk.origins, *touched, *settled, walk.ranks, *tail)
-    ]
-    compiled().visit(*(p if isinstance(p, ctypes.c_int64) else ctypes.c_void_p(p.ctypes.data) for p in given))
-    return tuple(banks.sum(axis=0).tolist())
-
-
 def seconds(
     program: Callable[[Scores], tuple[int, ...]], scores: Scores, repeats: int
 ) -> tuple[float, tuple[int, ...]]:
@@ -211,11 +178,6 @@ def main() -> None:
         sys.exit("the histograms differ")
     short, _ = measure("census", by_census, arguments.short)
     _, rate = measure("census", by_census, arguments.rows)
-    in_c = None
-    if shutil.which("cc"):
-        _, in_c = measure("the same loops in C", by_c, arguments.rows)
-        if by_c(scores_of(arguments.small, arguments.data)) not in histograms:
-            sys.exit("the histograms differ")
 
     print("\n| goal | allowed | measured | |")
     print("|---|---|---|---|")
@@ -226,11 +188,6 @@ def main() -> None:
         ("times plain njit odometer", "at least 8", f"{odometers:.0f}", odometers >= 8),
         ("times chunked numpy", "at least 300", f"{chunks:.0f}", chunks >= 300),
         (f"CPU s, m={arguments.short}", "below 0.2", f"{short:.3f}", short < 0.2),
-        *(
-            [("times the same loops in C", "at least .8", f"{rate / in_c:.2f}", rate >= 0.8 * in_c)]
-            if in_c
-            else []
-        ),
         (large, "below 100", f"{peak - libraries:.0f} to {libraries:.0f}", peak - libraries < 100),
     ]:
         print(f"| {what} | {least} | {found} | {'met' if met else 'missed'} |")
