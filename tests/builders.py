@@ -1,10 +1,14 @@
 """Domains, tables and scores of small instances, as many tests build them."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 
 from queries import Domain, Rows
 from smalldb.counting.scores import Scores
+from smalldb.marginals.counted_rows import checked
+from smalldb.marginals.universe import Universe
 
 
 def flags(d, valid=None, name="x"):
@@ -35,6 +39,18 @@ def latent(d, n, seed, classes=4):
 def counted(domain, histogram):
     """The table with so many rows in each cell."""
     return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
+
+
+def universe(sizes, tables=2, ordered=False, rules=(), **more):
+    """Columns of so many categories, and their tables: all of so many columns, or these."""
+    if isinstance(tables, int):
+        tables = tuple(combinations(range(len(sizes)), tables))
+    return Universe(tuple(sizes), (ordered,) * len(sizes), tables, (1,) * len(tables), rules, **more)
+
+
+def each_once(codes, sizes):
+    """Rows of codes, shape (rows, columns), once each."""
+    return checked(codes, np.ones(len(codes), dtype=np.int64), sizes)
 
 
 def posed(matrix, data, rows):

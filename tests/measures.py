@@ -87,6 +87,11 @@ def figures(real, made, n):
     }
 
 
+def pairs_off(one, other, sizes):
+    """Return the mean distance of the tables of two columns of two tables of codes."""
+    return figures(Burt.of(one, sizes), Burt.of(other, sizes), len(one))["2-way"]
+
+
 def _conditional(ours, theirs):
     given, made = ours.sum(axis=1), theirs.sum(axis=1)
     often = given >= RARE * given.sum()

@@ -6,6 +6,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from asking import measure, release_tables
+from builders import each_once, universe
+from measures import pairs_off
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows, checked, count
@@ -33,11 +35,6 @@ def rows_of(cells):
     return CountedRows(codes, np.asarray(cells, dtype=np.int64))
 
 
-def alike(codes):
-    """Rows of a model, shape (C, rows), once each."""
-    return CountedRows(codes.T, np.ones(codes.shape[1], dtype=np.int64))
-
-
 def neighbours(replaced):
     """A few databases over all 30 cells, each with every neighbour of it."""
     rng = np.random.default_rng(0)
@@ -62,7 +59,7 @@ def test_counts_and_scores_move_as_stated(replaced):
     groupings = [halved(np.arange(1.0, k + 1), ordered=k == 5) for k in TINY]
     found = candidates(tiny(), groupings)
     model = np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]])
-    expected = [12 * table for table in count(found.linear(), alike(model))]
+    expected = [12 * table for table in count(found.linear(), each_once(model.T, TINY))]
     largest = np.zeros(3)
     for one, other in neighbours(replaced):
         counted = [count(found.linear(), rows_of(cells)) for cells in (one, other)]
@@ -79,7 +76,7 @@ def test_scores_are_those_of_the_definition():
     found = candidates(tiny(), groupings)
     rng = np.random.default_rng(2)
     rows, model = rows_of(rng.integers(0, 9, 30)), np.array([rng.integers(0, k, 40) for k in TINY])
-    expected = count(found.linear(), alike(model))
+    expected = count(found.linear(), each_once(model.T, TINY))
     scores = found.scores(count(found.linear(), rows), expected, found.weights, lambda cells: 2.25)
     names = found.scopes()
     assert len(scores) == len(names) == len(set(names))
@@ -126,20 +123,7 @@ def latent(rows=3_000, sizes=(6, 12, 3, 40, 2), seed=1):
 
 
 def wide(sizes, rules=()):
-    tables = tuple(combinations(range(len(sizes)), 2))
-    return Universe(tuple(sizes), (True,) * len(sizes), tables, (1,) * len(tables), rules)
-
-
-def pair_of(z, a, b, sizes):
-    return np.bincount(z[:, a] * sizes[b] + z[:, b], minlength=sizes[a] * sizes[b])
-
-
-def distance(x, y, sizes):
-    found = []
-    for a, b in combinations(range(len(sizes)), 2):
-        one, other = (pair_of(z, a, b, sizes) / len(z) for z in (x, y))
-        found.append(np.abs(one - other).sum() / 2)
-    return np.mean(found)
+    return universe(sizes, ordered=True, rules=rules)
 
 
 @pytest.mark.slow
@@ -152,7 +136,7 @@ def test_costs_add_up_to_the_budget(replaced, delta):
         Setting(universe=wide(sizes), law=law, epsilon=Fraction(3, 2), delta=delta, rows=3_000)
     )
     assert plan.cost == plan.budget
-    outcome = release_tables(plan, checked(codes, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
+    outcome = release_tables(plan, each_once(codes, sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
     tables = (*outcome.tables, *outcome.beside)
     paid = sum(part.cost for part in (*outcome.columns, *tables, *outcome.again))
@@ -165,7 +149,7 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     assert tables
     assert outcome.codes.shape == (outcome.total, 5)
     assert not replaced or outcome.total == 3_000
-    assert distance(codes, outcome.codes, sizes) < 0.3
+    assert pairs_off(codes, outcome.codes, sizes) < 0.3
 
 
 @pytest.mark.slow
@@ -179,8 +163,7 @@ def test_no_row_breaks_a_rule(epsilon, small):
         allowed[(0,) * len(columns)] = True
         codes = codes[allowed[tuple(codes[:, c] for c in columns)]]
     plan = plan_tables(wide(sizes, rules), epsilon, None, False, 1_000)
-    ones = np.ones(len(codes), dtype=np.int64)
-    outcome = release_tables(plan, checked(codes, ones, sizes), SeededBits(1), count=2_000)
+    outcome = release_tables(plan, each_once(codes, sizes), SeededBits(1), count=2_000)
     assert len(outcome.codes) == 2_000
     for columns, allowed in rules:
         assert allowed[tuple(outcome.codes[:, c] for c in columns)].all()
@@ -209,6 +192,12 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
         ({"weights": (0,) * 4}, "weights"),
         ({"rules": (((0, 1), np.ones((3, 2), dtype=bool)),)}, "shape"),
         ({"rules": (((0, 1), np.zeros((2, 3), dtype=bool)),)}, "everything"),
+        ({"targets": (-1,)}, "ascending"),
+        ({"targets": (3,)}, "ascending"),
+        ({"targets": (2, 2)}, "ascending"),
+        ({"named": ((1, 0),)}, "ascending"),
+        ({"named": ((0,),)}, "at least two columns"),
+        ({"named": ((0, 1), (0, 1))}, "distinct"),
     ],
 )
 def test_a_universe_is_checked(change, message):
@@ -229,10 +218,8 @@ def test_rows_are_checked(codes, counts):
 @pytest.mark.slow
 def test_room_does_not_depend_on_what_was_looked_at():
     codes, sizes = latent()
-    tables = tuple(combinations(range(5), 3))
-    universe = Universe(sizes, (False,) * 5, tables, (1,) * len(tables))
-    plan = plan_tables(universe, Fraction(1), None, True, 3_000, memory=300)
-    rows = checked(codes, np.ones(3_000, dtype=np.int64), sizes)
+    plan = plan_tables(universe(sizes, 3), Fraction(1), None, True, 3_000, memory=300)
+    rows = each_once(codes, sizes)
     columns = tuple(
         measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
         for c, k in enumerate(sizes)
@@ -262,12 +249,11 @@ def test_counts_cost_no_work(monkeypatch):
 
     monkeypatch.setattr(CountedRows, "sums", counting)
     codes, sizes = latent(1_000, (30, 40, 50, 60))
-    universe = wide(sizes)
     work, plans = [], []
     for times in (10, 100_000):
-        plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times, strategy="adaptive")
+        plan = plan_tables(wide(sizes), Fraction(10, times), None, True, 1_000 * times, strategy="adaptive")
         counts = np.full(1_000, times, dtype=np.int64)
-        made = release_tables(plan, checked(codes, counts, universe.sizes), SeededBits(1), count=500)
+        made = release_tables(plan, checked(codes, counts, sizes), SeededBits(1), count=500)
         plans.append((plan.name, plan.rounds))
         assert 4 + 6 < looked.count(1_000) <= 4 + 6 + plan.most_rounds  # columns, candidates, and rounds
         work.append({*looked})
@@ -284,6 +270,6 @@ def test_few_and_many_columns(columns):
     z = np.random.default_rng(1).integers(0, 3, (1_000, columns))
     z[:, 1::2] = z[:, ::2][:, : columns // 2]
     plan = plan_tables(wide(sizes), Fraction(4), None, True, 1_000)
-    made = release_tables(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
+    made = release_tables(plan, each_once(z, sizes), SeededBits(1))
     assert made.codes.shape == (1_000, columns)
     assert made.spent <= plan.cost - plan.certifying

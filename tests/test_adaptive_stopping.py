@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
 from asking import measure, release_tables
+from builders import each_once, universe
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import (
     LEAST_UNINFORMATIVE,
@@ -20,7 +19,6 @@ from smalldb.marginals.strategies.adaptive import (
     beyond_noise,
 )
 from smalldb.marginals.strategies.choosing_tables import plan_tables
-from smalldb.marginals.universe import Universe
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -59,13 +57,11 @@ def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
 
 
 def planned(epsilon, delta=None):
-    tables = tuple(combinations(range(8), 2))
-    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    return plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
+    return plan_tables(universe(SIZES), epsilon, delta, True, N, strategy="adaptive")
 
 
 def released(plan, codes, seed=1):
-    return release_tables(plan, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(seed))
+    return release_tables(plan, each_once(codes, SIZES), SeededBits(seed))
 
 
 def pairs_of_equal_columns():

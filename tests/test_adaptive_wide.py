@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from builders import each_once, universe
 
-from smalldb.marginals.counted_rows import CountedRows, count
+from smalldb.marginals.counted_rows import count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
@@ -15,13 +16,11 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
 from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Setting
-from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 
 
 def wide(columns, size=8):
-    tables = tuple(combinations(range(columns), 2))
-    return Universe((size,) * columns, (False,) * columns, tables, (1,) * len(tables))
+    return universe((size,) * columns)
 
 
 def test_wide_tables_get_rounds_for_every_column():
@@ -72,20 +71,14 @@ def measured(a, b):
 
 
 def test_weights_are_products_of_reaches():
-    universe = wide(5, size=2)
-    found = candidates(universe, [halved(np.ones(2), ordered=True) for _ in range(5)])
+    found = candidates(wide(5, size=2), [halved(np.ones(2), ordered=True) for _ in range(5)])
     rng = np.random.default_rng(1)
     z = rng.integers(0, 2, 400)
     codes = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
-    predicted = [
-        t.astype(float) for t in count(found.linear(), CountedRows(codes, np.ones(400, dtype=np.int64)))
-    ]
+    predicted = [t.astype(float) for t in count(found.linear(), each_once(codes, (2,) * 5))]
     assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
-    weights = dict(
-        zip(
-            found.tables, association_weights(found, predicted, [measured(0, 1), measured(1, 2)]), strict=True
-        )
-    )
+    told = association_weights(found, predicted, [measured(0, 1), measured(1, 2)])
+    weights = dict(zip(found.tables, told, strict=True))
     v = {t: cramers_v(p) for t, p in zip(found.tables, predicted, strict=True)}
     reach = {0: 1 + v[0, 1] + v[0, 2], 1: 1 + v[0, 1] + v[1, 2], 2: 1 + v[0, 2] + v[1, 2], 3: 1.0, 4: 1.0}
     most = max(reach.values())

@@ -6,17 +6,16 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from asking import release_tables
+from builders import each_once, universe
 
 import smalldb
 from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.counted_rows import checked
 from smalldb.marginals.estimate.cell_estimates import SCALES, prior_spread, read_cells
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.choosing_tables import plan_tables
-from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import Geometric
 
 SIZES = (8, 6, 5, 4)
@@ -57,11 +56,10 @@ def distance(one, other, width):
 
 
 def read(released, rules=()):
-    universe = Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules)
     noise = PrivacyMeasure(concentrated=False, replaced=True).noise(Fraction(1, 2))
     scope = tuple((c, 0) for c in range(4))
     measured = NoisyTable(scope, released, Fraction(1, 2), noise, noise.variance())
-    return probabilities(read_cells(universe, measured, RATE, N, True)) * N
+    return probabilities(read_cells(universe(SIZES, rules=rules), measured, RATE, N, True)) * N
 
 
 @pytest.mark.slow
@@ -134,8 +132,7 @@ def forbidding(share, seed):
         allowed = rng.random([SIZES[c] for c in pair]) > share
         allowed[0], allowed[:, 0] = True, True
         rules.append((pair, allowed))
-    rules = tuple(rules)
-    return rules, Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules).possible()
+    return tuple(rules), universe(SIZES, rules=tuple(rules)).possible()
 
 
 @pytest.mark.slow
@@ -154,13 +151,12 @@ def test_cells_that_rules_forbid_bring_no_noise():
 def test_cells_that_noise_hides_are_not_measured():
     """Of 3,000 rows tables of three columns came out .49 off, where .14 was expected."""
     sizes = (9, 3, 9, 5, 2, 2, 4, 6, 3, 2)
-    universe = Universe(sizes, (False,) * 10, (*combinations(range(10), 3),), (1,) * 120)
-    expected = [
-        plan_tables(universe, Fraction(1), None, True, rows, strategy="cells").expected
+    few, more = (
+        plan_tables(universe(sizes, 3), Fraction(1), None, True, rows, strategy="cells").expected
         for rows in (300, 3000)
-    ]
-    assert 0.3 < expected[1] < expected[0]
-    assert not isinstance(plan_tables(universe, Fraction(1), None, True, 3000), AllCells)
+    )
+    assert 0.3 < more < few
+    assert not isinstance(plan_tables(universe(sizes, 3), Fraction(1), None, True, 3000), AllCells)
 
 
 def test_cells_that_are_little_nearer_are_not_measured():
@@ -176,11 +172,10 @@ def test_cells_that_are_little_nearer_are_not_measured():
 def test_the_number_of_rows_is_read_where_rows_can_be():
     allowed = np.zeros((40, 40), dtype=bool)
     allowed[0] = True
-    universe = Universe((40, 40), (False, False), ((0, 1),), (1,), (((0, 1), allowed),))
-    plan = plan_tables(universe, Fraction(1, 2), None, False, 2000)
+    plan = plan_tables(universe((40, 40), rules=(((0, 1), allowed),)), Fraction(1, 2), None, False, 2000)
     assert isinstance(plan, AllCells)
     codes = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
-    rows = checked(codes, np.ones(2000, dtype=np.int64), universe.sizes)
+    rows = each_once(codes, (40, 40))
     totals = [release_tables(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]
     # the noise of 40 cells has a standard deviation of 19; of all 1,600 it would be 119
     assert np.std(totals) < 50

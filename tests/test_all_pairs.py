@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from asking import measure_at_once, release_tables
+from builders import each_once, universe
+from measures import pairs_off
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals.counted_rows import CountedRows, checked, count, counted
+from smalldb.marginals.counted_rows import CountedRows, count, counted
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.strategies.all_pairs import (
@@ -30,20 +32,10 @@ from smalldb.marginals.strategies.all_pairs import (
     tables_measured,
 )
 from smalldb.marginals.strategies.choosing_tables import plan_tables
-from smalldb.marginals.universe import Universe
 from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
 N = 20_000
-
-
-def universe(sizes, rules=()):
-    tables = tuple(combinations(range(len(sizes)), 2))
-    return Universe(tuple(sizes), (False,) * len(sizes), tables, (1,) * len(tables), rules)
-
-
-def rows_of(codes):
-    return CountedRows(np.asarray(codes), np.ones(len(codes), dtype=np.int64))
 
 
 def dependent(sizes, n=N, seed=0):
@@ -57,23 +49,12 @@ def dependent(sizes, n=N, seed=0):
     return np.stack(found, axis=1)
 
 
-def distance(one, other, sizes):
-    """The mean total variation distance of the tables of two columns."""
-    found = []
-    for a, b in combinations(range(len(sizes)), 2):
-        tables = [
-            np.bincount(x[:, a] * sizes[b] + x[:, b], minlength=sizes[a] * sizes[b]) for x in (one, other)
-        ]
-        found.append(np.abs(tables[0] / len(one) - tables[1] / len(other)).sum() / 2)
-    return np.mean(found)
-
-
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("asked_for", [((0, 1), (0, 2), (1, 2)), ((0,), (0, 2))])
 def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypatch):
     """A row that is replaced is removed and added: each may lose half."""
     sizes, cost = (3, 2, 5), Fraction(3, 7)
-    some = Universe(sizes, (False,) * 3, asked_for, (1,) * len(asked_for))
+    some = universe(sizes, asked_for)
     pairs = [table for table in asked_for if len(table) == 2]
     asked, noise = [], np.arange(10 + sum(sizes[a] * sizes[b] for a, b in pairs)) ** 2 - 50
 
@@ -84,7 +65,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     monkeypatch.setattr(cone.ConeDifference, "draw", drawn)
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
-    counts, source = count(tables_measured(some), rows_of(rows)), SeededBits(0)
+    counts, source = count(tables_measured(some), each_once(rows, sizes)), SeededBits(0)
     values = measure_at_once(some, counts, replaced, cost, source)
     rate = Fraction(3, 14) if replaced else Fraction(3, 7)
     assert asked == [(cone.ConeDifference(sizes, rate, tuple(pairs)), len(noise), source)]
@@ -113,9 +94,8 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
 def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64))
     small = universe((2, 2))
-    found = measure_at_once(
-        small, count(tables_measured(small), rows_of([(0, 0)])), True, Fraction(1), SeededBits(0)
-    )
+    counts = count(tables_measured(small), each_once(np.array([[0, 0]]), (2, 2)))
+    found = measure_at_once(small, counts, True, Fraction(1), SeededBits(0))
     assert set(found.tolist()) == {-LIMIT, LIMIT}
 
 
@@ -123,12 +103,11 @@ def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda _, many, coins: np.zeros(many, dtype=np.int64))
     codes, all_pairs = dependent(SIZES), universe(SIZES)
-    rows = rows_of(codes)
+    rows = each_once(codes, SIZES)
     columns = [np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
-    values = measure_at_once(
-        all_pairs, count(tables_measured(all_pairs), rows), replaced, Fraction(1), SeededBits(0)
-    )
+    counts = count(tables_measured(all_pairs), rows)
+    values = measure_at_once(all_pairs, counts, replaced, Fraction(1), SeededBits(0))
     tables = tables_at_once(all_pairs, values)
     noise = noise_at_once(all_pairs, Fraction(1), replaced)
     for table, wanted in zip(read_columns(tables, noise), columns, strict=True):
@@ -148,9 +127,8 @@ def test_what_can_be_measured_at_once():
     assert measurable(universe((11,) * 25 + (6,)))  # 256 numbers in a row of a frame
     assert not measurable(universe((11,) * 25 + (7,)))
     assert not measurable(universe((2,) * 9))  # they have parities
-    wide = Universe((2, 3, 4), (False,) * 3, ((0, 1, 2),), (1,))
-    assert not measurable(wide)
-    assert not measurable(Universe((2, 3), (False,) * 2, ((0,),), (1,)))
+    assert not measurable(universe((2, 3, 4), 3))
+    assert not measurable(universe((2, 3), ((0,),)))
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -175,7 +153,7 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     found = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", **given)
     assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
     assert domain.contains(found.codes).all()
-    assert distance(codes, found.codes, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error
+    assert pairs_off(codes, found.codes, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -189,7 +167,7 @@ def test_halves_are_counted_and_read_as_they_are(replaced):
     assert noise == cone.ConeDifference((2,) * len(SIZES), rate, tuple(pairs_of(all_pairs)))
     assert noise.count == sum(table.size for table in of)
     halves = np.stack([groupings[c].of_categories(1)[codes[:, c]] for c in range(len(SIZES))], axis=1)
-    values = np.concatenate([table.ravel() for table in count(of, rows_of(codes))])
+    values = np.concatenate([table.ravel() for table in count(of, each_once(codes, SIZES))])
     estimator = SimpleNamespace(groupings=groupings, read=columns, total=N)
     read = read_halves(values, noise, estimator)
     for (a, b), table in zip(pairs_of(all_pairs), read, strict=True):
@@ -214,7 +192,7 @@ def test_loud_rounds_are_given_up_for_halves():
     assert with_delta.halved == (with_delta.delta is None)
     assert not loud.refining(()).halved
     codes = dependent(SIZES)
-    made = release_tables(loud, checked(codes, np.ones(N, dtype=np.int64), SIZES), SeededBits(1), count=N)
+    made = release_tables(loud, each_once(codes, SIZES), SeededBits(1), count=N)
     assert made.spent == loud.cost - loud.certifying
     measured = [part for each in made.measurements for part in each.of]
     assert sum(len(part.columns) == 2 for part in measured) == 28

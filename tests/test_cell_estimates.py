@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from builders import universe
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
@@ -23,7 +24,6 @@ from smalldb.marginals.estimate.cell_estimates import (
 )
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.universe import Universe
 from smalldb.noise.geometric import Geometric
 
 
@@ -240,7 +240,7 @@ def test_a_table_without_rows_is_read():
 @pytest.mark.parametrize("kind", ["largest", "heavy", "alternating"])
 def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
     """Whatever integers were released, a reading looks at so many positions, a public number."""
-    universe, size, seen = Universe((2,) * 6, (False,) * 6, ((0, 1),), (1,)), 64, []
+    size, seen = 64, []
     monkeypatch.setattr(kernel, "posterior", lambda *given: seen.append(1) or posterior(*given))
     values = {
         "largest": np.full(size, 1 << 60),
@@ -250,7 +250,7 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
     noise, scope = Geometric(Fraction(1)), tuple((c, 0) for c in range(6))
     numbers = values.astype(np.int64).reshape((2,) * 6)
     counts = NoisyTable(scope, numbers, Fraction(1), noise, noise.variance())
-    model = read_cells(universe, counts, 1.0, 1000, False)
+    model = read_cells(universe((2,) * 6), counts, 1.0, 1000, False)
     assert all(np.isfinite(table).all() for table in model.tables)
     assert 0 < len(seen) <= ITERATIONS + 60
 

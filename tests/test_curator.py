@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from builders import universe
 from margins import ScriptedBits
 
 import smalldb
@@ -18,7 +19,6 @@ from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.strategy import whole_table
-from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
 from smalldb.mechanisms import Dependence, Journal, Offsets, Parity
 from smalldb.noise.distributions import ConeDifference, DiscreteGaussian, Geometric, WishartDifference
@@ -182,9 +182,9 @@ def test_learned_categories_and_finer_bins_are_paid_for_as_well():
 
 
 def test_both_curators_of_related_tables_spend_what_is_paid_once():
-    universe = Universe((2, 3, 4), (False,) * 3, ((0, 1), (0, 2), (1, 2)), (1, 1, 1), ())
-    walks = plan_walks(universe, universe, Fraction(64), True, 60)
-    codes = np.random.default_rng(0).integers(0, universe.sizes, (60, 3))
+    columns = universe((2, 3, 4))
+    walks = plan_walks(columns, columns, Fraction(64), True, 60)
+    codes = np.random.default_rng(0).integers(0, columns.sizes, (60, 3))
     families = Families(codes[:, :-1], codes, np.arange(60) // 3 * 3)
     shown = []
     budget = PrivacyFilter(walks.guarantee.paid, True)

@@ -1,18 +1,18 @@
 """The number that tells how far pairs of columns depend, and the plans among which it decides."""
 
 from fractions import Fraction
-from itertools import combinations
 
 import naive
 import numpy as np
 import pytest
 from asking import ask as ask_of
 from asking import release_tables
+from builders import each_once, universe
 from measures import Burt, figures
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.counted_rows import checked, count
+from smalldb.marginals.counted_rows import count
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_tables import CLEARLY, plan_tables
@@ -29,20 +29,12 @@ from smalldb.marginals.strategies.dependence import (
     tables_asked,
 )
 from smalldb.marginals.strategies.strategy import Setting
-from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.marginals.universe import pairs_of
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000
 EPSILON = Fraction(1)
-
-
-def universe(sizes=SIZES):
-    tables = tuple(combinations(range(len(sizes)), 2))
-    return Universe(tuple(sizes), (False,) * len(sizes), tables, (1,) * len(tables))
-
-
-def rows_of(codes):
-    return checked(codes, np.ones(len(codes), dtype=np.int64), SIZES)
+UNIVERSE = universe(SIZES)
 
 
 def tied(weight, seed=0):
@@ -117,9 +109,9 @@ def test_a_row_that_is_replaced_moves_a_distance_by_at_most_6():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_of_distances_with_noise_for_all_pairs(replaced, concentrated):
     law, cost = PrivacyMeasure(concentrated=concentrated, replaced=replaced), Fraction(1, 50)
-    where, codes = universe(), tied(0.3)[:300]
+    where, codes = UNIVERSE, tied(0.3)[:300]
     asks = ask(where, law, cost)
-    counts = count(asks.of, checked(codes, np.ones(300, dtype=np.int64), SIZES))
+    counts = count(asks.of, each_once(codes, SIZES))
     exact = naive.dependence(codes.tolist(), SIZES, asks.part.pairs, asks.part.groups)
     assert 0 < exact == summed(counts)
     lost = asks.lost(replaced, 1)
@@ -140,16 +132,16 @@ def test_many_pairs_are_asked_about_evenly():
 
 def test_a_row_that_weighs_more_moves_the_number_as_much_more():
     law = PrivacyMeasure(concentrated=False, replaced=False, unit=60)
-    pairs = len(pairs_of(universe()))
-    assert ask(universe(), law, Fraction(1)).lost(False, 60).epsilon == 1
-    assert ask(universe(), law, Fraction(1)).moved == MOVED[False] * pairs
+    pairs = len(pairs_of(UNIVERSE))
+    assert ask(UNIVERSE, law, Fraction(1)).lost(False, 60).epsilon == 1
+    assert ask(UNIVERSE, law, Fraction(1)).moved == MOVED[False] * pairs
     table, more = np.array([[600, 0], [0, 0]]), np.array([[600, 0], [0, 60]])
     assert 2 * 60 < distance(more) - distance(table) <= 60 * MOVED[False]
 
 
 def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
     # else noise that was cut off itself would show where the sum was
-    where, law = universe(), PrivacyMeasure(concentrated=False, replaced=True)
+    where, law = UNIVERSE, PrivacyMeasure(concentrated=False, replaced=True)
     tables = [np.zeros((2, 2), dtype=np.int64) for _ in pairs_of(where)]
     tables[0] = np.kron((1 << 52) * np.eye(2, dtype=np.int64), np.ones((1, 300), dtype=np.int64))
     fewer = [table.copy() for table in tables]
@@ -178,12 +170,12 @@ def test_levels_are_those_that_were_told():
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_the_number_decides_what_is_measured(delta):
     n = 10_000 if delta is None else 2_900
-    plan = plan_tables(universe(), EPSILON, delta, True, n)
+    plan = plan_tables(UNIVERSE, EPSILON, delta, True, n)
     assert isinstance(plan, DependenceTested) and plan.delta == delta
     budget = EPSILON if delta is None else rho_of(EPSILON, delta)
     assert plan.budget == budget and plan.cost <= budget
     assert {way.budget for way in plan.ways} == {budget - plan.asking}
-    made = [release_tables(plan, rows_of(tied(weight)[:n]), SeededBits(0)) for weight in (0.0, 2.0)]
+    made = [release_tables(plan, each_once(tied(weight)[:n], SIZES), SeededBits(0)) for weight in (0.0, 2.0)]
     assert not (made[0].tables or made[0].beside) and made[1].tables
     for one in made:
         assert one.strategy in plan.choices and one.spent <= plan.cost - one.strategy.certifying
@@ -196,7 +188,7 @@ def test_the_number_decides_what_is_measured(delta):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1), Fraction(10)])
 def test_a_delta_is_used_only_where_less_is_expected_than_of_the_best_pure_strategy(epsilon, n, replaced):
     delta = Fraction(1, 10**9)
-    plan, pure = (plan_tables(universe(), epsilon, allowed, replaced, n) for allowed in (delta, None))
+    plan, pure = (plan_tables(UNIVERSE, epsilon, allowed, replaced, n) for allowed in (delta, None))
     assert pure.delta is None
     if plan.delta is None:
         assert plan.public == pure.public
@@ -216,15 +208,15 @@ def test_columns_alone_are_measured_where_rounds_would_bring_little(delta):
 
 def test_nothing_is_asked_where_the_answer_would_be_noise_or_decide_nothing():
     for delta in (None, Fraction(1, 10**9)):
-        assert isinstance(plan_tables(universe(), Fraction(1, 50), delta, True, N), Adaptive)
-        assert not isinstance(plan_tables(universe(), Fraction(20), delta, True, 10**7), DependenceTested)
+        assert isinstance(plan_tables(UNIVERSE, Fraction(1, 50), delta, True, N), Adaptive)
+        assert not isinstance(plan_tables(UNIVERSE, Fraction(20), delta, True, 10**7), DependenceTested)
 
 
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 @pytest.mark.parametrize("share", [Fraction(1, 5), Fraction(4, 5), Fraction(1)])
 def test_columns_get_the_share_that_is_asked_for(share, delta):
     """Where there are rounds; more where noise drops some of them, under rho."""
-    plan = plan_tables(universe(), EPSILON, delta, True, N, column_share=share)
+    plan = plan_tables(UNIVERSE, EPSILON, delta, True, N, column_share=share)
     for way in (way for way in plan.ways if way.rounds):
         of_columns = sum(way.columns) / (way.budget - way.certifying)
         assert of_columns == share if delta is None else share <= of_columns < 1
@@ -240,19 +232,9 @@ def test_more_for_columns_brings_them_nearer_and_tables_less_near(delta):
     codes, off = tied(2.0), []
     real = Burt.of(codes, SIZES)
     for share in (Fraction(1, 5), Fraction(9, 10)):
-        plan = plan_tables(
-            universe(),
-            EPSILON,
-            delta,
-            True,
-            N,
-            strategy="adaptive",
-            column_share=share,
-            certificate=Fraction(0),
-        )
-        made = [
-            release_tables(plan, rows_of(codes), SeededBits(seed), N) for seed in range(1 if delta else 3)
-        ]
+        given = {"strategy": "adaptive", "column_share": share, "certificate": Fraction(0)}
+        plan, seeds = plan_tables(UNIVERSE, EPSILON, delta, True, N, **given), range(1 if delta else 3)
+        made = [release_tables(plan, each_once(codes, SIZES), SeededBits(seed), N) for seed in seeds]
         found = [figures(real, Burt.of(one.codes, SIZES), N) for one in made]
         off.append([np.mean([one[measure] for one in found]) for measure in ("1-way", "2-way")])
     assert off[1][0] < 0.7 * off[0][0]

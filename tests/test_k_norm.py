@@ -7,6 +7,7 @@ from math import exp, sqrt
 
 import numpy as np
 import pytest
+from margins import outcomes
 from scipy import stats
 
 import smalldb
@@ -121,6 +122,15 @@ def test_one_column_has_independent_noise_where_rows_come_and_go():
     expected = sums[middle - 9 : middle + 10].copy()
     expected[[0, -1]] += (1 - expected.sum()) / 2
     assert stats.chisquare(np.bincount(cells, minlength=19), trials * expected).pvalue > 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
+def test_noise_by_its_decision_tree(noise, reach):
+    count = sum(noise.sizes)
+    found, law = outcomes(lambda source: tuple(noise.draw(count, source).tolist()), 14), law_of(noise, reach)
+    assert sum(found.values()) > 0.45
+    assert all(decided <= law[vector] + 1e-9 for vector, decided in found.items())
 
 
 @pytest.mark.parametrize("block", [pytest.param(None, marks=pytest.mark.slow), 2])

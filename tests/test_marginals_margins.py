@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from asking import certify, choose
+from builders import each_once, universe
 
 import smalldb
 from queries import Column, Domain, Linear, Marginals, Rows
@@ -14,11 +15,10 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
 from smalldb.marginals import asks
 from smalldb.marginals.certificate import Certificate, beyond, expected, missed
-from smalldb.marginals.counted_rows import CountedRows, count
+from smalldb.marginals.counted_rows import count
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.noise_protocol import Moved
 
@@ -126,14 +126,10 @@ def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
 
 def test_a_column_of_many_levels_is_merged_step_by_step():
     """At every level, against groups of the categories themselves."""
-    universe = Universe((9, 16), (True, True), ((0, 1),), (1,), ())
-    groupings = [halved(np.ones(k), ordered=True) for k in universe.sizes]
-    found = candidates(universe, groupings)
-    generator = np.random.default_rng(1)
-    codes = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
-    rows = CountedRows(codes, np.ones(60, dtype=np.int64))
-    counted = count(found.linear(), rows)
-    finest = counted[0]
+    groupings = [halved(np.ones(k), ordered=True) for k in (9, 16)]
+    found = candidates(universe((9, 16), ordered=True), groupings)
+    codes = np.random.default_rng(1).integers(0, (9, 16), (60, 2))
+    (finest,) = count(found.linear(), each_once(codes, (9, 16)))
     for scope in found.scopes():
         table = np.zeros(found.shape(scope), dtype=np.int64)
         np.add.at(table, tuple(groupings[c].of_categories(level)[codes[:, c]] for c, level in scope), 1)
