@@ -302,27 +302,21 @@ def test_a_ledger_that_is_replaced_under_way_is_refused(path, monkeypatch):
     assert len(ledger.read().records) == 3
 
 
-@pytest.mark.filterwarnings("ignore:.*another process holds the ledger:RuntimeWarning")  # on a busy machine
-def test_threads_share_what_is_left(path):
-    Ledger(path, 1)
-    done, start = [], threading.Barrier(8)
+def test_who_reads_shares_the_lock_and_who_writes_waits_for_all(path, monkeypatch):
+    class Waiting(Exception):
+        pass
 
-    def spend():
-        start.wait()
-        for _ in range(5):
-            try:
-                Ledger(path, 1).spend(record())
-            except OutOfBudget:
-                continue
-            done.append(1)
+    def waiting(_):
+        raise Waiting
 
-    threads = [threading.Thread(target=spend) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == 10
-    assert len(said(path)) == 11
+    ledger = filled(path)
+    monkeypatch.setattr(time, "sleep", waiting)
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert len(ledger.read().records) == 3
+        with pytest.raises(Waiting):
+            ledger.spend(record())
+    assert len(ledger.spend(record()).records) == 4
 
 
 def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
