@@ -468,15 +468,3 @@ def test_other_values_are_refused_by_name(column, values, kind, message):
     assert "31337" not in str(caught.value)
     assert "fulll" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_other_sets_of_columns_are_refused():
-    with pytest.raises(ValueError, match="column 'x' is not a column of the domain"):
-        Domain([JOB]).encode(pd.DataFrame({"job": ["part"], "x": [1]}))
-    with pytest.raises(ValueError, match="no column 'job'; did you mean 'jobs'"):
-        Domain([JOB]).encode(pd.DataFrame({"jobs": ["part"]}))
-
-
-def test_a_mapping_is_no_list_of_columns():
-    with pytest.raises(TypeError, match=r"a domain takes a list: Domain\(\[Column"):
-        Domain({"age": [1, 2]})
