@@ -118,7 +118,7 @@ class Domain:
         if wrong:
             raise ValueError(joined(wrong))
         object.__setattr__(self, "valid", valid if isinstance(valid, str) else tuple(texts) or None)
-        if texts and _leaves_nothing(self):
+        if texts and not (self.size if self.valid_decided else projected(self.rules, self.sizes, ()).any()):
             raise ValueError("valid leaves no cell: no row could exist")
 
     def __hash__(self) -> int:
@@ -322,10 +322,6 @@ def _count(domain: Domain) -> int | None:
     if found is None and (cells := _joined(domain)) is not None:
         found = len(cells)
     return found
-
-
-def _leaves_nothing(domain: Domain) -> bool:
-    return not (domain.size if domain.valid_decided else projected(domain.rules, domain.sizes, ()).any())
 
 
 @lru_cache(maxsize=4)

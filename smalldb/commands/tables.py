@@ -114,8 +114,8 @@ class TablesFolder:
 
     def __init__(self, arguments: argparse.Namespace, forms: Mapping[str, str], begun: bool) -> None:
         self._arguments, self._forms = arguments, forms
-        self._folder = OutputFolder(arguments.output, begun)
-        self.check_empty = self._folder.check_empty
+        self._folder = folder = OutputFolder(arguments.output, begun)
+        self.check_empty, self.place, self.close = folder.check_empty, folder.place, folder.close
         count = arguments.tables or 0
         digits = max(2, len(str(count)))
         self._copies = [
@@ -185,14 +185,6 @@ class TablesFolder:
         assumed, drawn = summary(copies.made_by, *measured)
         self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
         self._folder.write(HOW, how_made(arguments.tables, copies.rows, assumed))
-
-    def place(self) -> None:
-        """Move the folder to its place."""
-        self._folder.place()
-
-    def close(self) -> None:
-        """Remove what was begun, unless it was placed."""
-        self._folder.close()
 
 
 def tables_of(table: Any, names: Iterable[str]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from queries.arrays import Booleans, Integers
 from queries.expressions import shorten
 from queries.faults import Fault
 from queries.rules import Rule
-from smalldb.schema.fields import Fields, spelled
+from smalldb.schema.fields import Fields
 from smalldb.schema.schema_columns import Column
 
 GAPS, DROP = "missing", "drop"
@@ -53,10 +53,9 @@ def gaps_of(columns: Sequence[Column], text: str, seen: Sequence[int], rules: Se
 
 def with_gaps(column: Column, fields: Fields, rows: Booleans) -> Fields:
     """Return the fields of a column, with gaps in some rows."""
-    texts = spelled(fields, column.numbers.decimal) if rows.any() else None
-    if texts is None:
+    if not rows.any():
         return fields
-    inverse, distinct = texts
+    inverse, distinct = column.spelled(fields)
     found = np.array([*distinct, ""], dtype=object)[np.where(rows, len(distinct), inverse)]
     return np.asarray(found)
 

@@ -14,7 +14,7 @@ from queries.arrays import Booleans, Integers
 from queries.expressions import MAX_LENGTH, Step, evaluate, formula, suggestion
 from queries.faults import Fault
 from queries.late import pd
-from smalldb.schema.fields import Fields, spelled
+from smalldb.schema.fields import Fields
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.kinds.kind import NumberFormat
@@ -95,17 +95,16 @@ class Derived:
 
 def values_of(fields: Fields, column: Column) -> tuple[Integers, list[Fraction | None]]:
     """Return the index of each field among the distinct ones, and the values of these; None: a gap."""
-    texts, kind = spelled(fields, column.numbers.decimal), column.kind
-    assert texts is not None  # seen before, when codes were found
+    (inverse, texts), kind = column.spelled(fields), column.kind
     assert isinstance(kind, Cuts | Dates | WholeNumbers)
-    codes = column.found(np.array(texts[1], dtype=object))
+    codes = column.found(np.array(texts, dtype=object))
     values = [
         Fraction(value) / (DAY if isinstance(kind, Dates) else 1)
         if 0 <= code < kind.size and (value := kind.value(text)) is not None
         else None
-        for text, code in zip(texts[1], codes.tolist(), strict=True)
+        for text, code in zip(texts, codes.tolist(), strict=True)
     ]
-    return texts[0].astype(np.int64), values
+    return inverse.astype(np.int64), values
 
 
 class _Range(NamedTuple):

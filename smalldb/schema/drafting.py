@@ -71,17 +71,13 @@ def draft_schema(
     """
     given = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
     declared, told = {str(name).strip(): dtype for name, dtype in given.items()}, codebook or {}
-    ids = [name for name in declared if _ID.fullmatch(name) and not _is_listed(told.get(name))]
+    listed = {name for name, each in told.items() if each.values or each.groups or each.low is not None}
+    ids = [name for name in declared if _ID.fullmatch(name) and name not in listed]
     head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_SAID}ignore = {toml(ids)}\n")
     drafted = (
         column_text(name, _said(declared[name], told.get(name))) for name in declared if name not in ids
     )
     return head + file_line(file) + "".join(drafted)
-
-
-def _is_listed(described: Described | None) -> bool:
-    """Tell whether a code book says which values there are."""
-    return described is not None and bool(described.values or described.groups or described.low is not None)
 
 
 def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:

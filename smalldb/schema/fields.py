@@ -57,8 +57,8 @@ def _as_duration(value: timedelta | np.timedelta64) -> str:
     return f"{'-' * (seconds < 0)}{minutes // 60:02}:{minutes % 60:02}:{second:02}{fraction}"
 
 
-def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:
-    """Return the index of each field's text among the texts that occur, and these; None: no single values.
+def spelled(fields: Fields, name: str = "", decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Return the index of each field's text among the texts that occur, and these; DataError: a list.
 
     The text of a field depends on its value and on the dtype of its column, which is public, and on no other
     field. A gap is the empty text. Numbers that are no texts get this decimal sign.
@@ -72,10 +72,7 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         texts = [*map(str.strip, categories)] if {*map(type, categories)} == {str} else []
         indices = np.arange(len(texts))
         if not texts or len({*texts}) < len(texts):
-            found = spelled(pd.Series(categories), decimal)
-            if found is None:
-                return None
-            indices, texts = found
+            indices, texts = spelled(pd.Series(categories), name, decimal)
         shifted = column.codes.astype(np.intp) + 1
         occurs = np.bincount(shifted) > 0
         used, codes = np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[shifted]
@@ -100,7 +97,7 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     else:
         if kinds != {str}:
             if any(issubclass(kind, Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
-                return None
+                raise DataError(f"column {name!r} has a value that is a list or an object")
             values = _texts(values, decimal)
         codes, distinct = pd.factorize(values)
         texts = [text.strip() for text in distinct]

@@ -106,7 +106,13 @@ def check_tables(tables: Any, schema: RelatedSchema) -> None:
         try:
             if (given := columns_of(table, own)) is not None:
                 own.chosen(given)
-                wrong += [f"{said} has {fault}" for fault in _missing_keys(given, keys)]
+                lacking = [key for key in keys if given.count(key) != 1]
+                wrong += [
+                    f"{said} has two columns {key!r}"
+                    if key in given
+                    else f"{said} has no column {key!r}{suggestion(key, given)}"
+                    for key in lacking
+                ]
         except ValueError as error:
             wrong.append(f"{said}: {error}" if name else str(error))
     if wrong:
@@ -122,15 +128,6 @@ def columns_of(table: Any, schema: Schema) -> list[str] | None:
     if not reader.headed:
         return None
     return [name.strip() for name in reader.columns(path, schema.file, [*schema.names, *schema.unread])]
-
-
-def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Tell which columns of keys a table lacks, or has twice."""
-    return [
-        f"two columns {key!r}" if key in given else f"no column {key!r}{suggestion(key, given)}"
-        for key in keys
-        if given.count(key) != 1
-    ]
 
 
 def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
@@ -245,10 +242,7 @@ def _texts(fields: Fields, key: str) -> Texts:
             f"column {key!r} holds floats that may stand for several whole numbers: give keys as integers or "
             "texts"
         )
-    found = spelled(fields)
-    if found is None:
-        raise DataError(f"column {key!r} has a value that is a list or an object")
-    codes, distinct = found
+    codes, distinct = spelled(fields, key)
     texts = np.array([without_zeros(text) for text in distinct], dtype=object)
     return texts[codes] if len(texts) else np.zeros(len(codes), dtype=object)
 

@@ -24,7 +24,7 @@ from queries.faults import Fault, Faults
 from queries.late import pd
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Relation, Rule
 from smalldb.exact.bits import BitSource
-from smalldb.schema.fields import Fields, as_field, spelled
+from smalldb.schema.fields import Fields, as_field
 from smalldb.schema.kinds import Binned, Comparable, Cuts, Dates
 from smalldb.schema.kinds.binned import uniform_between
 from smalldb.schema.schema_columns import Column
@@ -232,9 +232,8 @@ class Orders:
             values: dict[int, tuple[Integers, list[Decimal | int | None]]] = {}
             for c in group:
                 column = self.columns[c]
-                texts = spelled(fields[c], column.numbers.decimal)
-                assert texts is not None  # `found` has refused it
-                values[c] = texts[0], [self.kind(c).value(text) for text in texts[1]]
+                inverse, texts = column.spelled(fields[c])
+                values[c] = inverse, [self.kind(c).value(text) for text in texts]
                 there[c] = (found[c] >= 0) & (found[c] < column.kind.size)
             every = sorted({v for _, distinct in values.values() for v in distinct if v is not None})
             rank = {value: i for i, value in enumerate(every)}
@@ -307,9 +306,9 @@ def inexact(column: Column) -> str | None:
                 "which its dtype may round: take fewer decimals"
             )
     series, _ = column.ends()
-    texts = spelled(series, column.numbers.decimal)
+    inverse, texts = column.spelled(series)
     steps = [step for category in range(kind.size) for step in kind.steps(category)]
-    read = [] if texts is None else [kind.value(texts[1][code]) for code in texts[0]]
+    read = [kind.value(texts[code]) for code in inverse]
     if read[: len(steps)] != [step * kind.unit for step in steps]:
         return (
             f"column {column.name!r} does not write its values in full: its format or dtype leaves out a part"

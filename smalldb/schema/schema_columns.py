@@ -171,36 +171,33 @@ class Column:
         return text in ("", *self.gaps) or (self.numbers.plain and without_zeros(text) in self.gaps)
 
     def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
-        """Find the code of each field, shape (r,); `known` is the `memo` of earlier pieces."""
+        """Find the code of each field, shape (r,), by the `memo` of earlier pieces; DataError: a list."""
         known = self.memo() if known is None else known
-        inverse, distinct = self._spelled(fields)
+        inverse, distinct = self.spelled(fields)
         if len(known) > MOST_KNOWN:
             known.clear()
         return known.of(distinct).astype(np.int64)[inverse]
 
     def occurring(self, fields: Fields, times: Sequence[int] | None) -> Iterator[tuple[str, int]]:
         """Yield the texts of fields that are no gaps, and how often each occurs; errors as `found`."""
-        inverse, distinct = self._spelled(fields)
+        inverse, distinct = self.spelled(fields)
         counts = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(counts, inverse, 1 if times is None else np.asarray(times, dtype=np.int64))
         for text, count in zip(distinct, counts.tolist(), strict=True):
             if count and not self.is_gap(text):
                 yield text, count
 
-    def _spelled(self, fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]]:
-        """Return what `spelled` does; DataError: the fields are no single values."""
-        texts = spelled(fields, self.numbers.decimal)
-        if texts is None:
-            raise DataError(f"column {self.name!r} has a value that is a list or an object")
-        return texts
+    def spelled(self, fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]]:
+        """Return the index of each field's text among those that occur, and these; errors as `found`."""
+        return spelled(fields, self.name, self.numbers.decimal)
 
     def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
         """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
         return self.found(fields, self.memo(None if self.finer is None else self.finer.kind))
 
     def numbered(self, fields: Fields, number: Callable[[str], int]) -> npt.NDArray[np.int64]:
-        """Return a number of each field, 0 of gaps and of what is no single value."""
-        inverse, distinct = spelled(fields, self.numbers.decimal) or ([], [])
+        """Return a number of each field, 0 of gaps."""
+        inverse, distinct = self.spelled(fields)
         lost = self.memo()
         numbers = [0 if lost[text] == self.kind.size else number(text) for text in distinct]
         return np.array(numbers, dtype=np.int64)[inverse]
@@ -278,10 +275,7 @@ class Column:
 
     def written(self, values: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[str | None]]:
         """Spell released values as the schema has them: indices among the distinct fields; None is a gap."""
-        texts = spelled(values, self.numbers.decimal)
-        if texts is None:
-            raise ValueError(f"column {self.name!r} has a value that is a list or an object")
-        inverse, distinct = texts
+        inverse, distinct = self.spelled(values)
         codes = self.found(np.array(distinct, dtype=object))
         problem = self.problem(codes)
         if problem is not None:

@@ -360,10 +360,7 @@ def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelle
 
 def plainly(values: pd.Series[Any], name: str) -> Spelled:
     """Spell the values of a column that no schema describes."""
-    found, kind = spelled(values), values.dtype.kind
-    if found is None:
-        raise ValueError(f"column {name!r} has a value that is a list or an object")
-    codes, texts = found
+    (codes, texts), kind = spelled(values, name), values.dtype.kind
     if kind == "b":
         texts = [text.lower() for text in texts]
     elif kind == "M":  # a column of days is written as days

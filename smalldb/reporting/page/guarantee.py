@@ -14,6 +14,10 @@ UNSTATED = (
     "This protects rows, not people, because the number of rows of a person is not stated "
     "(rows_per_person). A person with several rows is protected less."
 )
+REFINES = (
+    "The table and its answers also use the measurements of an earlier release of the same data. Its epsilon "
+    "of {} is not counted here: both epsilons add up."
+)
 BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
 
@@ -42,7 +46,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         *([paragraph(_finer(plan))] if plan.finer else []),
         *([paragraph(f"{means.capitalize()}.")] if (means := plan.means_told) is not None else []),
-        *([paragraph(_refines(record))] if "refines" in record else []),
+        *([paragraph(REFINES.format(record["refines"]["epsilon"]))] if "refines" in record else []),
         *(_start(record) if "start" in record else []),
         paragraph(
             f"What this means for one person{alone}: somebody may know all other people's rows, and "
@@ -53,14 +57,6 @@ def guarantee(plan: Plan, record: Record) -> str:
             "As a rule of thumb, an epsilon up to 1 is called strong protection, up to 10 moderate, above 10 "
             f"weak. Each further release from the same data adds to the epsilon of this one{also}."
         ),
-    )
-
-
-def _refines(record: Record) -> str:
-    """Say that an earlier release of the same data is used, and that its epsilon adds up."""
-    return (
-        "The table and its answers also use the measurements of an earlier release of the same data. Its "
-        f"epsilon of {record['refines']['epsilon']} is not counted here: both epsilons add up."
     )
 
 
