@@ -28,10 +28,10 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.answers import answered
-from smalldb.schema.breaking import SAID
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
+from smalldb.schema.column_relations import SAID
 from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
 from smalldb.schema.drafting import column_text, draft_related, file_line, toml

@@ -39,8 +39,7 @@ from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan, finer_measure
 from smalldb.planning.starting import refined, with_start
 from smalldb.schema import Schema
-from smalldb.schema.bin_means import SHARE
-from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
+from smalldb.schema.bin_shapes import MEANS_SHARE, MOST_SHARE, FinerCost
 from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import SchemaLike, check_alone, read_any, read_schema
 from smalldb.schema.related_schema import RelatedSchema
@@ -221,7 +220,7 @@ def plan(
     each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
     finer = () if known is None else finer_costs(known.columns, exact_epsilon / each_person)
     left = exact_epsilon / each_person - sum(each.epsilon for each in finer)
-    spent = SHARE if means is None else as_fraction(means, "means")
+    spent = MEANS_SHARE if means is None else as_fraction(means, "means")
     if not 0 <= spent <= MOST_SHARE:
         raise ValueError(f"means must be a share of epsilon from 0, for none, to {MOST_SHARE}")
     exact_beta = between_0_and_1(beta, "beta")

@@ -19,8 +19,7 @@ from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.walks import Walks
 from smalldb.mechanisms import Mechanism, Neighbours, Offsets, Request
 from smalldb.noise.privacy_loss import Amount, Loss
-from smalldb.schema.bin_means import UNITS
-from smalldb.schema.bin_shapes import FinerCost
+from smalldb.schema.bin_shapes import UNITS, FinerCost
 from smalldb.schema.reading import Learned
 from smalldb.showing import in_notebook
 

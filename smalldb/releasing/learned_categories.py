@@ -40,7 +40,7 @@ from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.planning import Plan
 from smalldb.planning.plans import finer_measure
-from smalldb.schema.bin_means import HALF, UNITS, InBins
+from smalldb.schema.bin_shapes import HALF, UNITS, InBins
 from smalldb.schema.column_parsing import ColumnToLearn
 from smalldb.schema.fields import Piece, occurrences
 from smalldb.schema.kinds import MAX_CATEGORIES, Cuts

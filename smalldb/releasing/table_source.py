@@ -18,7 +18,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
 from smalldb.mechanisms import Measurement, Offsets
 from smalldb.schema import Schema
-from smalldb.schema.bin_means import BinMeans
+from smalldb.schema.bin_shapes import BinMeans
 from smalldb.schema.counting_sql import counting_inside
 from smalldb.schema.fields import Piece
 from smalldb.schema.file_format import USUAL, FileFormat, agreed

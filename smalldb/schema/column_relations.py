@@ -1,4 +1,4 @@
-"""What columns say of each other: comparisons in predicates, gaps that go together, code books.
+"""What columns say of each other, in comparisons, gaps and code books; what becomes of rows that break it.
 
 Comparisons speak of whole numbers, each of which is a category of its own, and of what is computed from
 these: so the codes of a row tell all values, and each rule is a table over categories.
@@ -15,17 +15,19 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from queries.arrays import Booleans
+from queries.arrays import Booleans, Integers
 from queries.expressions import chain, joined, parse, shorten, suggestion
 from queries.faults import Fault
 from queries.rule_tables import compiled, finder, nearest
 from queries.rules import MAX_RULE_CELLS, Relation, Rule
 from smalldb.schema.derived import Derived
-from smalldb.schema.kinds import Binned, Categories, Integers
+from smalldb.schema.fields import Fields
+from smalldb.schema.kinds import Binned, Categories
+from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.schema_columns import Column
 
 _NAME = r"[^\W\d]\w*"
@@ -118,7 +120,7 @@ class Comparisons:
             if name in self.derived:
                 waiting += self.derived[name].operands
                 continue
-            if not isinstance(self.columns[numbers[name]].kind, Integers):
+            if not isinstance(self.columns[numbers[name]].kind, WholeNumbers):
                 raise NoComparison(
                     f"column {name!r} is compared within a predicate, or through a computed column: that "
                     'takes kind = "integers"; an order that is a rule by itself takes all numbers and dates'
@@ -135,7 +137,7 @@ class Comparisons:
 
     def _values(self, column: Column) -> list[Fraction | None]:
         """Return the value of each category of a column of whole numbers."""
-        assert isinstance(column.kind, Integers)
+        assert isinstance(column.kind, WholeNumbers)
         found: list[Fraction | None] = [Fraction(v) for v in range(column.kind.low, column.kind.high + 1)]
         return [*found, *([None] if column.missing else [])]
 
@@ -325,3 +327,64 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
     for code, follows in found.items():
         allowed[code, : right.kind.size] = np.arange(right.kind.size) == follows
     return faults, allowed
+
+
+GAPS, DROP = "missing", "drop"
+SAID = {GAPS: "become gaps", DROP: "are left out"}
+
+
+class Breaking(NamedTuple):
+    """What becomes of rows that break a rule."""
+
+    how: str  # GAPS or DROP
+    columns: tuple[int, ...]  # those that get a gap
+
+
+def read_breaks(given: str | Mapping[str, str], texts: Sequence[str]) -> tuple[dict[int, str], list[Fault]]:
+    """Return what becomes of rows by the number of a rule, from 1, and what is wrong with that."""
+    stated = dict.fromkeys(texts, given) if isinstance(given, str) else given
+    found, wrong = dict[int, str](), list[Fault]()
+    for text, how in stated.items():
+        if how not in SAID:
+            wrong.append(Fault('breaks must be "missing" or "drop", or a table of them by rule', "breaks"))
+        elif text not in texts:
+            wrong.append(Fault(f"breaks: {shorten(text)!r} is not a rule of the schema", "breaks"))
+        else:
+            found[texts.index(text) + 1] = how
+    if not texts:
+        wrong.append(Fault("breaks: the schema has no rule: leave it out", "breaks"))
+    return found, [*dict.fromkeys(wrong)]
+
+
+def gaps_of(columns: Sequence[Column], text: str, seen: Sequence[int], rules: Sequence[Rule]) -> Breaking:
+    """Return which of the columns that a rule looks at get gaps; Fault: a row with these may break it."""
+    own = tuple(c for c in seen if columns[c].missing)
+    for rule in rules:
+        at = tuple(columns[c].kind.size if c in own else slice(None) for c in rule.columns)
+        if not np.all(rule.allowed[at]):
+            named = ", ".join(columns[c].name for c in seen if c not in own) or "none"
+            said = f"columns without a category for gaps: {named}" if len(own) < len(seen) else "beside gaps"
+            raise Fault(f"breaks: a row with gaps can break the rule {shorten(text)!r} ({said})", "breaks")
+    return Breaking(GAPS, own)
+
+
+def with_gaps(column: Column, fields: Fields, rows: Booleans) -> Fields:
+    """Return the fields of a column, with gaps in some rows."""
+    if not rows.any():
+        return fields
+    inverse, distinct = column.spelled(fields)
+    found = np.array([*distinct, ""], dtype=object)[np.where(rows, len(distinct), inverse)]
+    return np.asarray(found)
+
+
+def mended(
+    columns: Sequence[Column], codes: Integers, broken: Mapping[int, Integers], ways: Mapping[int, Breaking]
+) -> tuple[Integers, Booleans]:
+    """Return the codes with gaps in place of what breaks a rule, and which rows are left out."""
+    codes, left = codes.copy(), np.zeros(len(codes), dtype=bool)
+    for number, rows in broken.items():
+        if number in ways:
+            left[rows] |= ways[number].how == DROP
+            for c in ways[number].columns:
+                codes[rows, c] = columns[c].kind.size
+    return codes, left

@@ -21,14 +21,18 @@ from queries.rule_tables import compiled, rule_texts, unknown
 from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
-from smalldb.schema.bin_means import measurable
-from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost
-from smalldb.schema.breaking import DROP, Breaking, gaps_of, mended, read_breaks, with_gaps
+from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost, measurable
 from smalldb.schema.column_relations import (
+    DROP,
+    Breaking,
     Comparisons,
     compared_relations,
     determined_relations,
     gap_relations,
+    gaps_of,
+    mended,
+    read_breaks,
+    with_gaps,
 )
 from smalldb.schema.derived import Derived
 from smalldb.schema.fields import CHUNK, Coded, Fields, Memo, Piece, in_threads, occurrences, tally

@@ -18,8 +18,15 @@ from queries.expressions import suggestion
 from queries.faults import Fault
 from queries.late import pd
 from smalldb.exact.bits import BitSource
-from smalldb.schema.bin_means import BinMeans, InBins, TiltedShape
-from smalldb.schema.bin_shapes import BinShape, FinerBins, FinerShape, drawn_steps
+from smalldb.schema.bin_shapes import (
+    BinMeans,
+    BinShape,
+    FinerBins,
+    FinerShape,
+    InBins,
+    TiltedShape,
+    drawn_steps,
+)
 from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Value
 from smalldb.schema.kinds.kind import NumberFormat, without_zeros
@@ -206,8 +213,8 @@ class Column:
         """Write each code, shape (r,), as a value of the column.
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
-        (`bin_shapes`), by that of its finer bins where these were released (`finer_bins`), or such that bins
-        have the means that were released (`bin_means`); a drawn value that the column's dtype would round
+        (`bin_shapes`), by that of its finer bins where these were released, or such that bins have the means
+        that were released; a drawn value that the column's dtype would round
         into another bin is the middle, too.
 
         ValueError: a code that the column does not have.

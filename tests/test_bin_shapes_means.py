@@ -30,7 +30,7 @@ from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import gather_finer, no_offsets
 from smalldb.reporting.words import answer_cell
 from smalldb.schema import Column, Cuts, parse_schema
-from smalldb.schema.bin_means import HALF, UNITS, BinMeans, InBins, measurable
+from smalldb.schema.bin_shapes import HALF, UNITS, BinMeans, InBins, measurable
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 SCHEMA = """
