@@ -1,4 +1,4 @@
-"""Before anything is paid: tiny made tables are released, so all is imported and compiled; memory is seen to."""
+"""Before anything is paid: made tables are released, so that all is compiled, and memory is looked at."""
 
 import os
 from collections.abc import Sequence
