@@ -13,6 +13,7 @@ import pytest
 from yardstick import timed
 
 from smalldb.cli import main
+from smalldb.marginals.mechanism import STRATEGIES
 
 MOST, MOST_BYTES = 9, 3 << 28  # seconds as of a quiet machine; beyond what the process had when it began
 
@@ -92,9 +93,10 @@ SCHEMAS = {
     "moments": MOMENTS,
     "an integer": integers("a", 1 << 16),
     "two integers": integers("a", 10_000) + integers("b", 10_000),
+    "an integer and flags": integers("a", 1000) + integers("b", 500) + flags(3),
     **{
         f"{c} labels of {k}": alike(labels, c, k)
-        for c, k in ((13, 4), (30, 10), (100, 5), (300, 2), (300, 30))
+        for c, k in ((13, 4), (30, 10), (100, 5), (300, 2), (300, 30), (1000, 5))
     },
     **{f"{c} cuts of {k}": alike(cuts, c, k) for c, k in ((5, 16), (3, 100), (20, 10), (60, 17))},
     "bits": "".join(bins(f"c{i}", 32, 'coding = "bits"\n') for i in range(4)),
@@ -151,6 +153,7 @@ SETTINGS = [
     "--n 100000 --epsilon 1 --mechanism rejection --rows 40 --candidates multisets",
     "--n 1000000000 --epsilon 1 --mechanism marginals --strategy contrasts",
     "--n 1000000 --epsilon 1 --mechanism marginals",
+    *(f"--n 1000000 --epsilon 10 --mechanism marginals --strategy {name}" for name in STRATEGIES),
 ]
 EVERY = [*product(SCHEMAS, WORKLOADS, SETTINGS)]
 HARD = [
