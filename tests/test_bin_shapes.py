@@ -322,15 +322,3 @@ def test_the_command_states_what_finer_bins_cost(tmp_path, monkeypatch, capfd):
     assert record["privacy"]["epsilon"] == "1" and len(record["finer"]) == 2
     assert "pay, day" in (tmp_path / "r.html").read_text()
     assert called(capfd, "generate", "data.csv", *given, *more)[0] == 5  # nothing is left
-
-
-def test_quantiles_of_spikes_and_of_a_wide_last_bin_are_nearer():
-    """Of pay in spikes at 15, 250 and 950: a tenth of what values were off, in the mean; ages beside it."""
-    frame = people(8000, seed=2)
-    real = np.sort(pd.to_numeric(frame["pay"], errors="coerce").dropna().to_numpy())
-    off = {}
-    for name, schema in (("finer", SCHEMA), ("plain", PLAIN)):
-        made = smalldb.release(frame, schema=schema, epsilon=1, rng=4).data["pay"].dropna()
-        at = (np.arange(1000) + 0.5) / 1000
-        off[name] = np.abs(np.quantile(made.astype(float), at) - np.quantile(real, at)).mean()
-    assert off["finer"] < off["plain"] / 3

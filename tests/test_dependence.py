@@ -8,7 +8,6 @@ import pytest
 from asking import ask as ask_of
 from asking import release_tables
 from builders import each_once, universe
-from measures import Burt, figures
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
@@ -223,19 +222,3 @@ def test_columns_get_the_share_that_is_asked_for(share, delta):
     assert all(way.name == Adaptive.name for way in plan.ways)
     if share == 1:
         assert not plan.rounds
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
-def test_more_for_columns_brings_them_nearer_and_tables_less_near(delta):
-    """Mean distances of columns and of pairs, over a few seeds where these are quick."""
-    codes, off = tied(2.0), []
-    real = Burt.of(codes, SIZES)
-    for share in (Fraction(1, 5), Fraction(9, 10)):
-        given = {"strategy": "adaptive", "column_share": share, "certificate": Fraction(0)}
-        plan, seeds = plan_tables(UNIVERSE, EPSILON, delta, True, N, **given), range(1 if delta else 3)
-        made = [release_tables(plan, each_once(codes, SIZES), SeededBits(seed), N) for seed in seeds]
-        found = [figures(real, Burt.of(one.codes, SIZES), N) for one in made]
-        off.append([np.mean([one[measure] for one in found]) for measure in ("1-way", "2-way")])
-    assert off[1][0] < 0.7 * off[0][0]
-    assert off[1][1] > 1.2 * off[0][1]

@@ -9,26 +9,30 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import replay
 from losses import Change, Law, Loss
+from records import check_record
 
 import smalldb
-from queries import Column, Domain, Rows
+from queries import Column, Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import mechanism
 from smalldb.marginals.asks import Ask, Noisy
 from smalldb.marginals.counts import Linear
-from smalldb.marginals.strategies import choosing_tables
+from smalldb.marginals.strategies import choosing_parities, choosing_tables
 from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.contrasts import sets_of
 from smalldb.marginals.strategies.strategy import whole_table
 from smalldb.mechanisms import Measurements
 from smalldb.noise import distributions
-from smalldb.noise.geometric import Geometric
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.privacy_loss import Amount
 from smalldb.noise.privacy_loss import Loss as PureLoss
 from smalldb.planning import choosing
+from smalldb.reporting.page import page
 
 DOMAIN, N = Domain([Column("job", 3), "flag"]), 60
 
@@ -188,3 +192,39 @@ def test_replay_knows_no_ask_of_another_kind(monkeypatch):
     monkeypatch.delitem(replay.KNOWN, Parted)
     with pytest.raises(NotImplementedError, match="Parted"):
         replayed()
+
+
+ABC = Domain(["a", "b", "c"])
+
+
+def toy(bare):
+    """Each of k counts with geometric noise of its own, for epsilon / k."""
+    sets = sets_of(bare.spectrum, 1, 9)
+    sets = sets if bare.replaced else ((), *sets)
+    noise = Geometric(bare.epsilon / len(sets))
+    deviation = (2 if bare.replaced else 1) * noise.variance() ** 0.5
+    deviations = dict.fromkeys(map(len, sets), deviation)
+    return replace(bare, sets=sets, noises=((noise, len(sets)),), deviations=deviations)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
+    monkeypatch.setattr(choosing_parities, "_columns", lambda bare: None)
+    monkeypatch.setattr(choosing_parities, "_wishart", toy)
+    frame = pd.DataFrame(ABC.table().repeat(25, axis=0), columns=list("abc"))
+    public = {"n_max": 200, "rows": 50} if neighbours == "add-remove" else {}
+    made = smalldb.release(
+        frame,
+        Conjunctions(2),
+        epsilon=40,
+        neighbours=neighbours,
+        mechanism="marginals",
+        strategy="contrasts",
+        rng=1,
+        **public,
+    )
+    assert isinstance(made.measurements[0].noise, Geometric)
+    assert made.data.shape == (public.get("rows", 200), 3)
+    check_record(made.record)
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.3
+    assert made.plan.chosen.strategy.described in page(made)

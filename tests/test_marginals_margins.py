@@ -1,4 +1,4 @@
-"""Margins of rounds: what each step costs, and what the certificate adds to its distance, exactly."""
+"""Margins of rounds: what each step costs, what the certificate adds to its distance, and that it holds."""
 
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from asking import certify, choose
 from builders import each_once, universe
+from records import check_record
 
 import smalldb
-from queries import Column, Domain, Linear, Marginals, Rows
+from queries import Column, Domain, Linear, Marginals, Predicates, Rows
+from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
 from smalldb.marginals import asks
@@ -21,6 +23,7 @@ from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.noise_protocol import Moved
+from smalldb.reporting.words import laid_out, tell
 
 EXACT = Context(prec=60)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])
@@ -93,11 +96,11 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
     assert Fraction(1, 2) * (1 - Fraction(1, 10**9)) < sum(paid) <= Fraction(1, 2)
 
 
-@pytest.mark.parametrize("rows", [3, 5, 7])
-def test_expected_sums_at_the_end_of_their_range(rows):
+@pytest.mark.parametrize("rows", [3, 5, 7, 500])
+def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest(rows):
     """Twice the rest times the total passes 2^63 from total x rows = 2^62 on."""
     answers = np.arange(rows, dtype=np.int64)
-    for whole in ((1 << 62) - rows, 1 << 62, (1 << 63) - rows, 1 << 63):
+    for whole in (7 * rows, 500 * rows, (1 << 62) - rows, 1 << 62, (1 << 63) - rows, 1 << 63):
         total = whole // rows
         exact = [Fraction(a * total, rows) for a in answers.tolist()]
         found = expected(answers, rows, total).tolist()
@@ -166,3 +169,76 @@ def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():
     assert smalldb.plan(DOMAIN, weights, rows=(1 << 20) - 1, **given).rows == (1 << 20) - 1
     with pytest.raises(ValueError, match=r"^tables would reach 2\^62: rows x the common denominator"):
         smalldb.plan(DOMAIN, weights, rows=1 << 20, **given)
+
+
+REGIONS = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
+
+
+def made(seed, n):
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 3, n)
+    codes = np.stack([first, (first * 2 + rng.integers(0, 3, n)) % 5, rng.integers(0, 2, n)], axis=1)
+    return Rows.from_codes(REGIONS, codes)
+
+
+def worst_share(workload, real, finished):
+    one, other = workload.answers(real), workload.answers(finished)
+    scale = workload.denominator
+    pairs = zip(one.tolist(), other.tolist(), strict=True)
+    return max(abs(Fraction(a, scale * real.n) - Fraction(b, scale * finished.n)) for a, b in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("rows", [500, 130])
+def test_a_certificate_is_seldom_exceeded(law, rows):
+    real, finished = made(1, 500), made(2, rows)
+    workload = (Marginals(2) + Predicates(["smoker & ~`job=none`"])).workload(REGIONS)
+    total, beta = (500, 507)[not law.replaced], Fraction(1, 5)
+    worst = worst_share(workload, real, finished)
+    found = [
+        certify(workload, real, finished, total, law, Fraction(1), SeededBits(seed)).share(beta)
+        for seed in range(150)
+    ]
+    assert sum(share < worst for share in found) <= 30 + 3 * 5
+    # it says something: of the bound, no more than the margins are beyond twice the truth
+    assert float(np.median([float(share) for share in found])) < 2 * float(worst) + 0.2
+
+
+def test_distances_move_by_at_most_the_denominator():
+    workload = (Marginals(2) + Predicates(["`job=full` | smoker"])).workload(REGIONS)
+    cells = REGIONS.table()
+    base = Rows.from_codes(REGIONS, cells[[0, 3, 7, 7, 20]])
+    answers = workload.answers(base)
+    for cell in cells:
+        more = Rows.from_codes(REGIONS, np.vstack([base.codes().repeat(base.counts, axis=0), cell[None]]))
+        assert np.abs(workload.answers(more) - answers).max() <= workload.denominator
+    for one, other in product(range(0, len(cells), 3), repeat=2):
+        before = Rows.from_codes(REGIONS, cells[[0, 3, one]])
+        after = Rows.from_codes(REGIONS, cells[[0, 3, other]])
+        assert np.abs(workload.answers(before) - workload.answers(after)).max() <= workload.denominator
+
+
+def test_an_empty_table_is_certified_as_unknown():
+    empty = Rows.from_codes(REGIONS, np.zeros((0, 3), dtype=np.int64))
+    workload: Workload = Marginals(1).workload(REGIONS)
+    found = certify(workload, empty, empty, 0, PrivacyMeasure(False, False), Fraction(1), SeededBits(1))
+    assert isinstance(found, Certificate)
+    assert found.share(Fraction(1, 20)) == 1
+
+
+@pytest.mark.slow
+def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
+    wide = Domain([Column(name, 30) for name in "abcde"])
+    real = Rows.from_codes(wide, np.random.default_rng(1).integers(0, 30, (200, 5)))
+    release = smalldb.release(real, "marginals:2", epsilon=1, certificate=0, rng=1)
+    bounds = release.record["bounds"]
+    assert (bounds["beta"], bounds["released"], bounds["covers"]) == ("0.05", None, [])
+    check_record(release.record)
+    assert "no bound for what was not measured" in laid_out(tell(release.record, release.plan))
+
+
+@pytest.mark.parametrize("share", [-1, 1, "3/2"])
+def test_a_certificate_is_a_share(share):
+    with pytest.raises(ValueError, match="certificate must be at least 0 and below 1"):
+        smalldb.plan(REGIONS, n=100, epsilon=1, certificate=share)

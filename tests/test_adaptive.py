@@ -1,7 +1,8 @@
-"""Releases in rounds: sensitivities by enumeration, exact costs, replays and rules."""
+"""Releases in rounds: sensitivities by enumeration, exact costs, rules, when rounds end, and many columns."""
 
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -9,13 +10,24 @@ from asking import measure, release_tables
 from builders import each_once, universe
 from measures import pairs_off
 
+from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows, checked, count
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.packed_pairs import candidates
-from smalldb.marginals.measuring import PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import Adaptive, ModelCapacity, as_fine
+from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
+from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import (
+    LEAST_UNINFORMATIVE,
+    MOST_RAISED,
+    RAISED,
+    Adaptive,
+    ModelCapacity,
+    StoppingRule,
+    as_fine,
+    beyond_noise,
+)
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
 from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Setting
 from smalldb.marginals.universe import Universe
@@ -273,3 +285,183 @@ def test_few_and_many_columns(columns):
     made = release_tables(plan, each_once(z, sizes), SeededBits(1))
     assert made.codes.shape == (1_000, columns)
     assert made.spent <= plan.cost - plan.certifying
+
+
+N = 4_000
+SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_noise_tells_nothing_and_a_difference_does(concentrated):
+    law = PrivacyMeasure(concentrated=concentrated, replaced=False)
+    scope, counts = ((0, 1), (1, 1)), np.arange(48).reshape(6, 8)
+    tables = [measure(counts, scope, law, Fraction(1, 20), SeededBits(seed)) for seed in range(40)]
+    assert sum(beyond_noise(table, counts.astype(float), concentrated) for table in tables) <= 4
+    far = counts + 2 * law.noise(Fraction(1, 20)).variance() ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
+    assert sum(beyond_noise(table, far, concentrated) for table in tables) >= 36
+
+
+def test_what_is_enough():
+    stopping = StoppingRule()
+    for informative in (True, False, True, False, False, False, False, False):
+        stopping = stopping.after(informative)
+        assert not stopping.met
+    assert stopping == StoppingRule(informative=2, uninformative=5, cost_factor=RAISED**6, rounds=8)
+    assert stopping.after(False).met
+    assert not StoppingRule(0, 3).met
+    assert StoppingRule(0, 4).met
+
+
+def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
+    stopping = StoppingRule()
+    cases = [(False, 1), (True, 1), (True, 1), (False, RAISED), (True, RAISED), (False, RAISED**2)]
+    for informative, times in cases:
+        stopping = stopping.after(informative)
+        assert stopping.cost_factor == times
+    for _ in range(20):
+        stopping = stopping.after(False)
+    assert stopping.cost_factor == MOST_RAISED
+
+
+def planned(epsilon, delta=None):
+    return plan_tables(universe(SIZES), epsilon, delta, True, N, strategy="adaptive")
+
+
+def released(plan, codes, seed=1):
+    return release_tables(plan, each_once(codes, SIZES), SeededBits(seed))
+
+
+def pairs_of_equal_columns():
+    """Two pairs, and four columns that depend on nothing: most tables tell nothing."""
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
+    codes[:, 3], codes[:, 5] = codes[:, 0], codes[:, 1]
+    return codes
+
+
+def test_raised_rounds_stay_within_the_budget():
+    for delta in (None, Fraction(1, 10**6)):
+        plan = replace(planned(Fraction(1, 2), delta), halved=False)  # rounds go on in their noise
+        made = released(plan, pairs_of_equal_columns())
+        tables = (*made.tables, *made.beside)
+        raised = [part.cost / plan.cost_of(part.counts.size) for part in tables]
+        assert max(raised) > 1 == raised[0]
+        paid = sum(part.cost for part in (*made.columns, *tables, *made.again))
+        assert made.spent == paid + sum(raised) * plan.selecting
+        assert made.spent <= plan.cost - plan.certifying
+        assert all(part.variance == plan.law.noise(part.cost).variance() for part in tables)
+
+
+def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
+    plan = planned(Fraction(1, 2), Fraction(1, 10**6))
+    assert plan.law.concentrated
+    made = released(plan, pairs_of_equal_columns())
+    left, raised = plan.for_rounds, []
+    for number, one in enumerate(one for one in made.measurements if one.selecting is not None):
+        raised.append(one.selecting / plan.selecting)
+        ahead = max(1, plan.rounds - number)
+        assert raised[-1] <= max(1, left / (ahead * (plan.selecting + plan.measuring)))
+        left -= one.selecting + one.cost
+    assert left >= 0 and max(raised) > 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(2), None), (Fraction(1, 4), Fraction(1, 10**6))])
+def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, delta):
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
+    plan = planned(epsilon, delta)
+    assert plan.delta == delta and plan.rounds
+    made = released(plan, codes, 3 if delta else 4)
+    assert LEAST_UNINFORMATIVE <= len(made.tables) <= 2 * LEAST_UNINFORMATIVE
+    assert [table.scope for table in made.again] == [table.scope for table in made.columns]
+    assert made.spent == (rho_of(epsilon, delta) if delta else epsilon) - plan.certifying
+    shares = {a.cost / b.cost for a, b in zip(made.again, made.columns, strict=True)}
+    assert len(shares) == 1
+
+
+def test_rounds_go_on_where_columns_depend_on_each_other():
+    z = np.random.default_rng(0).integers(0, 3, N)
+    plan = planned(Fraction(1))
+    made = released(plan, np.stack([z] * 8, axis=1), 3)
+    assert plan.rounds and made.tables and not made.again
+
+
+def columns_alike(columns, size=8):
+    return universe((size,) * columns)
+
+
+def test_wide_tables_get_rounds_for_every_column():
+    given = Fraction(1), None, False, 100_000
+    rounds = [plan_tables(columns_alike(c), *given, strategy="adaptive").rounds for c in (14, 28, 56, 100)]
+    assert rounds[0] >= 26
+    assert rounds[2] > 50
+    assert rounds[3] > 90
+    assert plan_tables(columns_alike(100), Fraction(10), None, False, 100_000).rounds == 200
+    for columns in (28, 100):
+        plan = plan_tables(columns_alike(columns), Fraction(1), None, False, 100_000)
+        assert plan.cost <= plan.budget
+
+
+def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
+    """Of many columns, noise on a table that a round would measure decides; of up to 28 there are rounds."""
+    for rows, rounds in ((2_000, False), (100_000, True)):
+        plan = plan_tables(columns_alike(100), Fraction(1), None, False, rows, strategy="adaptive")
+        assert bool(plan.rounds) == rounds
+        if rounds:
+            assert put_off(plan, [SMALL], Fraction(1))[0] < MOST_NOISE
+        else:
+            assert plan.selecting == plan.measuring == 0
+        assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)
+        assert rounds or sum(plan.columns) == Fraction(19, 20)
+    assert plan_tables(columns_alike(28), Fraction(1, 10), None, False, 10_000, strategy="adaptive").rounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
+    """No number of rows is there at which all rounds go at once; columns get what each would have cost."""
+    sizes = [round(200_000 / 1.03**step) for step in range(0, 200, 2)]
+    law = PrivacyMeasure(concentrated=delta is not None, replaced=False)
+    setting = Setting(universe=columns_alike(40), law=law, epsilon=Fraction(1), delta=delta, rows=1)
+    plans = [Adaptive.shared(replace(setting, rows=rows)) for rows in sizes]
+    rounds = [plan.rounds for plan in plans]
+    assert rounds[0] > 40 and rounds[-1] == 0
+    assert all(-1 <= a - b <= 12 for a, b in pairwise(rounds))
+    shares = [float(sum(plan.columns) / (plan.cost - plan.certifying)) for plan in plans]
+    assert max(b - a for a, b in pairwise(shares)) < 0.12 and shares[-1] == 1
+
+
+def a_table(a, b):
+    return NoisyTable(
+        ((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), Geometric(Fraction(1)), 1.0
+    )
+
+
+def test_weights_are_products_of_reaches():
+    found = candidates(columns_alike(5, size=2), [halved(np.ones(2), ordered=True) for _ in range(5)])
+    rng = np.random.default_rng(1)
+    z = rng.integers(0, 2, 400)
+    codes = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
+    predicted = [t.astype(float) for t in count(found.linear(), each_once(codes, (2,) * 5))]
+    assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
+    told = association_weights(found, predicted, [a_table(0, 1), a_table(1, 2)])
+    weights = dict(zip(found.tables, told, strict=True))
+    v = {t: cramers_v(p) for t, p in zip(found.tables, predicted, strict=True)}
+    reach = {0: 1 + v[0, 1] + v[0, 2], 1: 1 + v[0, 1] + v[1, 2], 2: 1 + v[0, 2] + v[1, 2], 3: 1.0, 4: 1.0}
+    most = max(reach.values())
+    assert weights[0, 1] == weights[3, 4] == round(100 / most)
+    for a in range(3):
+        for b in (3, 4):
+            assert weights[a, b] == round(100 * reach[a] / most)
+    # whatever is measured of the same columns again, and in whichever order
+    assert tuple(weights.values()) == association_weights(
+        found, predicted, [a_table(1, 2), a_table(0, 1), a_table(0, 2)]
+    )
+
+
+def test_cramers_v():
+    assert cramers_v(np.outer([1.0, 2.0, 0.0], [3.0, 1.0])) == pytest.approx(0, abs=1e-9)
+    assert cramers_v(np.diag([1.0, 5.0, 2.0])) == pytest.approx(1)
+    assert cramers_v(np.zeros((3, 2))) == cramers_v(np.array([[1.0, 2.0]])) == 0.0
+    # chi-squared of [[30, 10], [10, 30]] is 20, of 80 rows: V is 1/2
+    assert cramers_v(np.array([[30.0, 10.0], [10.0, 30.0]])) == pytest.approx(0.5)
