@@ -18,6 +18,7 @@ from smalldb.counting import databases
 from smalldb.selection import selection_law
 
 AB = Domain(["a", "b"])
+TINY = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
 
 
 def by_definition(workload, rows, epsilon, n, neighbours, base="multisets"):
@@ -97,14 +98,8 @@ def test_it_is_the_definition(case, base, neighbours):
 def test_vectors(vectors, domain, vector, rows, epsilon):
     value = vectors[vector]["value"]
     for name, neighbours in (("replace", "replace-one"), ("addrem", "add-remove")):
-        made = audit(
-            domain,
-            "conjunctions:2" if domain is AB else "conjunctions:1",
-            rows=rows,
-            epsilon=epsilon,
-            n=6,
-            neighbours=neighbours,
-        )
+        queries = f"conjunctions:{len(domain.attributes)}"
+        made = audit(domain, queries, rows=rows, epsilon=epsilon, n=6, neighbours=neighbours)
         assert made.worst_loss == pytest.approx(value[name]["loss"], abs=1e-12)
         assert float(made.range[1]) / epsilon == pytest.approx(value[name]["range_over_eps"], rel=1e-12)
 
@@ -257,10 +252,10 @@ def test_laws_that_are_none(law, message):
         audit(AB, "conjunctions:1", n=2, mechanism=lambda x: law)
 
 
-@pytest.mark.parametrize("law", [[0.5, 0.5], {"a": "1"}, {"a": True}], ids=str)
-def test_laws_of_wrong_types(law):
-    with pytest.raises(TypeError):
-        audit(AB, "conjunctions:1", n=2, mechanism=lambda x: law)
+def test_laws_of_wrong_types():
+    for law in ([0.5, 0.5], {"a": "1"}, {"a": True}):
+        with pytest.raises(TypeError):
+            audit(AB, "conjunctions:1", n=2, mechanism=lambda x, law=law: law)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +270,8 @@ def test_laws_of_wrong_types(law):
         ({"mechanism": "select", "rows": None, "epsilon": 10**5}, "epsilon x n"),
         ({"n": 2**61}, r"scores would reach 2\^62"),
         ({"rows": 2**61}, r"scores would reach 2\^62"),
+        # with D = 10^17 they would wrap round, and the loss come out too small
+        ({"queries": TINY, "rows": 20, "n": 20}, r"scores would reach 2\^62"),
         ({"domain": flags(20), "n": 10**9}, "fewer attributes or rows"),
         ({"domain": flags(20), "rows": 10**9}, "fewer attributes or rows"),
         ({"domain": Domain(["a"]), "queries": "conjunctions:1", "n": 10**6}, "largest n"),
@@ -313,14 +310,6 @@ def test_the_largest_n_that_is_named_is_done(monkeypatch):
     monkeypatch.setattr(databases, "databases", lambda *_: iter([]))
     with pytest.raises(ValueError, match=r"^(?!.*budget)"):  # it passes, and then finds no databases
         audit(AB, "conjunctions:2", rows=2, epsilon=1, n=largest, neighbours="add-remove")
-
-
-def test_scores_that_pass_64_bits_are_refused():
-    """With D = 10^17 scores of a census would wrap round, and the loss come out too small."""
-    queries = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
-    with pytest.raises(ValueError, match=r"scores would reach 2\^62"):
-        audit(AB, queries, rows=20, epsilon=1, n=20)
-    assert audit(AB, queries, rows=2, epsilon=1, n=3).loss[0] > 0
 
 
 @pytest.mark.slow

@@ -92,25 +92,6 @@ def test_many_levels_and_a_huge_epsilon():
     assert Law(levels, law.counts, Fraction(10) ** 300, 1).probabilities.tolist() == [1.0] + [0.0] * 2999
 
 
-def test_quantiles_and_exceedances_are_consistent():
-    law = census(*ENTRIES["census_d3_conj"][:4]).law(1)
-    distribution = np.cumsum(law.probabilities)
-    for q in ("1/1000", 0.05, "1/3", 0.5, "0.9", 0.999999, 1):
-        e = law.quantile(q)
-        position = law.errors.tolist().index(e)
-        assert distribution[position] >= float(Fraction(q) if isinstance(q, str) else q) - 1e-12
-        assert position == 0 or distribution[position - 1] < float(Fraction(q) if isinstance(q, str) else q)
-    assert law.quantile(1) == law.errors[-1]
-    for position, level in enumerate(law.levels.tolist()):
-        exactly = Fraction(level, law.unit)
-        assert law.exceedance(exactly) == pytest.approx(1 - distribution[position], abs=1e-14)
-        assert law.exceedance(exactly - Fraction(1, 10**30)) == pytest.approx(
-            1 - (distribution[position - 1] if position else 0), abs=1e-14
-        )
-    assert law.exceedance(-1) == 1.0
-    assert law.exceedance(2) == 0.0
-
-
 def test_all_of_the_probability_needs_no_precision(monkeypatch):
     """Levels so far apart that the last weight is below 2^-10^12: it would have to be told from 0."""
     law = Law(np.array([0, 1, 10**9]), (1, 5, 1), Fraction(1000), 1)
@@ -162,6 +143,20 @@ def test_bounds_on_the_mean_from_a_census(name, epsilon):
     assert talwar == pytest.approx(best, rel=1e-9)
 
 
+def test_refusals():
+    found = census(*ENTRIES["census_d2_conj"][:4])
+    for epsilon in (0, -1, float("nan"), "x"):
+        with pytest.raises(ValueError, match="epsilon"):
+            found.law(epsilon)
+    for probability in (0, 1.5, -1):
+        with pytest.raises(ValueError, match=r"probability must lie in \(0, 1\]"):
+            found.law(1).quantile(probability)
+    with pytest.raises(IndexError, match="no candidate stands at this level"):
+        found.candidate(4, 0)
+    with pytest.raises(IndexError, match="at least 0 and below the count of its level"):
+        found.candidate(3, 2)
+
+
 def test_a_census_as_a_table():
     found = census(*ENTRIES["census_d2_conj"][:4])
     frame = found.to_frame()
@@ -169,26 +164,3 @@ def test_a_census_as_a_table():
     assert frame["error"].tolist() == [float(found.error(level)) for level in found.levels]
     assert frame["candidates"].tolist() == [2, 8, 6, 4]
     assert frame["share"].tolist() == [0.1, 0.4, 0.3, 0.2]
-
-
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), "x"])
-def test_a_bad_epsilon_is_refused(epsilon):
-    with pytest.raises(ValueError, match="epsilon"):
-        census(*ENTRIES["census_d2_conj"][:4]).law(epsilon)
-
-
-def test_bad_quantiles_are_refused():
-    law = census(*ENTRIES["census_d2_conj"][:4]).law(1)
-    for q in (0, 1.5, -1):
-        with pytest.raises(ValueError, match=r"probability must lie in \(0, 1\]"):
-            law.quantile(q)
-
-
-def test_candidates_of_a_census_are_checked():
-    found = census(*ENTRIES["census_d2_conj"][:4])
-    with pytest.raises(IndexError, match="no candidate stands at this level"):
-        found.candidate(4, 0)
-    with pytest.raises(IndexError, match="at least 0 and below the count of its level"):
-        found.candidate(3, 2)
-    drawn = found.candidate(3, 1)
-    assert (drawn.shape, drawn.sum()) == ((4,), 3)

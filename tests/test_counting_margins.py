@@ -1,7 +1,6 @@
 """Margins of the census: guards at their last number, and laws in words of four bits."""
 
 from fractions import Fraction
-from importlib import import_module
 from itertools import accumulate, permutations
 from math import factorial
 
@@ -72,7 +71,7 @@ def test_an_enumeration_stays_below_62_bits(monkeypatch):
     def look(*_, **__):
         raise Looked
 
-    monkeypatch.setattr(import_module("smalldb.counting.level_counts"), "enumerate_scores", look)
+    monkeypatch.setattr(level_counts, "enumerate_scores", look)
     data = Rows.from_counts(AB, AB.decode(AB.table()), [1, 1, 1, 1])
     for number, outcome in ((MAX_SCORE, ValueError), (MAX_SCORE - 1, Looked)):
         monkeypatch.setattr(multisets, "count", lambda cells, rows, number=number: number)
@@ -119,8 +118,10 @@ def test_laws_in_words_of_four_bits(monkeypatch, counts, rate):
     for wanted in (Fraction(i, 64) for i in range(1, 64)):
         position = next(i for i, total in enumerate(below) if total >= wanted)
         assert found.quantile(wanted) == float(Fraction(list(counts)[position], 7))
+    assert (found.quantile(1), found.exceedance(-1)) == (found.errors[-1], 1)
     for level in counts:
-        assert found.exceedance(Fraction(level, 7)) == float(sum(p for s, p in exact.items() if s > level))
+        above, at = float(sum(p for s, p in exact.items() if s > level)), Fraction(level, 7)
+        assert found.exceedance(at) == above == found.exceedance(at + Fraction(1, 10**30))
 
 
 def test_every_order_of_rows_is_as_likely():

@@ -20,10 +20,7 @@ SHOPS = {"north": 3, "south": 1, "west": 0}
 def test_labels_stand_for_positions(method, k):
     given = {"epsilon": 2, "sensitivity": 1, "method": method, "k": k}
     for scores in (SHOPS, pd.Series(SHOPS)):
-        plain, named = (
-            smalldb.select(list(SHOPS.values()), rng=5, **given),
-            smalldb.select(scores, rng=5, **given),
-        )
+        plain, named = (smalldb.select(u, rng=5, **given) for u in (list(SHOPS.values()), scores))
         assert plain.labels is None and plain.label is None
         assert named.indices == plain.indices
         assert named.labels == tuple(list(SHOPS)[i] for i in named.indices) and named.label == named.labels[0]
@@ -64,23 +61,10 @@ def test_a_ranked_list_is_drawn_in_rounds(method):
     drawn = Counter(smalldb.select(scores, **given).indices for _ in range(times))
     expected = {positions: float(low) * times for positions, (low, _) in law.items()}
     assert set(drawn) <= set(law)
-    assert (
-        sum((drawn[positions] - e) ** 2 / e for positions, e in expected.items()) < 50
-    )  # of 19 degrees: 1e-4
+    assert sum((drawn[o] - e) ** 2 / e for o, e in expected.items()) < 50  # of 19 degrees: 1e-4
     made = smalldb.select(scores, **given)
     loss = Loss.laplace(Fraction(1, 4)) if method == "permute-and-flip" else Loss.pure(Fraction(1, 4))
     assert made.loss == loss.together(loss) and made.convention.startswith("in each of 2 rounds, ")
-
-
-def test_a_ranked_list_loses_no_more_than_epsilon():
-    """Of permute-and-flip in two rounds, over neighbours of three counts under add-remove."""
-    given = {"epsilon": 1, "sensitivity": 1, "monotone": True, "method": "permute-and-flip", "k": 2}
-    one = selection_law([1, 1, 0], **given)
-    for other in ([2, 1, 0], [1, 1, 1], [2, 2, 0], [1, 2, 1], [2, 2, 1]):
-        law = selection_law(other, **given)
-        for positions in law:
-            for a, b in ((one, law), (law, one)):
-                assert float(a[positions][1] / b[positions][0]) <= 2.7182818285
 
 
 def test_the_law_with_counts_is_that_of_half_of_epsilon():
