@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from builders import flags
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def test_bool_and_integer_columns_are_taken(dtype):
     [
         (pd.Series([0.0, 1.0]), TypeError, "'a' has dtype float64"),
         (pd.Series(["0", "1"]), TypeError, "'a' has dtype"),
-        (pd.Series([0, 2]), DataError, "'a' has values that are none"),
+        (pd.Series([0, 31337]), DataError, "'a' has values that are none"),
         (pd.Series([0, -1], dtype="Int8"), DataError, "'a' has values that are none"),
         (pd.Series([True, None], dtype="boolean"), DataError, "'a' has missing values"),
         (pd.Series([1, None], dtype="Int64"), DataError, "'a' has missing values"),
@@ -54,19 +55,13 @@ def test_other_columns_are_refused_by_name(column, kind, message):
     with pytest.raises(kind, match=message) as caught:
         Domain(["a"]).encode(pd.DataFrame({"a": column}))
     assert ("looked at the data" in str(caught.value)) == (kind is DataError)
+    assert "31337" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "category",
-        "object",
-        pd.SparseDtype("int64", 31337),
-        pd.SparseDtype("bool", False),
-        "string",
-        "float64",
-    ],
-)
+SPARSE = [pd.SparseDtype("int64", 31337), pd.SparseDtype("bool", False)]
+
+
+@pytest.mark.parametrize("dtype", ["category", "object", *SPARSE, "string", "float64"])
 @pytest.mark.parametrize("values", [[0, 1, 1], [0, 0, 0], [0, 31337, 1], []])
 def test_a_dtype_is_refused_before_a_value_is_seen(dtype, values):
     """A dtype may list the values that occur (categories), or hold anything: no word on them."""
@@ -77,12 +72,6 @@ def test_a_dtype_is_refused_before_a_value_is_seen(dtype, values):
     expected = "bool or 0/1 integers (others: schema=..., or domain=Domain([Column(name, categories), ...]))"
     assert str(caught.value) == f"column 'a' has dtype {kind}: expected {expected}"
     assert "31337" not in str(caught.value)
-
-
-def test_rows_outside_the_universe_are_refused():
-    frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
-    with pytest.raises(DataError, match=r"rows break rule|valid rules out"):
-        Domain(["a", "b"], valid="~a | ~b").encode(frame)
 
 
 @pytest.mark.parametrize(
@@ -120,23 +109,12 @@ def test_bad_domains_are_refused(arguments, kind, message):
         Domain(*arguments)
 
 
-def test_a_table_of_cells_ends_at_20_attributes():
-    names = [f"x{i}" for i in range(21)]
-    assert Domain(names).size == 2**21
+def test_a_table_of_cells_ends_at_20_attributes_and_cannot_be_changed():
+    assert flags(21).size == 2**21
     with pytest.raises(ValueError, match="at most 20 attributes"):
-        Domain(names).cells()
-
-
-def test_cells_cannot_be_changed():
+        flags(21).cells()
     with pytest.raises(ValueError, match="read-only"):
         Domain(["a"]).cells()[0] = 1
-
-
-def test_values_are_never_shown():
-    secret = 31337
-    with pytest.raises(DataError) as caught:
-        Domain(["a"]).encode(pd.DataFrame({"a": np.array([0, secret])}))
-    assert str(secret) not in str(caught.value)
 
 
 def test_many_unknown_names_are_counted_and_the_first_are_told():

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, permutations, product
 from math import comb
 
@@ -169,20 +170,18 @@ def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
 # Decision lists
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_decision_lists_are_their_definition(d, vectors):
+    count = vectors["dl1_counts"]["value"][d - 1]
+    assert DecisionLists().stated(domain_of(d)) == count
+    assert DecisionLists().workload(domain_of(d)).size == count // 2 - 1  # halved by complements
+    if d == 5:
+        return
     table = [tuple(row) for row in stated_table(DecisionLists(), domain_of(d))]
-    assert len(table) == DecisionLists().stated(domain_of(d)) == vectors["dl1_counts"]["value"][d - 1]
+    assert len(table) == count
     assert set(table) == naive_decision_lists(d)
     assert raw(DecisionLists(), d).low == vectors["dl1_vc"]["value"][d - 1]
     assert DecisionLists().vc_dimension(domain_of(d)) == VCDimension(d + 1, d + 1, "closed form")
-
-
-@pytest.mark.slow
-def test_decision_lists_of_five_attributes_are_halved_by_complements(vectors):
-    count = vectors["dl1_counts"]["value"][4]
-    assert DecisionLists().stated(domain_of(5)) == count
-    assert DecisionLists().workload(domain_of(5)).size == count // 2 - 1
 
 
 def test_labels_of_decision_lists_are_predicates_that_say_the_same():
@@ -225,11 +224,7 @@ def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
 
 def test_labels_of_halfspaces_quote_names():
     labels = Halfspaces().workload(Domain(["is old", "b", "c"])).labels
-    assert "2 `is old` + b - c >= 1" in labels
-    assert "-`is old` + b + c >= 0" in labels
-    assert [query.label for query in Halfspaces().queries(Domain(["a"]))] == [
-        *("TRUE", "FALSE", "a >= 1", "-a >= 0")
-    ]
+    assert {"2 `is old` + b - c >= 1", "-`is old` + b + c >= 0"} <= {*labels}
 
 
 def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
@@ -247,10 +242,6 @@ def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
 # Reduction loses no error
 
 
-def halfspace_or_ordered():
-    return st.sampled_from(PLAIN).map(lambda queries: (queries,)) | st.permutations(PLAIN)
-
-
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
@@ -258,7 +249,7 @@ def test_the_largest_error_is_that_of_all_queries_stated(data):
     d = data.draw(st.integers(1, 3))
     valid = data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1))
     domain = domain_of(d, valid)
-    first, *others = data.draw(halfspace_or_ordered())
+    first, *others = data.draw(st.permutations(PLAIN))[: data.draw(st.integers(1, 3))]
     queries = sum(others, first)
     counts = st.lists(st.integers(0, 4), min_size=domain.size, max_size=domain.size).filter(any)
     table = np.array(stated_table(queries, domain))
@@ -328,11 +319,7 @@ def test_the_other_classes_have_their_dimensions(vectors):
         assert Conjunctions(d, negations=True).vc_dimension(domain_of(d)).exact
     for d in range(1, 5):
         table = np.array(stated_table(Parities(d), domain_of(d)), dtype=bool)
-        assert search(table) == VCDimension(*[stated["parities"][d - 1]] * 2, "search")
         assert search(np.vstack([table, ~table])).low == stated["affine"][d - 1]
-        assert raw(Halfspaces(), d).low == vectors["ltf_vc"]["value"][d - 1]
-        assert raw(Thresholds(), d).low == stated["thresholds"]
-        assert raw(Intervals(), d).low == (stated["intervals"])
         expected = {
             Parities(d): stated["parities"][d - 1],
             Halfspaces(): vectors["ltf_vc"]["value"][d - 1],
@@ -340,27 +327,23 @@ def test_the_other_classes_have_their_dimensions(vectors):
             Intervals(): stated["intervals"],
         }
         for queries, value in expected.items():
+            assert raw(queries, d) == VCDimension(value, value, "search")
             assert queries.vc_dimension(domain_of(d)) == VCDimension(value, value, "closed form")
 
 
-@pytest.mark.parametrize(
-    ("queries", "expected"),
-    [
-        (
-            lambda k: Conjunctions(k, exactly=True),
-            {4: [2, 2, 1, 0], 5: [2, 2, 2, 1, 0], 6: [2, 3, 3, 2, 1, 0]},
-        ),
-        (lambda k: Conjunctions(k, negations=True), {3: [2, 3, 3], 4: [3, 4, 4, 4], 5: [3, 4, 5, 5, 5]}),
-        (
-            lambda k: Marginals(k, exactly=True),
-            {2: [2, 1], 3: [2, 2, 1], 4: [3, 2, 2, 1], 5: [3, 3, 2, 2, 1]},
-        ),
-        (lambda k: Parities(k), {5: [2, 4, 4, 4, 5], 6: [2, 4, 5, 5, 5, 6]}),
-    ],
-    ids=["exactly", "literals", "marginals", "parities"],
-)
-def test_dimensions_by_width(queries, expected):
-    for d, dimensions in expected.items():
+BY_WIDTH = [
+    (partial(Conjunctions, exactly=True), [2, 2, 1, 0], [2, 2, 2, 1, 0], [2, 3, 3, 2, 1, 0]),
+    (partial(Conjunctions, negations=True), [2, 3, 3], [3, 4, 4, 4], [3, 4, 5, 5, 5]),
+    (partial(Marginals, exactly=True), [2, 1], [2, 2, 1], [3, 2, 2, 1], [3, 3, 2, 2, 1]),
+    (Parities, [2, 4, 4, 4, 5], [2, 4, 5, 5, 5, 6]),
+]
+
+
+@pytest.mark.parametrize("case", BY_WIDTH, ids=["exactly", "literals", "marginals", "parities"])
+def test_dimensions_by_width(case):
+    queries, *expected = case
+    for dimensions in expected:
+        d = len(dimensions)
         assert [(v.low, v.high) for v in values(queries, d)] == [(v, v) for v in dimensions]
         assert [raw(queries(width), d).low for width in range(1, d + 1)] == dimensions
 
@@ -415,28 +398,31 @@ def test_the_lower_bound_is_never_below_the_stated_one(d, width):
     assert exactly <= most <= high
 
 
-def test_dimensions_of_large_domains_are_bounded_without_tables():
-    domain = flags(100)
-    assert Conjunctions(2).vc_dimension(domain) == VCDimension(11, 12, "closed form")
-    assert Conjunctions(1).vc_dimension(domain) == VCDimension(6, 6, "closed form")
-    assert (Conjunctions(2) + Parities(1)).vc_dimension(domain) == VCDimension(11, 12, "closed form")
-    assert Predicates(["x7 & x9", "x7 | x9", "x7", "x9"]).vc_dimension(domain) == VCDimension(2, 2, "search")
-    assert Halfspaces().vc_bounds(domain) == (101, 101)
-    restricted = Domain(domain.attributes[:20], "~x1 | x2")
-    assert Conjunctions(2).vc_dimension(restricted) == VCDimension(0, 7, "closed form")
-    assert Predicates(["x1", "x2"]).vc_dimension(restricted) == VCDimension(0, 1, "closed form")
+HUNDRED, FEWER = flags(100), Domain(flags(20).attributes, "~x1 | x2")
 
 
-def test_dimensions_of_unions_add_up_to_one_more_a_part():
-    domain = flags(20)
-    assert (Thresholds() + Intervals()).vc_dimension(domain) == VCDimension(2, 4, "closed form")
+@pytest.mark.parametrize(
+    ("queries", "domain", "low", "high"),
+    [
+        (Conjunctions(2), HUNDRED, 11, 12),
+        (Conjunctions(1), HUNDRED, 6, 6),
+        (Conjunctions(2) + Parities(1), HUNDRED, 11, 12),
+        (Conjunctions(2), FEWER, 0, 7),
+        (Predicates(["x1", "x2"]), FEWER, 0, 1),
+        (Thresholds() + Intervals(), flags(20), 2, 4),  # one more for each part of a union
+        (Marginals(20, exactly=True), flags(20), 1, 1),
+        (Thresholds(), domain_of(3, [5]), 1, 1),
+        (Intervals(), domain_of(3, [5]), 1, 1),
+    ],
+)
+def test_dimensions_of_large_domains_are_bounded_without_tables(queries, domain, low, high):
+    assert queries.vc_dimension(domain) == VCDimension(low, high, "closed form")
 
 
-def test_dimensions_at_the_ends():
-    widest = Marginals(20, exactly=True).vc_dimension(flags(20))
-    assert widest == VCDimension(1, 1, "closed form")
-    for queries in ORDERED:
-        assert queries.vc_dimension(domain_of(3, [5])) == VCDimension(1, 1, "closed form")
+def test_dimensions_of_a_few_predicates_are_searched_on_any_domain():
+    queries = Predicates(["x7 & x9", "x7 | x9", "x7", "x9"])
+    assert queries.vc_dimension(HUNDRED) == VCDimension(2, 2, "search")
+    assert Halfspaces().vc_bounds(HUNDRED) == (101, 101)
 
 
 def test_what_has_no_vc_dimension_is_refused():
@@ -452,8 +438,6 @@ def test_what_has_no_vc_dimension_is_refused():
 
 
 def test_a_dimension_says_whether_it_is_known():
-    assert VCDimension(2, 2, "search").exact
-    assert not VCDimension(2, 3, "search").exact
     assert [str(VCDimension(2, high, "search")) for high in (2, 3)] == ["2", "2 to 3"]
     for low, high in [(3, 2), (-1, 2)]:
         with pytest.raises(ValueError, match="0 <= low <= high"):
@@ -510,16 +494,8 @@ def test_halfspaces_against_the_last_are_what_real_weights_do(d, count):
 
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_the_dimension_of_halfspaces_against_the_last(d):
-    low, high = Halfspaces(last=True).vc_bounds(domain_of(d))
-    assert (low, high) == (d - 1, d)
-    table = np.array([list(row) for row in stated_table(Halfspaces(last=True), domain_of(d))])
-    shattered = max(
-        size
-        for size in range(d + 2)
-        for cells in combinations(range(2**d), size)
-        if len({tuple(row) for row in table[:, list(cells)].tolist()}) == 2**size
-    )
-    assert low <= shattered <= high
+    assert Halfspaces(last=True).vc_bounds(domain_of(d)) == (d - 1, d)
+    assert d - 1 <= naive_vc(stated_table(Halfspaces(last=True), domain_of(d))) <= d
 
 
 def test_halfspaces_against_the_last_as_text():

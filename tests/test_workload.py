@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from builders import leaving
+from builders import flags, leaving
 
 from queries import (
     Conjunctions,
@@ -88,7 +88,7 @@ def test_marginals_are_conjunctions_with_negations():
 
 @pytest.mark.parametrize(("d", "width"), [(6, 2), (14, 2), (100, 2)])
 def test_sizes_of_two_way_conjunctions(d, width):
-    workload = Conjunctions(width).workload(Domain([f"x{i}" for i in range(d)]))
+    workload = Conjunctions(width).workload(flags(d))
     assert (workload.stated, workload.size) == (1 + d + comb(d, 2), d + comb(d, 2))
 
 
@@ -108,7 +108,7 @@ def test_predicates_shrink_to_the_attributes_that_matter():
 
 
 def test_wide_parities_need_no_table():
-    domain = Domain([f"x{i}" for i in range(40)])
+    domain = flags(40)
     workload = Parities(40, exactly=True).workload(domain)
     bits = np.random.default_rng(5).integers(0, 2, size=(50, 40))
     rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=domain.attributes))
@@ -132,7 +132,7 @@ def test_linear_reads_rational_weights_exactly():
 
 
 def test_answers_need_no_table_of_cells():
-    domain = Domain([f"x{i}" for i in range(100)])
+    domain = flags(100)
     bits = np.random.default_rng(1).integers(0, 2, size=(200, 100))
     rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=domain.attributes))
     workload = Conjunctions(2).workload(domain)
@@ -189,24 +189,19 @@ def test_equal_queries_of_one_denominator_keep_the_first(reverse):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (((1, 0), (0, 0, 0, 1)), "positions, ascending"),
-        (((0, 0), (0, 0, 0, 1)), "positions, ascending"),
-        (((-1,), (0, 1)), "positions, ascending"),
-        (((True,), (0, 1)), "positions, ascending"),
-        (((0.0,), (0, 1)), "positions, ascending"),
+        *(((two, (0, 0, 0, 1)), "positions, ascending") for two in ((1, 0), (0, 0))),
+        *((((one,), (0, 1)), "positions, ascending") for one in (-1, True, 0.0)),
         (((1, 0), None), "positions, ascending"),
-        (((0,), (0, 1), 0), "denominator must be a whole number of at least 1"),
-        (((0,), (0, 1), True), "denominator must be a whole number of at least 1"),
-        (((0,), (0, 1), 1.0), "denominator must be a whole number of at least 1"),
+        *((((0,), (0, 1), d), "denominator must be a whole number of at least 1") for d in (0, True, 1.0)),
         (((0, 1), None, 2), "a parity has denominator 1"),
         (((0,), (0, 1, 1)), r"expected 2\^1 whole weights from 0 to 1"),
         (((0, 1), (0, 1)), r"expected 2\^2 whole weights from 0 to 1"),
         (((), ()), r"expected 2\^0 whole weights from 0 to 1"),
         (((0,), (0, 4), 3), r"expected 2\^1 whole weights from 0 to 3"),
-        (((0,), (-1, 1)), r"expected 2\^1 whole weights from 0 to 1"),
-        (((0,), (0, 1.0)), r"expected 2\^1 whole weights from 0 to 1"),
-        (((0,), (False, True)), r"expected 2\^1 whole weights from 0 to 1"),
-        (((0,), (0, Fraction(1, 2))), r"expected 2\^1 whole weights from 0 to 1"),
+        *(
+            (((0,), weights), r"expected 2\^1 whole weights from 0 to 1")
+            for weights in ((-1, 1), (0, 1.0), (False, True), (0, Fraction(1, 2)))
+        ),
     ],
 )
 def test_bad_queries_are_refused(arguments, message):
@@ -227,12 +222,8 @@ def test_queries_at_the_ends_of_what_is_allowed():
         (lambda: Parities(2.0), TypeError, "width must be a whole number"),
         (lambda: Conjunctions(3).workload(domain_of(2)), ValueError, "more than the 2 attributes"),
         (lambda: Parities(3).workload(domain_of(2)), ValueError, "more than the 2 attributes"),
-        (lambda: Marginals(9).workload(Domain([f"x{i}" for i in range(60)])), ValueError, "states"),
-        (
-            lambda: Conjunctions(25, exactly=True).workload(Domain([f"x{i}" for i in range(26)])),
-            ValueError,
-            "at most 20",
-        ),
+        (lambda: Marginals(9).workload(flags(60)), ValueError, "states"),
+        (lambda: Conjunctions(25, exactly=True).workload(flags(26)), ValueError, "at most 20"),
         (lambda: Predicates([]), ValueError, "at least one"),
         (lambda: Predicates(["a & "]), ValueError, "expected an attribute name"),
         (lambda: Predicates(["a & bb"]).workload(Domain(["a", "b"])), ValueError, "'bb'; did you mean 'b'"),
