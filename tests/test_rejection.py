@@ -26,6 +26,8 @@ from queries import Conjunctions, Domain, Linear
 from queries.spec import parse
 from smalldb import census
 from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 from smalldb.kernels.bitwise import unpack
 from smalldb.kernels.nodes import MOST_ROWS, scan_for
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, subset
@@ -338,22 +340,18 @@ def test_refining_between_trials_leaves_the_law_alone(monkeypatch):
     assert max(len(p) for layer in made._builder._layers for p in layer.tree.parents) > 1
 
 
-def test_one_way_workloads_are_counted_as_the_census_counts_them():
-    attributes, rows, n = 3, 4, 17
-    workload, answers, data = instance(attributes, n, "conjunctions:1", 4)
-    counted = census(data, workload, rows=rows, candidates="tuples")
-    made = tuple_sampler(workload, answers, n, rows, Fraction(1))
+def test_one_way_workloads_are_drawn_without_rejection():
+    """A level by its weight, and then one of its candidates: as the census counts them."""
+    workload, answers, data = instance(3, 17, "conjunctions:1", 4)
+    counted = census(data, workload, rows=4, candidates="tuples")
+    made, source, again = tuple_sampler(workload, answers, 17, 4, Fraction(1)), SeededBits(1), SeededBits(1)
     assert isinstance(made, Factored)
     assert made._levels == dict(zip(counted.levels.tolist(), counted.counts, strict=True))
-
-
-@pytest.mark.slow
-def test_one_way_workloads_are_drawn_without_rejection():
-    attributes, rows, n, epsilon = 3, 2, 17, Fraction(2)
-    workload, answers, _ = instance(attributes, n, "conjunctions:1", 4)
-    made = tuple_sampler(workload, answers, n, rows, epsilon)
-    assert abs(distance(made, workload, answers, n, rows, epsilon, 4_000, seed=1)) < 4
-    assert distance(made, workload, answers, n, rows, epsilon / 2, 4_000, seed=1) > 6
+    for _ in range(20):
+        level = draw_level(made._levels, Fraction(1, 8), again)
+        expected = made.candidate(level, uniform_below(made._levels[level], again))
+        bits, score = made.draw(source)
+        assert score == level and bits.tolist() == expected.tolist()
 
 
 def test_every_position_of_a_level_is_another_candidate():

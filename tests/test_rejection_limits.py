@@ -1,8 +1,5 @@
 """No release runs for ever: what n_max steers is cut off there, and a law below it stays what it was."""
 
-import os
-import signal
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -63,13 +60,6 @@ def test_beyond_n_max_the_law_is_that_of_the_score_cut_off(text, n_max):
     assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=1, most=cut)) < 4
 
 
-def test_multisets_are_scored_up_to_the_cut():
-    workload, answers, _ = instance(3, 34, "conjunctions:2", 2)
-    found = multiset_sampler(workload, answers, 34, 2, Fraction(4), n_max=5)
-    plain = multiset_sampler(workload, answers, 34, 2, Fraction(4))
-    assert found.scores.levels.max() == 5 * 2 < plain.scores.levels.max()
-
-
 def test_a_threshold_at_the_cut_holds_every_candidate():
     workload, answers, _ = instance(3, 34, "conjunctions:2", 2)
     target = Target.build(workload, answers, 34, 2, n_max=5)
@@ -77,6 +67,8 @@ def test_a_threshold_at_the_cut_holds_every_candidate():
     assert (low <= 0).all()
     assert (high >= 2).all()
     assert (target.bounds(9)[0] > low).any()
+    found, plain = (multiset_sampler(workload, answers, 34, 2, Fraction(4), n_max=most) for most in (5, None))
+    assert found.scores.levels.max() == 5 * 2 < plain.scores.levels.max()
 
 
 def test_the_range_lemma_holds_with_the_cut():
@@ -107,15 +99,14 @@ def test_the_range_lemma_holds_with_the_cut():
 
 def test_unasked_rejection_is_taken_under_add_remove_only_where_it_is_sure_to_end():
     keywords = {"rows": 20, "epsilon": 1, "candidates": "tuples"}
-    for n_max, mechanism in ((24, "rejection"), (25, None), (400, None)):
-        if mechanism is None:
-            with pytest.raises(ValueError, match="sure to be quick on any table up to epsilon n_max = 24"):
-                smalldb.plan(flags(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
-        else:
-            made = smalldb.plan(flags(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED)
-            assert made.mechanism == mechanism
-    named = {**keywords, **GUESSED, "mechanism": "rejection"}
-    assert smalldb.plan(flags(12), Conjunctions(2), n_max=400, **named).mechanism == "rejection"
+
+    def planned(n_max, **named):
+        return smalldb.plan(flags(12), Conjunctions(2), n_max=n_max, **keywords, **GUESSED, **named).mechanism
+
+    assert planned(24) == planned(400, mechanism="rejection") == "rejection"
+    for n_max in (25, 400):
+        with pytest.raises(ValueError, match="sure to be quick on any table up to epsilon n_max = 24"):
+            planned(n_max)
 
 
 @pytest.mark.slow
@@ -126,38 +117,6 @@ def test_who_names_what_may_take_long_is_told():
         made = smalldb.release(frame, "conjunctions:2", epsilon=50, **keywords)
     assert len(made.data) == 4
     smalldb.release(frame, "conjunctions:2", epsilon=1, **keywords)  # warnings are errors here
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_whoever_interrupts_learns_what_was_paid(tmp_path):
-    import subprocess
-
-    coins = np.random.default_rng(1).integers(0, 2, (4000, 14))
-    pd.DataFrame(coins, columns=list(flags(14).attributes)).to_csv(tmp_path / "data.csv", index=False)
-    command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "4", "--rows", "20"]
-    command += ["--mechanism", "rejection", "--ledger", "spent", "--budget", "5", "-o", "out.csv"]
-    # a shell without job control has what runs in the background ignore Ctrl-C, and children inherit that
-    running = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        lines = [running.stderr.readline(), running.stderr.readline()]
-        os.kill(running.pid, signal.SIGINT)
-        _, rest = running.communicate(timeout=120)  # what is being compiled is compiled to its end
-    finally:
-        running.kill()
-    assert lines[0].startswith("ledger:    4 of 5 spent")
-    assert "you can interrupt it" in lines[1]
-    assert rest.startswith(
-        "smalldb: interrupted; unfinished files were removed; the ledger is paid: the same"
-    )
-    assert rest.count("\n") == 1
-    assert not (tmp_path / "out.csv").exists()
 
 
 CONSTANTS = [

@@ -22,6 +22,7 @@ from smalldb.rejection.target import Target, uniform_words
 from smalldb.rejection.tree import Tree, star
 
 EXAMPLES = ["conjunctions:2", "marginals:2", "conjunctions:3", "conjunctions:2:negations", "disjunctions:2"]
+NO_STAR = Tree((1, 4, 0, 2, 3, 5), ((), (0,), (0, 1), *[(0, 1, 2)] * 2, (1, 2, 3)))
 HUBS = [((5, 2, 3, 0), EXAMPLES[0]), *(((1, 4, 0), text) for text in EXAMPLES)]
 CASES = [
     (5, 2, 41, "conjunctions:2", 40, (4, 1, 2)),
@@ -54,6 +55,12 @@ def test_a_star_has_the_size_of_its_tree(hubs, text, rows, monkeypatch):
         compared += isinstance(layer, StarRelaxation)
         assert isinstance(layer, StarRelaxation) == bool(tree.size)
     assert compared > 0
+
+
+def tried(layer, words, columns, start=0, trials=1):
+    """Trials of one star, from a word on: what the kernel returns, and the columns in place."""
+    order = np.arange(trials)
+    return star_trials(layer.star, order, 0, trials, trials, words, start, columns, 1 << 40)
 
 
 def columns_of(layer, leaf, target):
@@ -98,11 +105,8 @@ def trial(layer, target, words):
         layer.tree.order[hub]: sum((cell >> hub & 1) << row for row, cell in enumerate(cells))
         for hub in layer.tree.hubs
     }
-    hubs, halves = (
-        set(columns),
-        iter([half for word in words[1:] for half in (word & 0xFFFFFFFF, word >> 32)]),
-    )
-    read = 0
+    hubs, read = set(columns), 0
+    halves = iter([half for word in words[1:] for half in (word & 0xFFFFFFFF, word >> 32)])
     for leaf in layer.tree.order[len(hubs) :]:
         known = {*columns, leaf}
         mine = [
@@ -132,9 +136,7 @@ def test_trials_are_those_of_their_definition(hubs, text, rows):
     start, survived, refused, columns = 0, 0, 0, np.zeros(6, dtype=np.uint64)
     for _ in range(200):
         expected, state, read = trial(layer, target, words[start:].tolist())
-        status, turn, end, _, found = star_trials(
-            layer.star, np.zeros(1, np.int64), 0, 1, 1, words, start, columns, 1 << 40
-        )
+        status, turn, end, _, found = tried(layer, words, columns, start)
         assert end == start + read
         if expected is None:
             assert (status, turn) == (PAUSED, 1)
@@ -144,10 +146,7 @@ def test_trials_are_those_of_their_definition(hubs, text, rows):
             assert columns.tolist() == [expected[a] for a in range(6)]
             survived += 1
         for less in (1, (read + 1) // 2, read):  # whatever words are missing, the trial is made again
-            short = star_trials(
-                layer.star, np.zeros(1, np.int64), 0, 1, 1, words[: end - less], start, columns, 1 << 40
-            )
-            assert short[:3] == (OUT_OF_WORDS, 0, start)
+            assert tried(layer, words[: end - less], columns, start)[:3] == (OUT_OF_WORDS, 0, start)
         start = end
     assert survived > 3
     assert refused > 2 or len(hubs) == 4 or rows == 1
@@ -169,11 +168,8 @@ def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
         known = {tuple(counts): state for state, counts in enumerate(layer.histograms.tolist())}
         hubs = [layer.tree.order[hub] for hub in layer.tree.hubs]
         cliques = [{*hubs, leaf} for leaf in layer.tree.order[len(hubs) :]]
-        held = [
-            j
-            for j, t in enumerate(target.tables)
-            if any(clique.issuperset(t.attributes) for clique in cliques)
-        ]
+        tables = enumerate(target.tables)
+        held = [j for j, t in tables if any(clique.issuperset(t.attributes) for clique in cliques)]
         for position, score in zip(positions, scores, strict=True):
             bits = table[position]
             columns = [int("".join(map(str, column[::-1])), 2) for column in bits.T]
@@ -222,7 +218,7 @@ def test_half_words_that_would_favour_some_columns_are_passed_over():
     def column(half):
         words = np.array([0, half | half << 32, *[half | half << 32] * 3], dtype=np.uint64)
         columns[first] = 99
-        star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
+        tried(layer, words, columns)
         return int(columns[first])
 
     halves = [-(-position * (1 << 32) // size) for position in range(size)]  # the first of each position
@@ -264,12 +260,7 @@ def test_every_column_with_as_many_ones_has_a_position(rows):
         ("conjunctions:2", 33, star((1, 4, 0), 6), False),
         ("conjunctions:2", 12, star((1, 4, 0, 2), 6), True),
         ("conjunctions:2", 12, star((1, 4), 6), False),
-        (
-            "conjunctions:2",
-            12,
-            Tree((1, 4, 0, 2, 3, 5), ((), (0,), (0, 1), *[(0, 1, 2)] * 2, (1, 2, 3))),
-            False,
-        ),
+        ("conjunctions:2", 12, NO_STAR, False),
         ("parities:2", 12, star((1, 4, 0), 6), False),
         ("predicates:a0 ^ a1; a4 & a5", 12, star((1, 4, 0), 6), True),  # only hubs are in another query
         ("predicates:a0 ^ a2; a4 & a5", 12, star((1, 4, 0), 6), False),
@@ -369,7 +360,7 @@ def test_the_first_and_last_position_of_the_shares():
     for position in (end - 1, end):
         words = np.array([position << 1, *uniform_words(SeededBits(1), 50).tolist()], dtype=np.uint64)
         columns = np.full(6, 99, dtype=np.uint64)
-        found = star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
+        found = tried(layer, words, columns)
         seen.append(columns[layer.star.hubs].tolist())
     assert seen == [layer.star.hub_columns[-1].tolist(), [99] * 3]
     assert found[:3] == (PAUSED, 1, 1)
@@ -387,8 +378,7 @@ def test_a_threshold_that_no_count_meets_refuses_every_candidate():
     assert lows[pair] > highs[pair]
     assert target.rows + 1 in layer.star.conjunctions[:, LEAST]
     words, columns = uniform_words(SeededBits(1), 20_000), np.zeros(6, dtype=np.uint64)
-    found = star_trials(layer.star, np.arange(500), 0, 500, 500, words, 0, columns, 1 << 40)
-    assert found[:2] == (PAUSED, 500)
+    assert tried(layer, words, columns, trials=500)[:2] == (PAUSED, 500)
 
 
 @pytest.mark.slow
@@ -416,9 +406,8 @@ def test_a_lane_of_neighbouring_stars_makes_the_trials_of_each():
     made, _ = starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))
     first, *_, second = sorted(made._mixture.stars)
     words = uniform_words(SeededBits(4), 2_000)
-    lane, found = lane_of(made, [first] * 40 + [second] * 40, words), []
-    for layer in survivors(lane):
-        found.append((layer, lane.state, lane.columns.tolist()))
+    lane = lane_of(made, [first] * 40 + [second] * 40, words)
+    found = [(layer, lane.state, lane.columns.tolist()) for layer in survivors(lane)]
     expected, start = [], 0
     for layer in (first, second):
         turn, columns = 0, np.zeros(5, dtype=np.uint64)
