@@ -49,6 +49,12 @@ def test_the_exponential_law_is_smalldb(case, prior, base):
         known = smalldb.audit(domain, queries, neighbours=neighbours, **given)
         assert float(found.loss[1]) == pytest.approx(float(known.loss[1]), rel=1e-15)
         assert float(found.range[1]) == pytest.approx(float(known.range[1]), rel=1e-15)
+        found = profile(domain, n=n, mechanism=made, neighbours=neighbours)
+        known = profile(domain, queries, neighbours=neighbours, **given)
+        assert found.pairs == known.pairs
+        for share in ("0", "0.3", "0.7", "1"):
+            at = Fraction(share) * Fraction(epsilon)
+            assert found.delta(at) == pytest.approx(known.delta(at), rel=1e-12, abs=1e-30)
     found, known = accuracy(domain, queries, n=n, mechanism=made), accuracy(domain, queries, **given)
     assert found.optimum == known.optimum
     assert found.databases == known.databases
@@ -66,13 +72,9 @@ def test_a_prior_is_the_law_of_ordered_rows():
     workload, prior = Conjunctions(2).workload(AB), (1, 3, 0, 2)
     made = by_score(AB, "conjunctions:2", rows=3, epsilon=1, prior=prior)
     small, scores = scores_of(workload, 3, (2, 1, 0, 1))
-    weights = [
-        math.factorial(3)
-        / math.prod(map(math.factorial, y))
-        * math.prod(w**c for w, c in zip(prior, y, strict=True))
-        * math.exp(-score / 6)
-        for y, score in zip(small, scores, strict=True)
-    ]
+    orders = [math.factorial(3) / math.prod(map(math.factorial, y)) for y in small]
+    priors = [math.prod(w**c for w, c in zip(prior, y, strict=True)) for y in small]
+    weights = [a * b * math.exp(-score / 6) for a, b, score in zip(orders, priors, scores, strict=True)]
     truth = {y: weight / sum(weights) for y, weight in zip(small, weights, strict=True) if weight}
     assert {y: float(low) for y, (low, _) in made((2, 1, 0, 1)).items()} == pytest.approx(truth, rel=1e-12)
     assert smalldb.audit(AB, n=4, mechanism=made).worst_loss < 1
@@ -108,19 +110,6 @@ def test_the_error_of_the_best_mechanism_is_what_it_says():
         assert accuracy(AB, "conjunctions:2", n=3, mechanism=best.mechanism).mean == (best.upper, best.upper)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_the_profile_of_a_value_is_that_of_smalldb(neighbours):
-    made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
-    found = profile(AB, n=4, mechanism=made, neighbours=neighbours)
-    known = profile(AB, "conjunctions:2", n=4, rows=2, epsilon=1, neighbours=neighbours)
-    assert found.pairs == known.pairs
-    for epsilon in (0, "0.3", "0.7", 1):
-        assert found.delta(epsilon) == pytest.approx(known.delta(epsilon), rel=1e-12, abs=1e-30)
-    assert found.total_variation() == pytest.approx(known.total_variation(), rel=1e-12)
-    assert found.epsilon_for("0.01") == pytest.approx(known.epsilon_for("0.01"), rel=1e-7)
-
-
 def test_a_profile_of_laws_by_definition():
     """All outcomes, both ways round; an outcome of one table alone costs its probability at any epsilon."""
     laws = {(2, 0): {0: 0.5, 1: 0.5}, (1, 1): {0: 0.25, 1: 0.7, 2: 0.05}, (0, 2): {1: 0.5, 3: 0.5}}
@@ -148,30 +137,35 @@ def test_values_can_be_pickled_and_compared():
     assert made == by_score(AB, "conjunctions:2", rows=2, epsilon=Fraction(1))
 
 
+OWN = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
+
+
 @pytest.mark.parametrize(
-    "change, said",
+    "call, change, said",
     [
-        ({"law": "gaussian"}, "law must be one of"),
-        ({"prior": "uniform"}, "prior must be 'tuples'"),
-        ({"prior": [1, 2]}, "each of the 4 cells"),
-        ({"prior": [0, 0, 0, 0]}, "more than 0"),
-        ({"prior": "tuples", "law": "noisy-max"}, "leave it out"),
-        ({"rows": 100}, "use fewer rows"),
-        ({"epsilon": 0}, "epsilon"),
+        *(
+            (by_score, change, said)
+            for change, said in (
+                ({"law": "gaussian"}, "law must be one of"),
+                ({"prior": "uniform"}, "prior must be 'tuples'"),
+                ({"prior": [1, 2]}, "each of the 4 cells"),
+                ({"prior": [0, 0, 0, 0]}, "more than 0"),
+                ({"prior": "tuples", "law": "noisy-max"}, "leave it out"),
+                ({"rows": 100}, "use fewer rows"),
+                ({"epsilon": 0}, "epsilon"),
+            )
+        ),
+        (accuracy, {"n": 3, "mechanism": OWN}, "brings its own"),
+        (accuracy, {"n": 3, "rows": None, "epsilon": None}, "must be given"),
+        (accuracy, {"n": 300, "rows": None, "epsilon": None, "mechanism": OWN}, "largest n"),
     ],
 )
-def test_what_is_refused(change, said):
+def test_what_is_refused(call, change, said):
+    given = {"rows": 2, "epsilon": 1} | change
     with pytest.raises(ValueError, match=said):
-        by_score(AB, "conjunctions:2", **{"rows": 2, "epsilon": 1} | change)
+        call(AB, "conjunctions:2", **{name: value for name, value in given.items() if value is not None})
 
 
-def test_accuracy_refuses_what_it_cannot_judge():
-    made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
-    with pytest.raises(ValueError, match="brings its own"):
-        accuracy(AB, "conjunctions:2", n=3, epsilon=1, mechanism=made)
-    with pytest.raises(ValueError, match="must be given"):
-        accuracy(AB, "conjunctions:2", n=3)
+def test_outcomes_that_are_no_tables_are_refused():
     with pytest.raises(TypeError, match="an outcome must be"):
         accuracy(AB, "conjunctions:2", n=3, mechanism=lambda x: {"small": 1})
-    with pytest.raises(ValueError, match="largest n"):
-        accuracy(AB, "conjunctions:2", n=300, mechanism=made)

@@ -17,14 +17,8 @@ A, AB = Domain(["a"]), Domain(["a", "b"])
 
 
 def pairs_of(tables, neighbours):
-    apart = 2 if neighbours == "replace-one" else 1
-    return np.array(
-        [
-            (i, j)
-            for (i, x), (j, other) in product(enumerate(tables), repeat=2)
-            if sum(abs(a - b) for a, b in zip(x, other, strict=True)) == apart
-        ]
-    )
+    """The positions of all ordered pairs of neighbours."""
+    return np.array([*naive.neighbouring({x: i for i, x in enumerate(tables)}, neighbours)])
 
 
 def best_of_grid(workload, n, epsilon, steps, neighbours="replace-one", error=None):

@@ -1,6 +1,7 @@
 """What steps lose: rho and laws against their definitions, over all neighbours of tiny instances."""
 
 from collections import Counter
+from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise, product
 from math import exp, tanh
@@ -193,20 +194,14 @@ def plans():
             for strategy in ("cells", "contrasts", "pairs", "adaptive"):
                 for delta in (None, Fraction(1, 100)):
                     sizes = {"n": 400} if relation == "replace-one" else {"n_max": 400}
-                    try:
-                        yield smalldb.plan(
-                            domain,
-                            "marginals:2",
-                            epsilon=1,
-                            neighbours=relation,
-                            mechanism="marginals",
-                            strategy=strategy,
-                            delta=delta,
-                            rows=20,
-                            **sizes,
-                        )
-                    except ValueError:
-                        continue
+                    given = {
+                        "epsilon": 1,
+                        "neighbours": relation,
+                        "strategy": strategy,
+                        "delta": delta,
+                    } | sizes
+                    with suppress(ValueError):
+                        yield smalldb.plan(domain, "marginals:2", mechanism="marginals", rows=20, **given)
 
 
 def test_every_strategy_states_its_loss():
@@ -254,19 +249,16 @@ def test_no_path_of_rounds_loses_more_than_is_stated():
         shares = shares_of_columns(sizes, groups, False)
         for path in ways(strategy, strategy.for_rounds, 5, Fraction(1)):
             tried += 1
-            spent = Loss.none()
+            spent, law = Loss.none(), strategy.law
             for kind, cost in path:
                 if kind == "again":
                     for group in groups:
-                        own = cost * sum(shares[c] for c in group)
-                        if own:
-                            spent = spent.together(
-                                Loss.pure(own) if len(group) > 1 else strategy.law.loss_of_table(own)
-                            )
-                elif kind == "selecting":
-                    spent = spent.together(strategy.law.loss_of_selection(cost))
+                        if own := cost * sum(shares[c] for c in group):
+                            alone = len(group) == 1
+                            spent = spent.together(law.loss_of_table(own) if alone else Loss.pure(own))
                 else:
-                    spent = spent.together(strategy.law.loss_of_table(cost))
+                    of = law.loss_of_selection if kind == "selecting" else law.loss_of_table
+                    spent = spent.together(of(cost))
             assert spent.epsilon <= stated.epsilon and spent.rho <= stated.rho
     assert tried > 100
 
