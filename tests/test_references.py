@@ -109,9 +109,10 @@ def test_randomised_response_by_its_decision_tree(monkeypatch):
     law = smalldb.selection_law([1, 0], epsilon=1, range=1)
     assert float(law[(0,)][0]) == pytest.approx(honest, rel=1e-15)
     monkeypatch.setattr("smalldb.exact.integers.DIGIT", 3)
-    found = outcomes(lambda s: bool(randomised_response([False], epsilon=1, rng=s)[0]), 12)
-    law = {True: Fraction(1 - honest), False: Fraction(honest)}
-    assert obeys(found, {v: p + Fraction(1, 10**12) for v, p in law.items()}, Fraction(1, 100))
+    for truth in (True, False):
+        found = outcomes(lambda s, x=truth: bool(randomised_response([x], epsilon=1, rng=s)[0]), 12)
+        law = {truth: Fraction(honest), not truth: Fraction(1 - honest)}
+        assert obeys(found, {v: p + Fraction(1, 10**12) for v, p in law.items()}, Fraction(1, 100))
 
 
 def test_what_the_references_refuse():
