@@ -49,20 +49,11 @@ def rows_of(cells):
 
 def neighbours(replaced):
     """A few databases over all 30 cells, each with every neighbour of it."""
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        cells = rng.integers(0, 4, size=30)
-        for a in range(30):
-            more = cells.copy()
-            more[a] += 1
-            if not replaced:
-                yield cells, more
-                continue
-            for b in range(0, 30, 7):
-                if a != b:
-                    other = cells.copy()
-                    other[b] += 1
-                    yield more, other
+    one = np.eye(30, dtype=np.int64)
+    for cells in np.random.default_rng(0).integers(0, 4, (3, 30)):
+        for a, b in product(range(30), range(0, 30, 7) if replaced else [None]):
+            if a != b:
+                yield cells + one[a], cells if b is None else cells + one[b]
 
 
 @pytest.mark.parametrize("replaced", [False, True])

@@ -79,6 +79,7 @@ RULED = Domain(
     [Column("a", 3), Column("b", 4), "c", Column("d", 3)], valid=["~(`a=0` & c)", "~(`b=1` & `d=2`)"]
 )
 YES_NO = Domain(["a", "b", "c", "d", "e"])
+RULED_YES_NO = Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])
 WIDE = Domain([f"a{i}" for i in range(7)])
 
 ROUNDS = {"mechanism": "marginals"}
@@ -105,6 +106,25 @@ CERTIFIED = {
 }
 STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("estimate.packed_pairs", "strategies.adaptive")}
 PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
+PURE_TOO = {"marginals.strategies.choosing_tables.CLEARLY": 0}
+ASKED_UNDER_RHO = PURE_TOO | {
+    "marginals.mechanism.unlike_coded": lambda _: "no",
+    "marginals.strategies.choosing_tables._error": lambda way: way.expected,
+}
+GROUPS = {"marginals.strategies.first_tables.WHOLE": 12}
+ENDING = dict.fromkeys(
+    [f"marginals.strategies.adaptive.{name}" for name in ("LEAST_UNINFORMATIVE", "PER_INFORMATIVE")], 1
+)
+DELTA = ADAPTIVE | {"epsilon": 1, "delta": "1e-3"}
+NAMED = DELTA | {"measure_first": ["a x b x d", "a x b"], "target": "b"}
+
+
+def any_plan(_):
+    return True
+
+
+def certified(chosen):
+    return bool(chosen.strategy.certifying)
 
 
 def in_rounds(chosen):
@@ -142,7 +162,7 @@ def of_start(chosen):
 
 def with_start(chosen, tied, domain=COLUMNS):
     """Start from a table of 300 rows."""
-    case = Case(domain, {}, lambda _: True, "", tied=tied)
+    case = Case(domain, {}, any_plan, "", tied=tied)
     codes = table_of(case, np.random.default_rng(9), 300)
     start = Start(codes, np.ones(300, dtype=np.int64), "other people", "digest")
     return ByMarginals.planned(replace(chosen.request, start=start))
@@ -184,65 +204,34 @@ def certified_contrasts(chosen):
 
 def contrasts(noise, steps, domain=YES_NO, queries="marginals:3", given=None, n=300, guarded=False):
     asked = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40} | (given or {})
-    return Case(domain, asked, lambda _: True, steps, changed=designed(noise, guarded), n=n, queries=queries)
+    return Case(domain, asked, any_plan, steps, changed=designed(noise, guarded), n=n, queries=queries)
 
 
 CASES = {
-    "cells": Case(SMALL, CELLS, lambda _: True, "m"),
-    "cells, certified": Case(SMALL, CELLS, lambda c: c.strategy.certifying, "mcn", CERTIFIED),
+    "cells": Case(SMALL, CELLS, any_plan, "m"),
+    "cells, certified": Case(SMALL, CELLS, certified, "mcn", CERTIFIED),
     "columns": Case(COLUMNS, ADAPTIVE, lambda c: not c.strategy.rounds, "k", queries="marginals:1"),
     "adaptive": Case(COLUMNS, ADAPTIVE, in_rounds, "k(sm)+k?cn"),
     "halves": Case(COLUMNS, ADAPTIVE, halved, "kpcn", HALVES),
     "halves, rules": Case(RULED, ADAPTIVE, halved, "kpcn", HALVES),
     "adaptive, delta": Case(
-        COLUMNS,
-        ADAPTIVE | {"delta": "1e-6"},
-        concentrated,
-        "m{4}(sm)+(m{4})?cn",
-        {"marginals.strategies.choosing_tables.CLEARLY": 0},
+        COLUMNS, ADAPTIVE | {"delta": "1e-6"}, concentrated, "m{4}(sm)+(m{4})?cn", PURE_TOO
     ),
     "no certificate": Case(COLUMNS, ADAPTIVE | {"certificate": 0}, in_rounds, "k(sm)+(k)?"),
-    "target": Case(
-        COLUMNS,
-        ADAPTIVE | {"target": "c", "epsilon": 8},
-        in_rounds,
-        "m{3}(sm)*k?cn",  # the star alone, which the columns are read from
-    ),
-    "target, delta": Case(
-        COLUMNS,
-        ADAPTIVE | {"target": "a", "epsilon": 1, "delta": "1e-3"},
-        concentrated,
-        "m{3}(sm)*(m{4})?cn",
-        n=3000,
-    ),
+    # the star alone, which the columns are read from
+    "target": Case(COLUMNS, ADAPTIVE | {"target": "c", "epsilon": 8}, in_rounds, "m{3}(sm)*k?cn"),
+    "target, delta": Case(COLUMNS, DELTA | {"target": "a"}, concentrated, "m{3}(sm)*(m{4})?cn", n=3000),
     "target, delta, columns first": Case(
-        COLUMNS,
-        ADAPTIVE | {"target": "b", "epsilon": 1, "delta": "1e-3"},
-        concentrated,
-        "m{4}m{3}(sm)*(m{4})?cn",
-        n=3000,
+        COLUMNS, DELTA | {"target": "b"}, concentrated, "m{4}m{3}(sm)*(m{4})?cn", n=3000
     ),
     "target, groups": Case(
-        COLUMNS,
-        ADAPTIVE | {"target": ["b", "c"], "epsilon": 2},
-        in_rounds,
-        "km{5}(sm)*k?cn",
-        {"marginals.strategies.first_tables.WHOLE": 12},
-        n=1000,
+        COLUMNS, ADAPTIVE | {"target": ["b", "c"], "epsilon": 2}, in_rounds, "km{5}(sm)*k?cn", GROUPS, n=1000
     ),
+    # the column that no named table has, too
     "named tables": Case(
-        COLUMNS,
-        ADAPTIVE | {"measure_first": ["a x b x d"], "epsilon": 4},
-        in_rounds,
-        "mm(sm)*k?cn",  # the column that it does not have, too
+        COLUMNS, ADAPTIVE | {"measure_first": ["a x b x d"], "epsilon": 4}, in_rounds, "mm(sm)*k?cn"
     ),
-    "named tables and target, delta": Case(
-        COLUMNS,
-        ADAPTIVE | {"measure_first": ["a x b x d", "a x b"], "target": "b", "epsilon": 1, "delta": "1e-3"},
-        concentrated,
-        "m{4}m{4}(sm)*(m{4})?cn",
-        n=3000,
-    ),
+    "named tables and target, delta": Case(COLUMNS, NAMED, concentrated, "m{4}m{4}(sm)*(m{4})?cn", n=3000),
     "three columns, little room": Case(
         COLUMNS,
         ADAPTIVE | {"epsilon": 20},
@@ -251,57 +240,30 @@ CASES = {
         changed=little_memory,
         queries="marginals:3",
     ),
-    "rounds that end": Case(
-        COLUMNS,
-        ADAPTIVE | {"epsilon": 5},
-        in_rounds,
-        "k(sm)+kcn",
-        {
-            "marginals.strategies.adaptive.LEAST_UNINFORMATIVE": 1,
-            "marginals.strategies.adaptive.PER_INFORMATIVE": 1,
-        },
-        tied=0,
-    ),
+    "rounds that end": Case(COLUMNS, ADAPTIVE | {"epsilon": 5}, in_rounds, "k(sm)+kcn", ENDING, tied=0),
     "strips": Case(COLUMNS, ADAPTIVE, in_rounds, "k(sm)+k?cn", STRIPS),
     "rules": Case(RULED, ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+k?cn"),
-    "rules, cells": Case(RULED, CELLS, lambda _: True, "m"),
-    "pairs at once": Case(COLUMNS, PAIRS, lambda _: True, "p"),
-    "pairs, certified": Case(COLUMNS, PAIRS, lambda c: c.strategy.certifying, "pcn", CERTIFIED),
+    "rules, cells": Case(RULED, CELLS, any_plan, "m"),
+    "pairs at once": Case(COLUMNS, PAIRS, any_plan, "p"),
+    "pairs, certified": Case(COLUMNS, PAIRS, certified, "pcn", CERTIFIED),
     "asked, then at once": Case(COLUMNS, ROUNDS, asked, "ap", ASKED, n=1000, tied=10),
     "asked, then rounds": Case(COLUMNS, ROUNDS, asked, "ak(sm)+k?cn", ASKED, n=1000, tied=0),
     "asked, delta": Case(
-        COLUMNS,
-        ROUNDS | {"delta": "1e-6"},
-        asked,
-        "am{4}((sm)+(m{4})?)?cn",
-        ASKED
-        | {
-            "marginals.mechanism.unlike_coded": lambda _: "no",
-            "marginals.strategies.choosing_tables.CLEARLY": 0,
-            "marginals.strategies.choosing_tables._error": lambda way: way.expected,
-        },
-        n=1000,
+        COLUMNS, ROUNDS | {"delta": "1e-6"}, asked, "am{4}((sm)+(m{4})?)?cn", ASKED | ASKED_UNDER_RHO, n=1000
     ),
     "refined": Case(COLUMNS, ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900),
     "start, believed": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)),
     "start, far": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900),
     "start, cells": Case(SMALL, ROUNDS, of_start, "am(cn)?", {}, lambda c: with_start(c, 0, SMALL), n=900),
-    "parities": Case(WIDE, CONTRASTS, lambda _: True, "W", PARITIES, changed=designed(WishartDifference)),
+    "parities": Case(WIDE, CONTRASTS, any_plan, "W", PARITIES, designed(WishartDifference)),
     "parities, delta": Case(
-        WIDE, CONTRASTS | {"delta": "1e-6"}, lambda _: True, "G", PARITIES, changed=designed(DiscreteGaussian)
+        WIDE, CONTRASTS | {"delta": "1e-6"}, any_plan, "G", PARITIES, designed(DiscreteGaussian)
     ),
-    "parities, certified": Case(
-        WIDE,
-        CONTRASTS | {"epsilon": 1},
-        lambda c: c.strategy.certifying,
-        "[Wk]cn",
-        PARITIES,
-        queries="marginals:3",
-    ),
+    "parities, certified": Case(WIDE, CONTRASTS, certified, "[Wk]cn", PARITIES, queries="marginals:3"),
     "parities, delta, certified": Case(
         WIDE,
         CONTRASTS | {"epsilon": "1/2", "delta": "1e-3"},
-        lambda _: True,
+        any_plan,
         "Gcn",
         PARITIES,
         lambda chosen: replace(chosen, strategy=certified_contrasts(chosen)),
@@ -314,12 +276,7 @@ CASES = {
     "wishart": contrasts(WishartDifference, "W", queries="marginals:2"),
     "wishart, safeguard": contrasts(WishartDifference, "Wsg", n=1500, guarded=True),
     "gaussian": contrasts(DiscreteGaussian, "G", given={"delta": "1e-6"}),
-    "rules, contrasts": contrasts(
-        WishartDifference,
-        "W",
-        domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"]),
-        queries="marginals:2",
-    ),
+    "rules, contrasts": contrasts(WishartDifference, "W", RULED_YES_NO, "marginals:2"),
 }
 
 
