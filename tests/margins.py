@@ -4,6 +4,20 @@ from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 
+import numpy as np
+
+from smalldb.noise.distributions import Geometric
+
+
+def law_of(noise, reach=None):
+    """The probabilities of one number from -reach to reach, from the series of its law."""
+    geometric = isinstance(noise, Geometric)
+    if reach is None:
+        reach = int(60 / noise.rate) + 2 if geometric else int(12 * float(noise.scale) ** 0.5) + 8
+    x = np.arange(-reach, reach + 1)
+    odds = np.exp(-abs(x) * float(noise.rate) if geometric else -(x**2) / (2 * float(noise.scale)))
+    return odds / odds.sum()
+
 
 class OutOfBits(EOFError):
     """A scripted source has handed out its last bit."""

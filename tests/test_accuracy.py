@@ -25,19 +25,13 @@ CASES = [
 
 def laws(workload, rows, epsilon, n, base):
     """Table -> its law, error -> probability, by fractions and Taylor series."""
-    cells, matrix = workload.domain.size, workload.matrix().tolist()
-    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    found = {}
-    for x in naive.multisets(cells, n):
+    cells, matrix, found = workload.domain.size, workload.matrix().tolist(), {}
+    for x, masses in naive.laws(workload, rows, epsilon, n, base=base).items():
         answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        law = {}
-        for y in naive.multisets(cells, rows):
-            orders = math.factorial(rows) // math.prod(map(math.factorial, y)) if base == "tuples" else 1
-            score = naive.score(matrix, answers, n, y)
-            error = Fraction(score, n * rows * workload.denominator)
-            law[error] = law.get(error, 0) + orders * naive.exp_minus(rate * score)
-        total = sum(law.values())
-        found[x] = {error: mass / total for error, mass in law.items()}
+        found[x] = law = {}
+        for y, mass in zip(naive.multisets(cells, rows), masses, strict=True):
+            error = Fraction(naive.score(matrix, answers, n, y), n * rows * workload.denominator)
+            law[error] = law.get(error, 0) + mass
     return found
 
 

@@ -132,29 +132,6 @@ def test_maximum_entropy_is_the_least_of_its_objective(sizes):
     np.testing.assert_allclose(q, np.exp(theta @ chi - logsumexp(theta @ chi)), atol=1e-12)
 
 
-@pytest.mark.slow
-def test_a_function_is_minimised_as_by_another_method():
-    """Curved unevenly, infinite beyond a wall, started far away, and looked at no more often than said."""
-    rng = np.random.default_rng(9)
-    matrix = rng.normal(size=(30, 30)) * np.geomspace(1, 30, 30)
-    looked = []
-
-    def function(position):
-        looked.append(1)
-        if position[0] <= 0:
-            return np.inf, np.full(30, np.nan)
-        apart = matrix @ (position - 1)
-        return apart @ apart / 2 - np.log(position[0]), matrix.T @ apart - np.eye(30)[0] / position[0]
-
-    start, scale = np.full(30, 3.0), 1 / np.sqrt((matrix**2).sum(axis=0))
-    wanted = minimize(function, start, jac=True, method="trust-constr", options={"gtol": 1e-10}).x
-    found = minimised(function, start, scale, 1e-9, 2000)
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
-    looked.clear()
-    minimised(function, start, scale, 1e-9, 7)
-    assert len(looked) == 7
-
-
 def small_counts():
     """Three attributes, cells and a public number of rows; and the model that they are read by."""
     domain = Domain(["a", "b", "c"], "a | b | c")

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from asking import release_tables
 from builders import latent
+from measures import pairs_off
 from parities import planned
 
 import smalldb
@@ -25,15 +26,6 @@ FULL = 1 << 21
 
 def domain_of(d):
     return Domain([f"a{i}" for i in range(d)])
-
-
-def pairs_apart(one, other):
-    """Return the mean distance of the tables of two columns."""
-    both = [x.T @ x / len(x) for x in (one, other)]
-    ones = [np.diag(x) for x in both]
-    cells = [(x, o[:, None] - x, o - x, 1 - o[:, None] - o + x) for x, o in zip(both, ones, strict=True)]
-    apart = sum(abs(a - b) for a, b in zip(*cells, strict=True)) / 2
-    return apart[np.triu_indices(len(apart), 1)].mean()
 
 
 def naive_turn(signs, beyond, weights, threshold, first, starts):
@@ -141,7 +133,7 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
     )
     assert made.record["mechanism"] == "marginals"
     assert isinstance(made.plan.chosen.strategy, Contrasts)
-    assert pairs_apart(real, made.codes) < 0.004  # by columns alone .08, by rounds .017
+    assert pairs_off(real, made.codes, (2,) * 24) < 0.004  # by columns alone .08, by rounds .017
     rows = Rows.from_codes(domain, made.codes)
     assert len(rows.counts) > 0.9 * len(Rows.from_codes(domain, real).counts)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.05

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins import law_of
 from scipy import stats
 
 from smalldb.accounting.concentrated import _best_gap, rho_of
@@ -20,16 +21,9 @@ from smalldb.noise.gaussian import least_variances, moving
 LARGE_RATIO = Fraction(10**400 + 1, 3 * 10**398 + 7)
 
 
-def law(variance, reach):
-    """P(X = x) for |x| <= reach, from the series."""
-    x = np.arange(-reach, reach + 1)
-    weights = np.exp(-(x**2) / (2 * float(variance)))
-    return x, weights / weights.sum()
-
-
 def refused(drawn, variance, reach):
     """The p-value of the drawn numbers under the law, what lies beyond the reach put at its ends."""
-    x, wanted = law(variance, 60)
+    x, wanted = np.arange(-60, 61), law_of(DiscreteGaussian(variance), 60)
     positions = np.clip(x, -reach, reach) + reach
     expected = np.bincount(positions, wanted) * len(drawn)
     found = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
@@ -227,7 +221,7 @@ def test_released_counts_are_private_by_their_law(replaced):
             probabilities, losses = np.ones(1), np.zeros(1)
             for order, count in moved.items():
                 variance = float(variances[order]) * scale
-                x, p = law(variance, 30)
+                x, p = np.arange(-30, 31), law_of(DiscreteGaussian(Fraction(variance)), 30)
                 for _ in range(count):
                     probabilities = np.outer(probabilities, p).ravel()
                     losses = np.add.outer(losses, ((x + 1) ** 2 - x**2) / (2 * variance)).ravel()

@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from margins import law_of
 from scipy import stats
 
 from queries import Column, Domain
@@ -26,18 +27,6 @@ RATES = ("1/20", "1/4", "1/2", "1", "3/2", "2", "3", "4", "11/2", "7", "9")
 SCALES = ("1/20", "3/10", "1", "2", "7", "63", "64", "400")
 CELLS = (1, 2, 3, 5, 8, 9, 12, 16, 30, 60, 100, 300, 1000)
 EDGE = 1e-5  # of what floats take from an end
-
-
-def law_of(noise):
-    """The law of one value, around its middle."""
-    if isinstance(noise, Geometric):
-        x = np.arange(-int(60 / noise.rate) - 2, int(60 / noise.rate) + 3)
-        odds = np.exp(-abs(x) * float(noise.rate))
-    else:
-        reach = int(12 * float(noise.scale) ** 0.5) + 8
-        x = np.arange(-reach, reach + 1)
-        odds = np.exp(-(x**2) / (2 * float(noise.scale)))
-    return odds / odds.sum()
 
 
 @cache

@@ -8,6 +8,7 @@ from math import log, sqrt
 import naive
 import numpy as np
 import pytest
+from margins import law_of
 from scipy import stats
 
 from smalldb.exact.bits import SeededBits
@@ -59,18 +60,9 @@ def test_values_are_whole_and_as_many_as_asked_for(noise, count):
             noise.draw(2, SeededBits(1))
 
 
-def law_of_one(noise):
-    """Numbers, and the probability of each value but for less than 1e-12."""
-    x = np.arange(-400, 401)
-    scale = (
-        -abs(x) * float(noise.rate) if isinstance(noise, Geometric) else -(x**2) / (2 * float(noise.scale))
-    )
-    return x, np.exp(scale) / np.exp(scale).sum()
-
-
 def law_of_sum(noise, weights):
     """The law of eight times a combination whose weights are eighths: by convolution."""
-    _, one = law_of_one(noise)
+    one = law_of(noise, 400)
     found = np.ones(1)
     for weight in map(int, 8 * np.array([1] if weights is None else weights)):
         spaced = np.zeros(800 * abs(weight) + 1)
@@ -140,7 +132,7 @@ def test_losses_of_independent_noise():
     geometric, gaussian = Geometric(Fraction(1, 3)), DiscreteGaussian(Fraction(7, 2))
     lost, proved = 0.0, {order: 0.0 for order in (1.001, 2, 8, 64)}
     for move in (1, 2):
-        _, law = law_of_one(geometric)
+        law = law_of(geometric, 400)
         law, other = law[300:500], np.roll(law, move)[300:500]
         lost += worst_ratio(law, other)
         for order in proved:
@@ -149,7 +141,7 @@ def test_losses_of_independent_noise():
     found = Loss.pure(Fraction(1))
     assert found.rho < Fraction(1, 2) and all(value <= order * found.rho for order, value in proved.items())
     assert gaussian.lost(Moved(3, 1 + 4)) == Fraction(5, 7)
-    x, _ = law_of_one(gaussian)
+    x = np.arange(-400, 401)
     divergence = sum(
         log(sum(np.exp(-(2 * x**2 - (x - move) ** 2) / 7.0) / np.exp(-(x**2) / 7.0).sum())) for move in (1, 2)
     )  # of order 2: it is 2 rho
