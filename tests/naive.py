@@ -5,6 +5,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import factorial, floor, prod
 
+import numpy as np
+
+from smalldb.mechanisms import Marginal, Parity
+
 ONE = 1 << 400  # the unit of fixed points
 
 
@@ -143,6 +147,19 @@ def distance(counts):
         for row, a in zip(counts, sums[0], strict=True)
         for cell, b in zip(row, sums[1], strict=True)
     )
+
+
+def part_values(part, codes):
+    """What a part of a measurement holds without noise, of codes of shape (rows, columns)."""
+    if isinstance(part, Marginal):
+        found = np.zeros(part.shape, dtype=np.int64)
+        own = zip(part.columns, part.groups, strict=True)
+        np.add.at(found, tuple(np.asarray(groups)[codes[:, c]] for c, groups in own), 1)
+        return found
+    if isinstance(part, Parity):
+        odd = int(((codes[:, list(part.columns)] == part.yes).sum(axis=1) % 2).sum())
+        return np.array([len(codes) - 2 * odd if part.signed else odd])
+    return np.array([dependence(codes.tolist(), codes.max(axis=0) + 1, part.pairs, part.groups)])
 
 
 def dependence(rows, sizes, pairs, groups):

@@ -4,6 +4,7 @@ import json
 from functools import cache
 from math import sqrt
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.inference.questions import read_question
-from smalldb.mechanisms import Dependence, Marginal, Measurement, Parity
+from smalldb.mechanisms import Dependence, Measurement
 from smalldb.releasing.record import with_measurements
 from smalldb.schema import parse_schema
 
@@ -78,26 +79,19 @@ def true_answer(text, domain, codes, ranges):
     return values[0] - sum(values[1:])
 
 
-def true_numbers(part, codes):
-    """What a part of a measurement counts."""
-    if isinstance(part, Marginal):
-        counts = np.zeros(part.shape, dtype=np.int64)
-        own = zip(part.columns, part.groups, strict=True)
-        np.add.at(counts, tuple(np.asarray(groups)[codes[:, c]] for c, groups in own), 1)
-        return counts.ravel()
-    if isinstance(part, Parity):
-        odd = int((codes[:, list(part.columns)].sum(axis=1) % 2).sum())
-        return np.array([len(codes) - 2 * odd if part.signed else odd])
-    assert isinstance(part, Dependence)
-    return np.zeros(part.size, dtype=np.int64)
-
-
 def measured_again(measurements, codes, seed):
-    """The same measurements of other rows, with fresh noise, drawn exactly."""
+    """The same measurements of other rows, with fresh noise, drawn exactly; but how far columns depend."""
     source, domain = SeededBits(seed), measurements.domain
     items = []
     for each in measurements:
-        exact = np.concatenate([true_numbers(part, codes) for part in each.of])
+        exact = np.concatenate(
+            [
+                np.zeros(part.size, int)
+                if isinstance(part, Dependence)
+                else naive.part_values(part, codes).ravel()
+                for part in each.of
+            ]
+        )
         noisy = exact + each.noise.draw(len(exact), source)
         if (
             len(exact) == 1 << len(domain.sizes) and domain.valid is not None

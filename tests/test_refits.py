@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import combinations, islice
 
+import naive
 import numpy as np
 import pytest
 
@@ -22,20 +23,12 @@ DOMAIN = Domain([Column("a", list("pqrs")), Column("b", list("xyz")), "c"])
 ALL = tuple(tuple(range(size)) for size in DOMAIN.sizes)
 
 
-def counted(codes, columns, groups):
-    """The counts of a table, by the definition."""
-    found = np.zeros([max(own) + 1 for own in groups], dtype=np.int64)
-    for row in codes:
-        found[tuple(own[row[c]] for c, own in zip(columns, groups, strict=True))] += 1
-    return found
-
-
 def measured(codes, columns, noise, coins, groups=None):
     """A published table of some rows, with noise."""
     own = tuple(ALL[c] for c in columns) if groups is None else groups
-    true = counted(codes, columns, own).ravel()
-    values = true + noise.draw(len(true), bit_source(coins))
-    return Measurement((Marginal(columns, own),), values, noise, Fraction(1))
+    part = Marginal(columns, own)
+    values = naive.part_values(part, codes).ravel() + noise.draw(part.size, bit_source(coins))
+    return Measurement((part,), values, noise, Fraction(1))
 
 
 def people(n, seed):
@@ -247,18 +240,14 @@ def test_tables_of_mostly_empty_cells_and_groups_that_cross_are_refused():
 
 def contrasts_of(codes, domain, signed, noise, coins, orders=2):
     """All parities of up to so many attributes, by the definition, with noise."""
-    coded = coding(domain)
-    bits = codes[:, list(coded.columns)] == np.array(coded.categories)
-    parts, values = [], []
+    coded, parts = coding(domain), []
     for order in range(0 if signed else 1, orders + 1):
         for some in combinations(range(len(coded.columns)), order):
             columns = tuple(coded.columns[a] for a in some)
             if len({*columns}) == order:
-                odd = int((bits[:, some].sum(axis=1) % 2).sum())
                 parts.append(Parity(columns, signed, tuple(coded.categories[a] for a in some)))
-                values.append(len(codes) - 2 * odd if signed else odd)
-    drawn = noise.draw(len(values), bit_source(coins))
-    return Measurement(tuple(parts), np.array(values) + drawn, noise, Fraction(1))
+    values = np.concatenate([naive.part_values(part, codes) for part in parts])
+    return Measurement(tuple(parts), values + noise.draw(len(parts), bit_source(coins)), noise, Fraction(1))
 
 
 def parities(table, parts):
