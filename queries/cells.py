@@ -68,12 +68,8 @@ class Cells:
         """Name a cell, by its number among all cells."""
         words = []
         for c in reversed(self.columns):
-            column = domain.columns[c]
-            cell, code = divmod(cell, column.size)
-            if column.yes_no:
-                words.append("~" * code + quote(column.name))
-            else:
-                words.append(quote(column.category_names[code]))
+            cell, code = divmod(cell, domain.sizes[c])
+            words.append(_words(domain.columns[c])[code])
         return " & ".join(reversed(words)) or "TRUE"
 
     def queries(self, domain: Domain) -> list[Query]:

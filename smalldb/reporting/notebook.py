@@ -54,7 +54,9 @@ def in_notebook(value: object) -> str:
     """Return a short table of a release, plan, census, audit or evaluation, as HTML."""
     match value:
         case Release():
-            return _table("Release", release_facts(value)) + _rows(value)
+            seeded = [("warning", SEEDED)] * (not value.record["private"])
+            facts = tell(value.record, value.plan, value.measurements)
+            return _table("Release", seeded + facts) + _rows(value)
         case Plan():
             return _table("Plan", tell(make_record(value, private=True), value))
         case Audit():
@@ -74,12 +76,6 @@ def reported(release: Any, **choices: Any) -> str:
     """Write the page about a release; what is chosen is its schema, and the words of `About`."""
     schema = choices.pop("schema", None)
     return page(release, schema, about=About(**choices))
-
-
-def release_facts(release: Release) -> Facts:
-    """Return what a release says, in the words of the command."""
-    record = release.record
-    return [("warning", SEEDED)] * (not record["private"]) + tell(record, release.plan, release.measurements)
 
 
 def audit_facts(audit: Audit) -> Facts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -17,12 +18,15 @@ from queries.late import pd
 from smalldb.schema.fields import Fields
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.kinds import Integers as WholeNumbers
-from smalldb.schema.kinds.kind import NumberFormat
+from smalldb.schema.kinds.bins import MAX_DECIMALS
+from smalldb.schema.kinds.kind import number_format
 from smalldb.schema.orders import inexact
 from smalldb.schema.schema_columns import Column
 
-MAX_DECIMALS = 12
 DAY = 86_400 * 10**6  # microseconds
+_SIGNS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+}
 _DIGITS = 4  # that a divisor is taken to have which is itself a quotient
 
 
@@ -172,10 +176,9 @@ def _column(
         raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a category")
     low, high = (found.low * 10**decimals).__floor__(), (found.high * 10**decimals).__ceil__()
     ends = [Decimal(step).scaleb(-decimals) for step in (low, max(high, low + 1))]
-    numbers = NumberFormat(**{key: given[key] for key in ("decimal", "thousands") if key in given})
     column = Column(
         name,
-        Cuts([ends[1]], ends[0], ends[1], decimals, numbers),
+        Cuts([ends[1]], ends[0], ends[1], decimals, number_format(given)),
         missing=gaps is not False,
         gaps=tuple(gaps) if isinstance(gaps, list) else (),
         dtype=given.get("dtype"),
@@ -228,16 +231,7 @@ def _ranged(sign: str, one: _Range | None, other: _Range) -> _Range:
 
 
 def _combined(sign: str, one: Fraction | None, other: Fraction) -> Fraction:
-    if one is None:
-        return -other
-    match sign:
-        case "+":
-            return one + other
-        case "-":
-            return one - other
-        case "*":
-            return one * other
-    return one / other
+    return -other if one is None else _SIGNS[sign](one, other)
 
 
 def _names(steps: Sequence[Step]) -> tuple[str, ...]:

@@ -101,10 +101,6 @@ class Orders:
         assert isinstance(kind, Comparable)
         return kind
 
-    def span(self, column: int, code: int) -> tuple[int, int]:
-        """Return the least and the greatest value of a category, in common units."""
-        return self.spans[column][code]
-
     def least(self, value: int, pair: tuple[int, int]) -> int:
         """Return the least value that the second column of a pair can have beside one of the first."""
         step = self.scale[pair[1]]
@@ -362,7 +358,7 @@ def ordered_steps(orders: Orders, codes: Codes, source: BitSource | None) -> dic
 def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]) -> Spans:
     """Return what the orders leave of the bins of a row, whose columns stand behind those below them."""
     present = [c for c, code in setting.items() if code < orders.columns[c].kind.size]
-    spans = {c: orders.span(c, setting[c]) for c in present}
+    spans = {c: orders.spans[c][setting[c]] for c in present}
     pairs = [pair for pair in orders.strict if pair[0] in spans and pair[1] in spans]
     for c in present:
         least = max([spans[c][0], *(orders.least(spans[p[0]][0], p) for p in pairs if p[1] == c)])
@@ -465,7 +461,7 @@ def _nearest(
         own = {c: middles[c][setting[c]] for c in each}
 
         def nearest(column: int, least: int, most: int, setting: Mapping[int, int] = setting) -> int:
-            first, last = orders.span(column, setting[column])
+            first, last = orders.spans[column][setting[column]]
             step = orders.scale[column]
             return max(least, min(most, (first + last) // (2 * step) * step))
 

@@ -223,12 +223,10 @@ class Column:
             raise self._fault(f"it has {len(self._values)} categories, numbered from 0")
         if source is None or not isinstance(self.kind, Binned):
             return self._values.iloc[codes].reset_index(drop=True)
-        shape, wide = (
-            BinShape.of(self.kind, codes),
-            max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62,
-        )
+        shape = BinShape.of(self.kind, codes)
+        wide = max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62
         steps = np.zeros(len(codes), dtype=object if wide else np.int64)
-        within: BinShape | FinerShape | TiltedShape | None = None
+        within: FinerShape | TiltedShape | None = None
         if self.finer is not None:
             within = self.finer.shape(shape)
         elif self.means is not None and isinstance(self.kind, Cuts):
@@ -238,8 +236,8 @@ class Column:
         parts = np.split(order, np.cumsum(counts))
         for code in np.flatnonzero(counts[: self.kind.size]).tolist():
             at = parts[code]
-            if within is None or isinstance(within, BinShape):
-                steps[at] = drawn_steps(self.kind, code, len(at), within or shape, source)
+            if within is None:
+                steps[at] = drawn_steps(self.kind, code, len(at), shape, source)
             else:
                 steps[at] = within.drawn_steps(code, len(at), source)
         return self._at(steps, codes)

@@ -153,6 +153,11 @@ class Binned(Kind):
         return self.with_cuts(cuts)
 
 
+def build_bins(kind: Any, given: Given, *options: object) -> Any:
+    """Make a kind by its cuts, or by how many bins it has."""
+    return kind.of_bins(given["bins"], *options) if "bins" in given else kind(given["cuts"], *options)
+
+
 def span(given: Given) -> tuple[Any, Any]:
     """Return the two ends of a range."""
     ends: list[Any] = given["range"]

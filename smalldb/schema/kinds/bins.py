@@ -12,11 +12,10 @@ import numpy as np
 
 from queries.faults import Fault
 from smalldb.exact.numbers import as_text
-from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, check_bins, equal_steps, listed, span
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
 from smalldb.schema.kinds.kind import (
     PLAIN,
     SIGNS,
-    Given,
     InSql,
     NumberFormat,
     Spec,
@@ -208,14 +207,9 @@ def _plainly(text: str) -> str | None:
     return f"{number:f}" if number.is_finite() else None
 
 
-def _build(given: Given) -> Cuts:
-    options = *span(given), given.get("decimals"), number_format(given)
-    return Cuts.of_bins(given["bins"], *options) if "bins" in given else Cuts(given["cuts"], *options)
-
-
 SPEC = Spec(
     "cuts",
-    _build,
+    lambda given: build_bins(Cuts, given, *span(given), given.get("decimals"), number_format(given)),
     {**KEYS, "cuts": (str, list), "decimals": int, **SIGNS, "share": (str, int, Decimal), "finer": int}
     | {"coding": str},
     "cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10",

@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple, final
 
 from queries.faults import Fault
 from smalldb.exact.numbers import whole
-from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, check_bins, equal_steps, listed, span
-from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, InSql, Spec, Value, without_zeros
+from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
+from smalldb.schema.kinds.kind import MAX_CATEGORIES, InSql, Spec, Value, without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
 _EDGE = re.compile(
@@ -268,14 +268,9 @@ def _stated(edge: Edge) -> int | str:
     return int(edge.text) if len(edge.text) == 4 else edge.text
 
 
-def _build(given: Given) -> Dates:
-    options = *span(given), given.get("format")
-    return Dates.of_bins(given["bins"], *options) if "bins" in given else Dates(given["cuts"], *options)
-
-
 SPEC = Spec(
     "dates",
-    _build,
+    lambda given: build_bins(Dates, given, *span(given), given.get("format")),
     {**KEYS, "bins": (int, str), "format": str, "share": (str, int, Decimal), "finer": int, "coding": str},
     'cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"',
     needed=(("cuts", "bins"), ("range",)),

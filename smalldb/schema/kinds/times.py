@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from queries.faults import Fault
-from smalldb.schema.kinds.binned import KEYS, Binned, check_bins, equal_steps, listed, span
-from smalldb.schema.kinds.kind import Given, Spec
+from smalldb.schema.kinds.binned import KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
+from smalldb.schema.kinds.kind import Spec
 
 _TIME = re.compile(r"([0-9]{1,5}):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")
 _DAY, _SECOND = 24 * 3600, 10**6  # in seconds, in microseconds
@@ -106,14 +106,9 @@ def _text(seconds: int) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}" + (f":{second:02}" if second else "")
 
 
-def _build(given: Given) -> Times:
-    options = span(given) if "range" in given else _WHOLE_DAY
-    return Times.of_bins(given["bins"], *options) if "bins" in given else Times(given["cuts"], *options)
-
-
 SPEC = Spec(
     "times",
-    _build,
+    lambda given: build_bins(Times, given, *(span(given) if "range" in given else _WHOLE_DAY)),
     {**KEYS, "coding": str},
     'cuts = ["06:00", "18:00"]; durations: range = ["00:00", "99:00"], bins = 10',
     needed=(("cuts", "bins"),),

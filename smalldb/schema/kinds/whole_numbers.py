@@ -12,7 +12,6 @@ from smalldb.schema.kinds.kind import (
     MAX_CATEGORIES,
     PLAIN,
     SIGNS,
-    Given,
     Kind,
     NumberFormat,
     Spec,
@@ -103,13 +102,9 @@ class Integers(Kind):
         return range(self.low, self.high + 1) if self.numbers.plain else self.labels
 
 
-def _build(given: Given) -> Integers:
-    return Integers(*span(given), given.get("unknown") == "nearest", number_format(given))
-
-
 SPEC = Spec(
     "integers",
-    _build,
+    lambda given: Integers(*span(given), given.get("unknown") == "nearest", number_format(given)),
     {"range": list, **SIGNS, "coding": str},
     "range = [0, 9]: a category for each whole number",
     needed=(("range",),),
