@@ -5,6 +5,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from smalldb.releasing.record import read_record, written_record
 from smalldb.releasing.released import Release, fully_measured
 from smalldb.releasing.table_source import file_source, with_measured_means
 from smalldb.reporting.escaping import visible
-from smalldb.schema import Schema, read_schema
+from smalldb.schema import read_schema
 from smalldb.schema.table_writers import written
 
 SEEN = 9  # rows, which say how yes and no are written
@@ -61,8 +63,6 @@ def run_tables(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise ValueError(f"{arguments.file}: {error}") from error
     schema = None if arguments.schema is None else read_schema(arguments.schema)
-    if schema is not None and not isinstance(schema, Schema):
-        raise ValueError(f"{arguments.schema}: tables are drawn of one table with all its categories")
     source = file_source(arguments.synthetic, schema)
     domain = source.domain
     if domain.names != measurements.domain.names or domain.sizes != measurements.domain.sizes:
@@ -78,25 +78,17 @@ def run_tables(arguments: argparse.Namespace) -> None:
         pd.read_csv(arguments.synthetic, nrows=SEEN) if schema is None else pd.DataFrame(columns=source.names)
     )
     spelling = Spelling(domain, schema, like)
-    folder = OutputFolder(arguments.output)
-    try:
-        folder.check_empty()
+    with closing(OutputFolder(arguments.output)) as folder:
         digits = max(2, len(str(arguments.tables)))
         for number, (codes, seed) in enumerate(stream.draws, start=1):
             content = written(spelling.table(codes, seed), "csv", schema)
             folder.write(f"table-{number:0{digits}}.csv", content)
-            if number == arguments.tables:
-                break
         assumed, told = summary(stream.made_by, measurements)
         folder.write(HOW, how_made(arguments.tables, stream.rows, assumed))
-        with open(arguments.file, encoding="utf-8") as file:
-            folder.write(PUBLIC, file.read())
+        folder.write(PUBLIC, Path(arguments.file).read_bytes())
         if arguments.schema is not None and os.path.exists(arguments.schema):
-            with open(arguments.schema, encoding="utf-8") as file:
-                folder.write(SCHEMA, file.read())
+            folder.write(SCHEMA, Path(arguments.schema).read_bytes())
         folder.place()
-    finally:
-        folder.close()
     print(visible(f"tables:    {arguments.tables} in {arguments.output}, {told}", kept="\n"))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from queries import Domain
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.numbers import whole
 from smalldb.inference.several_tables import Refitted, Spelling, Tables, assumed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.parity_refits import LOUD, ParityRefits
@@ -58,8 +59,8 @@ def streamed(
     rng: int | BitSource | None = None,
 ) -> Copies:
     """Draw tables of n rows, or of fewer of these: see `Release.tables`."""
-    checked_count(count)
-    checked_count(1 if rows is None else rows, "rows")
+    whole(count, "the number of tables")
+    whole(1 if rows is None else rows, "rows")
     if not len(measurements):
         raise ValueError(UNMEASURED)
     total = released_total(measurements) if n is None else n
@@ -85,17 +86,10 @@ def streamed(
     return Copies(refitted(refits, domain), total if rows is None else rows, draws)
 
 
-def checked_count(value: int, name: str = "the number of tables") -> int:
-    """Return a whole number of at least 1; ValueError: it is none."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1")
-    return value
-
-
 def related_copies(release: Any, count: int, rows: int | None, coins: BitSource) -> Copies:
     """Draw several copies of related tables, see `Release.tables`."""
     walks, schema = release.plan.chosen, release.schema
-    checked_count(count)
+    whole(count, "the number of tables")
     if rows is not None:
         raise ValueError("related tables are drawn whole: leave out how many rows each has")
     if not all(each.noise.refitted for own in release.measurements.values() for each in own):

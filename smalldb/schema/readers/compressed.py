@@ -7,7 +7,8 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast, final
 
@@ -15,7 +16,7 @@ from queries import DataError
 from smalldb.files import of_extra
 from smalldb.files.inputs import name_of
 
-COMPRESSED = (".gz", ".zst", ".zip")
+_MAGIC = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".zip": b""}  # how such files begin
 _BLOCK = 1 << 20
 _LEVEL = 6
 
@@ -28,7 +29,7 @@ def parted(path: str) -> tuple[str, str]:
     """
     name = name_of(path)
     stem, suffix = os.path.splitext(name)
-    return (stem, suffix.lower()) if suffix.lower() in COMPRESSED else (name, "")
+    return (stem, suffix.lower()) if suffix.lower() in _MAGIC else (name, "")
 
 
 def inner_name(path: str) -> str:
@@ -45,8 +46,10 @@ def open_bytes(path: str) -> BinaryIO:
     packed = parted(path)[1]
     if not packed or not os.path.isfile(path):
         return Path(path).open("rb")
-    begin: Callable[[], IO[bytes]] = {".gz": _gzip, ".zst": _zstd, ".zip": _zip}[packed](path)
-    return cast(BinaryIO, io.BufferedReader(_Unpacked(begin, path, packed), _BLOCK))
+    with Path(path).open("rb") as file:
+        if not file.read(4).startswith(_MAGIC[packed]):
+            raise ValueError(f"{path} is not a {packed} file")
+    return cast(BinaryIO, io.BufferedReader(_Unpacked(partial(_OPEN[packed], path), path, packed), _BLOCK))
 
 
 def compress(content: bytes, packed: str, name: str = "table") -> bytes:
@@ -130,31 +133,15 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _gzip(path: str) -> Callable[[], IO[bytes]]:
-    with Path(path).open("rb") as file:
-        if file.read(2) != b"\x1f\x8b":
-            raise ValueError(f"{path} is not a .gz file")
-    return lambda: cast(IO[bytes], gzip.open(path, "rb"))
-
-
 def _zstandard() -> Any:
     with of_extra("zstandard", "zstd", ".zst files"):
         import zstandard
     return zstandard
 
 
-def _zstd(path: str) -> Callable[[], IO[bytes]]:
-    with Path(path).open("rb") as file:
-        if file.read(4) != b"\x28\xb5\x2f\xfd":
-            raise ValueError(f"{path} is not a .zst file")
-    package = _zstandard()
-
-    def begin() -> IO[bytes]:
-        raw = Path(path).open("rb")  # noqa: SIM115
-        made = package.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
-        return cast(IO[bytes], made)
-
-    return begin
+def _zstd(path: str) -> IO[bytes]:
+    reading = _zstandard().ZstdDecompressor().stream_reader
+    return cast(IO[bytes], reading(Path(path).open("rb"), read_across_frames=True, closefd=True))
 
 
 def _archive(path: str) -> zipfile.ZipFile:
@@ -176,10 +163,9 @@ def _only(archive: zipfile.ZipFile, path: str) -> str:
     return files[0].filename
 
 
-def _zip(path: str) -> Callable[[], IO[bytes]]:
-    def begin() -> IO[bytes]:
-        with _archive(path) as archive:  # an open entry keeps the archive's file open
-            return archive.open(_only(archive, path))
+def _zip(path: str) -> IO[bytes]:
+    with _archive(path) as archive:  # an open entry keeps the archive's file open
+        return archive.open(_only(archive, path))
 
-    begin().close()
-    return begin
+
+_OPEN: Mapping[str, Callable[[str], Any]] = {".gz": gzip.open, ".zst": _zstd, ".zip": _zip}

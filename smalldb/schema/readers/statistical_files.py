@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -129,11 +130,8 @@ class _Statistical(Reader):
 
     name: ClassVar[str]
     what: ClassVar[str]
+    reading: ClassVar[Mapping[str, str]]  # by suffix, the function of pyreadstat
     asking: ClassVar[Mapping[str, bool]] = {}  # options with which the head is read
-
-    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
-        """Return what reads a file."""
-        raise NotImplementedError
 
     def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the types that the file declares."""
@@ -156,15 +154,22 @@ class _Statistical(Reader):
         """Yield the columns in pieces."""
         names = self._head(path).column_names
         chosen = [names[i] for i in wanted.choose(names)]
-        read, starts = self.reading(path), count(step=ROWS)
+        read, starts = self._reading(path), count(step=ROWS)
         frames = (read(path, usecols=chosen, row_offset=row, row_limit=ROWS)[0] for row in starts)
         said = DataError(f"{path} is broken: it cannot be read to its end")
         # of errors each module has a class of its own
         for frame in takewhile(len, unbroken(frames, (Exception,), said)):
             yield [frame[name] for name in chosen], None
 
+    def _reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
+        with of_extra("pyreadstat", "stats", f"{self.what} files"):
+            import pyreadstat
+        name = self.reading[os.path.splitext(parted(path)[0])[1].lower()]
+        read: Callable[..., tuple[pd.DataFrame, Any]] = getattr(pyreadstat, name)
+        return read
+
     def _head(self, path: str) -> Any:
-        read = self.reading(path)
+        read = self._reading(path)
         with open(path, "rb"):
             pass  # the usual error where it cannot be read
         try:
@@ -178,16 +183,10 @@ class SpssFiles(_Statistical):
     """SPSS."""
 
     name: ClassVar[str] = "sav"
-    suffixes: ClassVar[tuple[str, ...]] = (".sav", ".zsav")
     what: ClassVar[str] = "SPSS"
+    reading: ClassVar[Mapping[str, str]] = {".sav": "read_sav", ".zsav": "read_sav"}
+    suffixes: ClassVar[tuple[str, ...]] = (*reading,)
     asking: ClassVar[Mapping[str, bool]] = {"user_missing": True}  # else missing codes are not told
-
-    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
-        """Return what reads a file of SPSS."""
-        with of_extra("pyreadstat", "stats", "SPSS files"):
-            import pyreadstat
-        read: Callable[..., tuple[pd.DataFrame, Any]] = pyreadstat.read_sav
-        return read
 
 
 @final
@@ -195,17 +194,9 @@ class SasFiles(_Statistical):
     """SAS: data sets and transport files, without their catalogs of labels."""
 
     name: ClassVar[str] = "sas"
-    suffixes: ClassVar[tuple[str, ...]] = (".sas7bdat", ".xpt")
     what: ClassVar[str] = "SAS"
-
-    def reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
-        """Return what reads a file of SAS."""
-        with of_extra("pyreadstat", "stats", "SAS files"):
-            import pyreadstat
-        transport = parted(path)[0].lower().endswith(".xpt")
-        read: Callable[..., tuple[pd.DataFrame, Any]]
-        read = pyreadstat.read_xport if transport else pyreadstat.read_sas7bdat
-        return read
+    reading: ClassVar[Mapping[str, str]] = {".sas7bdat": "read_sas7bdat", ".xpt": "read_xport"}
+    suffixes: ClassVar[tuple[str, ...]] = (*reading,)
 
 
 def _dtype(kind: str, form: str) -> object:
