@@ -84,22 +84,7 @@ class Ledger:
     def within(
         cls, path: str, budget: Number | None, delta: Number | None, record: Mapping[str, Any]
     ) -> "Ledger":
-        """
-        Open a ledger for a release, or make one whose budget allows it.
-
-        Parameters
-        ----------
-        path, budget, delta
-            As for `Ledger`.
-        record
-            Of the release, as it is foreseen before the data are read. A ledger that could not pay for it is
-            not made.
-
-        Raises
-        ------
-        ValueError, OSError
-            As `Ledger`, and where the file is made, as `Account.after`.
-        """
+        """Open a ledger for a release that is foreseen, or make one that could pay for it; errors as both."""
         if budget is not None and not os.path.exists(path):
             Account.of(budget, delta).after(record)
         return cls(path, budget, delta)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
@@ -342,12 +342,7 @@ def check_size(table: Rows | Linked, relation: Neighbours) -> None:
     """Refuse a table without rows where n is public, and one that is too large where it is not."""
     if not isinstance(table, Rows) and table.n > MOST_PARENTS:
         raise DataError("the table of parents has more than 2^32 rows")
-    match relation:
-        case Neighbours.REPLACE_ONE:
-            if table.n == 0:
-                raise ValueError(EMPTY)
-        case Neighbours.ADD_REMOVE:
-            if table.n > MAX_N:
-                raise DataError("the table has more than 2^40 rows")
-        case _:
-            assert_never(relation)
+    if relation is Neighbours.REPLACE_ONE and table.n == 0:
+        raise ValueError(EMPTY)
+    if relation is Neighbours.ADD_REMOVE and table.n > MAX_N:
+        raise DataError("the table has more than 2^40 rows")

@@ -254,15 +254,7 @@ class Release:
         return imputed(self._spelling, stream, self.measurements)
 
     def copies(self, count: int, rows: int | None, coins: BitSource) -> Copies:
-        """Draw several tables one at a time, as they are written to files: see `tables`.
-
-        Parameters
-        ----------
-        count, rows
-            As there, but `rows` may be more than there are.
-        coins
-            What they are drawn by.
-        """
+        """Draw several tables one at a time, as `tables` does; `rows` may be more than there are."""
         from smalldb.releasing.imputed_tables import related_copies, streamed
 
         if self.of is not None:
