@@ -234,7 +234,7 @@ def carry_out(
             learned = Curator(InMemory(rows, texts=texts), journal, budget).answer(ask)
             schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
             budget = replace(foreseen.budget(), spent=budget.spent)
-            source = source.learned(schema)
+            source = replace(source, domain=schema.domain, schema=schema, learns=None)
             texts.clear()
             histograms.clear()
             first, rows = rows, source.read(progress, watched)

@@ -39,7 +39,7 @@ class Source:
     schema: Schema | None = None  # what its columns hold; None: codes of the domain
     # the released columns in the order of the table; of JSON lines in the schema's
     names: tuple[str, ...] = ()
-    # what is to be learned from the data; `schema` and `domain` hold stand-ins until `learned`
+    # what is to be learned from the data; `schema` and `domain` hold stand-ins until then
     learns: OpenSchema | None = None
     given: Any = None  # the table of any library that was given: the synthetic one is of the same library
     counts: str | None = None  # of a file: the column that says how often each row occurs; None: once
@@ -89,10 +89,6 @@ class Source:
             for column in self.schema.columns
         )
         return replace(self, schema=replace(self.schema, columns=columns))
-
-    def learned(self, schema: Schema) -> Source:
-        """Return the source with the categories that were learned."""
-        return replace(self, domain=schema.domain, schema=schema, learns=None)
 
     def read(
         self, progress: bool = False, watch: Callable[[Iterator[Piece]], Iterator[Piece]] = iter
