@@ -254,7 +254,13 @@ class Release:
         return imputed(self._spelling, stream, self.measurements)
 
     def copies(self, count: int, rows: int | None, coins: BitSource) -> Copies:
-        """Draw several tables one at a time, as `tables` does; `rows` may be more than there are."""
+        """Draw several tables one at a time, as they are written to files: see `tables`.
+
+        Parameters
+        ----------
+        count, rows, coins
+            As there, but `rows` may be more than there are; and what they are drawn by.
+        """
         from smalldb.releasing.imputed_tables import related_copies, streamed
 
         if self.of is not None:
