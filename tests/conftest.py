@@ -91,6 +91,13 @@ def vectors():
     return {entry["id"]: entry for entry in entries}
 
 
+@pytest.fixture
+def workdir(tmp_path, monkeypatch):
+    """An empty folder, in which the test works."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def examples():
     """The folder of examples."""

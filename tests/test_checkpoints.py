@@ -292,8 +292,7 @@ def test_what_tells_runs_apart(tmp_path):
     assert identity(np.arange(8)[::2]) == identity(np.array([0, 2, 4, 6]))
 
 
-def test_the_commands(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands(workdir, capfd):
     FRAME.to_csv("data.csv", index=False)
     arguments = ["census", "data.csv", "--rows", "4", "--json", "--checkpoint", "kept"]
     assert main(arguments) == 0

@@ -244,15 +244,6 @@ def test_the_needs_are_those_of_the_rows_given(capfd):
     assert said["n, by the sharp bound"] == bounds.sharp_data(**base, rows=12) > bounds.sharp_data(**base)
 
 
-@pytest.mark.parametrize("what", [("a", "--valid", "~a"), ("a", "--size", 1), (3, "--size", 1), (1,)])
-def test_bounds_of_the_least_instances(capfd, what):
-    given = ("bounds", "--attributes", *what, "--n", 10, "--epsilon", 1, "--error", "1/3")
-    code, out, err = called(capfd, *given)
-    assert (code, err) == (0, "")
-    assert "what an error of 1/3 needs" in out
-    assert called(capfd, *given, "--json")[0] == 0
-
-
 def test_bounds_of_a_class(capfd):
     arguments = ("bounds", "--attributes", "a,b,c", "--queries", "halfspaces", "--n", 50, "--epsilon", "1/2")
     code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")
@@ -385,18 +376,6 @@ def test_audit_says_both_relations(capfd):
     ranked = called(capfd, *picked[:-1], "top-k", "--k", 2, "--attributes", 1, "--queries", "marginals:1")
     assert (ranked[0], "k must be at most" in ranked[2]) == (2, True)  # one query is left
     assert called(capfd, *picked[:-1], "top-k", "--k", 2, "--n", 1)[0] == 0
-
-
-def test_a_record_without_its_neighbours_is_refused(capfd, tmp_path):
-    record = smalldb.release(pd.DataFrame({"a": [0, 1]}), epsilon=1, rows=1).record
-    for name, changed in (("a", {}), ("b", {"neighbours": []})):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({k: v for k, v in record.items() if k != "neighbours"} | changed))
-        code, _, err = called(capfd, "account", "--records", path)
-        assert code == 2
-        assert (
-            "it lacks neighbours" if name == "a" else "smalldb: records must be those of releases: "
-        ) in err
 
 
 def test_tables_as_csv(capfd):

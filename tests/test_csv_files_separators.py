@@ -107,9 +107,8 @@ def test_separators_that_disagree_are_refused(tmp_path):
         read_domain(path, file=FileFormat("::"))
 
 
-def test_commands_take_a_separator(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    put(tmp_path, "a;b\n" + "0;1\n1;1\n" * 20)
+def test_commands_take_a_separator(workdir, capsys):
+    put(workdir, "a;b\n" + "0;1\n1;1\n" * 20)
     assert main(["generate", "data.csv", "--epsilon", "1", "--quiet"]) == 2
     assert "take separator ';' (--separator" in capsys.readouterr().err
     choices = ["--separator", ";", "--epsilon", "1", "--quiet", "--rows", "2", "-o", "out.jsonl"]
@@ -117,15 +116,15 @@ def test_commands_take_a_separator(tmp_path, capsys, monkeypatch):
     assert main(["census", "data.csv", "--separator", ";", "--rows", "2"]) == 0
     assert main(["evaluate", "data.csv", "data.csv", "--separator", ";"]) == 0
     assert main(["schema", "init", "data.csv", "--separator", ";", "-o", "draft.toml"]) == 0
-    draft = (tmp_path / "draft.toml").read_text()
+    draft = (workdir / "draft.toml").read_text()
     assert '\nfile = { separator = ";" }\n' in draft and "[columns.b]" in draft
-    (tmp_path / "schema.toml").write_text(draft.replace('kind = ""', 'kind = "bool"'))
+    (workdir / "schema.toml").write_text(draft.replace('kind = ""', 'kind = "bool"'))
     capsys.readouterr()
     assert main(["schema", "check", "data.csv", "--schema", "schema.toml"]) == 0
     assert "the table fits" in capsys.readouterr().out
     assert main(["schema", "check", "data.csv", "--schema", "schema.toml", "--separator", "tab"]) == 2
     assert "the schema says ';', not tab" in capsys.readouterr().err
     assert main(["evaluate", "data.csv", "data.csv", "--schema", "schema.toml"]) == 0
-    put(tmp_path, "sep=\t\na\tb\n0\t1\n", "excel.csv")
+    put(workdir, "sep=\t\na\tb\n0\t1\n", "excel.csv")
     assert main(["schema", "init", "excel.csv"]) == 0
     assert '\nfile = { separator = "\\t" }\n' in capsys.readouterr().out

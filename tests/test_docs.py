@@ -42,12 +42,11 @@ def loaded(name):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(workdir, monkeypatch):
     """A folder with the examples, where pages are followed; commands are those of this environment."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    monkeypatch.chdir(tmp_path)
+    (workdir / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
-    return tmp_path
+    return workdir
 
 
 @pytest.fixture

@@ -35,12 +35,11 @@ def test_hidden_signs_are_seen_and_words_stay_words():
     assert not hidden(short(HOSTILE))
 
 
-def test_no_door_shows_hidden_signs(tmp_path, capfd, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(SCHEMA)
+def test_no_door_shows_hidden_signs(workdir, capfd):
+    (workdir / "s.toml").write_text(SCHEMA)
     name = parse_schema(SCHEMA).names[0]
-    (tmp_path / "d.csv").write_text(f"{name},b\n" + "@sum,0\n-5,1\n" * 30)
-    (tmp_path / "odd.csv").write_text(f"{name}\x07\x1b,b\n1,0\n")
+    (workdir / "d.csv").write_text(f"{name},b\n" + "@sum,0\n-5,1\n" * 30)
+    (workdir / "odd.csv").write_text(f"{name}\x07\x1b,b\n1,0\n")
     common = ["--schema", "s.toml"]
     release = [
         *common,
@@ -70,7 +69,7 @@ def test_no_door_shows_hidden_signs(tmp_path, capfd, monkeypatch):
         found, out, err = called(capfd, *arguments)
         assert (found, hidden(out), hidden(err)) == (code, set(), set()), arguments
         assert err.count("\n") <= 20
-    assert not hidden((tmp_path / "r.html").read_text())
+    assert not hidden((workdir / "r.html").read_text())
     made = smalldb.release(pd.read_csv("d.csv"), schema=SCHEMA, epsilon=1, rows=2, rng=1)
     assert not hidden(page(made, about=About(title=HOSTILE)))
     assert not hidden(made._repr_html_())
@@ -87,10 +86,9 @@ def test_other_texts_stay(text):
 
 
 @pytest.mark.slow
-def test_a_release_can_be_safe_for_spreadsheets(tmp_path, capfd, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(SCHEMA.replace("a\\u001b]0;x\\u202eb", "=a").replace("\\u009b", ""))
-    (tmp_path / "d.csv").write_text("=a,b\n" + "@sum,0\n-5,1\n+1,1\n" * 30)
+def test_a_release_can_be_safe_for_spreadsheets(workdir, capfd):
+    (workdir / "s.toml").write_text(SCHEMA.replace("a\\u001b]0;x\\u202eb", "=a").replace("\\u009b", ""))
+    (workdir / "d.csv").write_text("=a,b\n" + "@sum,0\n-5,1\n+1,1\n" * 30)
     release = ["d.csv", "--schema", "s.toml", "--epsilon", "9", "--rows", "40", "--seed", "1", "--quiet"]
     _, plain, _ = called(capfd, "generate", *release)
     _, safe, _ = called(capfd, "generate", *release, "--spreadsheet-safe")

@@ -87,12 +87,11 @@ def test_joint_shares_are_those_of_the_rows():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(workdir):
     """A folder with a real and a synthetic table, as the working directory."""
-    table(1, 50).to_csv(tmp_path / "data.csv", index=False)
-    table(2, 6)[["c", "a", "b"]].to_csv(tmp_path / "out.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    table(1, 50).to_csv(workdir / "data.csv", index=False)
+    table(2, 6)[["c", "a", "b"]].to_csv(workdir / "out.csv", index=False)
+    return workdir
 
 
 def test_json_is_the_evaluation(folder, capfd):
@@ -370,14 +369,13 @@ def test_targets_that_cannot_be_taken_are_refused():
 
 
 @pytest.fixture
-def of_files(tmp_path, monkeypatch):
+def of_files(workdir):
     chance = np.random.default_rng(1)
     frame = pd.DataFrame(chance.integers(0, 2, (60, 3)), columns=[*"abc"])
-    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_csv(workdir / "data.csv", index=False)
     made = smalldb.release(frame, epsilon="1/2", rows=8, rng=1)
-    made.data.to_csv(tmp_path / "out.csv", index=False)
-    (tmp_path / "out.json").write_text(json.dumps(made.record))
-    monkeypatch.chdir(tmp_path)
+    made.data.to_csv(workdir / "out.csv", index=False)
+    (workdir / "out.json").write_text(json.dumps(made.record))
     return evaluate(frame, made.data)
 
 
@@ -412,13 +410,10 @@ def test_a_private_number_of_rows_weighs_the_noise_by_its_relation(of_files, tmp
     (tmp_path / "out.json").write_text(json.dumps(record))
     _, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--csv")
     assert out == of_files.by_column(epsilon="1/2").to_csv(index=False)
-    code, _, err = called(capfd, "evaluate", "data.csv", "out.csv", "--epsilon", "-1")
-    assert (code, err.startswith("smalldb: epsilon must")) == (2, True)
 
 
-def test_numbers_of_both_tables_stand_side_by_side(tmp_path, monkeypatch, capfd):
+def test_numbers_of_both_tables_stand_side_by_side(workdir, capfd):
     """Means, deviations and quantiles are those of pandas, without gaps; in Python, text and JSON."""
-    monkeypatch.chdir(tmp_path)
     schema = (
         'columns.x = { kind = "cuts", cuts = [3, 7], range = [0, 10], missing = ["NA"] }\n'
         'columns.k = { kind = "integers", range = [0, 5] }\ncolumns.b = { kind = "bool" }\n'
@@ -437,7 +432,7 @@ def test_numbers_of_both_tables_stand_side_by_side(tmp_path, monkeypatch, capfd)
             assert own["standard deviation"] == pytest.approx(values.std(ddof=0))
             ordered = np.sort(values)
             assert own["median"] == ordered[int(np.ceil(0.5 * len(ordered))) - 1]
-    (tmp_path / "s.toml").write_text(schema)
+    (workdir / "s.toml").write_text(schema)
     real.to_csv("real.csv", index=False)
     made.to_csv("made.csv", index=False)
     code, out, _ = called(capfd, "evaluate", "real.csv", "made.csv", "--schema", "s.toml", "--json")

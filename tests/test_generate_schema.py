@@ -28,13 +28,12 @@ EPSILON = ("--epsilon", "1", "--rows", "3")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(workdir):
     """A folder with a table, its columns in another order than the schema's, and the schema."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.toml").write_text(SCHEMA)
+    (workdir / "people.toml").write_text(SCHEMA)
     lines = ["id,age,smoker,job,born", *map(",".join, ROWS * 50)]
-    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
+    (workdir / "people.csv").write_text("\n".join(lines) + "\n")
+    return workdir
 
 
 def generated(capfd, *arguments):

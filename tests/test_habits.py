@@ -19,10 +19,9 @@ FRAME = pd.DataFrame(np.random.default_rng(2).integers(0, 2, (40, 3)), columns=[
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    FRAME.to_csv(tmp_path / "data.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(workdir):
+    FRAME.to_csv(workdir / "data.csv", index=False)
+    return workdir
 
 
 @pytest.mark.parametrize(

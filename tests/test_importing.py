@@ -105,8 +105,7 @@ PUBLIC = "--n 5000 --epsilon 1"
         ("audit --attributes 2 --n 2 --rows 2 --epsilon 1", ""),
     ],
 )
-def test_a_command_imports_what_it_needs(line, needed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_command_imports_what_it_needs(line, needed, workdir):
     code = (
         "import sys; from smalldb.cli import main\n"
         f"assert main({line.split()!r}) == 0\n"
@@ -115,8 +114,7 @@ def test_a_command_imports_what_it_needs(line, needed, tmp_path, monkeypatch):
     assert fresh(code).splitlines()[-1] == f"imported {needed}".strip()
 
 
-def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tables(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tables(workdir):
     line = f"generate {EXAMPLES / 'autoworkers.csv'} --epsilon 1 -o new.csv --record new.json"
     names = ("tqdm", "multiprocessing", "smalldb.reporting.page", "smalldb.inference")
     names += ("smalldb.releasing.evaluation",)
@@ -210,11 +208,10 @@ FLAGS = ["flags.csv", "-o", "out.csv", "--record", "out.json"]
         *("learned", "database", "two cells", "related"),
     ],
 )
-def test_nothing_is_first_loaded_behind_the_payment(tmp_path, monkeypatch, given):
+def test_nothing_is_first_loaded_behind_the_payment(workdir, given):
     """What cannot be loaded or compiled, or does not fit in memory, is noticed while nothing is spent."""
     if "pay.duckdb" in given:
         duckdb = pytest.importorskip("duckdb")
-    monkeypatch.chdir(tmp_path)
     Path("flags.csv").write_text("a,b,c\n" + "0,1,1\n1,1,0\n" * 60)
     Path("pay.csv").write_text("pay,town,flag\n" + "5,A,1\n25,B,0\n12,C,1\n" * 500)
     Path("pay.toml").write_text(SCHEMA)

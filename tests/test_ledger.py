@@ -492,18 +492,17 @@ def test_a_ledger_whose_maker_was_killed_is_in_its_folder_before_anything_is_rel
     assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
 
 
-def test_sums_that_no_text_can_tell_are_refused_before_they_are_spent(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data.csv").write_text("a,b\n0,0\n0,1\n1,1\n")
+def test_sums_that_no_text_can_tell_are_refused_before_they_are_spent(workdir, capsys):
+    (workdir / "data.csv").write_text("a,b\n0,0\n0,1\n1,1\n")
     ledger = Ledger("l", 1)
     ledger.spend(record(Fraction(1, 3**6000)))
-    before = (tmp_path / "l").read_bytes()
+    before = (workdir / "l").read_bytes()
     with pytest.raises(ValueError, match=r"^epsilon, added up with all before it, must be .* bits"):
         ledger.spend(record(Fraction(1, 7**3000)))
     epsilon = f"1/{7**3000}"
     command = ["generate", "data.csv", "--epsilon", epsilon, "--rows", "2", "--ledger", "l", "-o", "out.csv"]
     assert main(command) == 2
     assert capsys.readouterr().err.startswith("smalldb: epsilon, added up")
-    assert (tmp_path / "l").read_bytes() == before
+    assert (workdir / "l").read_bytes() == before
     assert main(["ledger", "l"]) == 0
     assert f"1/{3**6000}" in capsys.readouterr().out

@@ -206,20 +206,19 @@ def test_a_ledger_with_a_delta_is_read_again(tmp_path):
         Ledger(path, delta="1e-6")
 
 
-def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data.csv").write_text("a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50)
+def test_the_commands_keep_a_budget_with_a_delta(workdir, capfd):
+    (workdir / "data.csv").write_text("a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50)
     common = "generate data.csv --even-if-empty --rows 9 --queries marginals:2 --ledger l -o o.csv".split()
     first = [*common, "--epsilon", "0.05", "--budget", "1", "--budget-delta", "1e-6", "--record", "r.json"]
     code, _, err = called(capfd, *first, "--report", "r.html")
     assert code == 0
-    rho = Fraction(json.loads((tmp_path / "r.json").read_text())["privacy"]["rho"])
+    rho = Fraction(json.loads((workdir / "r.json").read_text())["privacy"]["rho"])
     account = Ledger("l").read()
     assert account.spent_rho == rho and account.delta == Fraction(1, 10**6)
     assert err.startswith(
         f"ledger:    epsilon 0.05, and of rho {account.in_rho[1]} of {account.in_rho[0]} spent"
     )
-    assert f"rho {account.in_rho[2]}" in (tmp_path / "r.html").read_text()
+    assert f"rho {account.in_rho[2]}" in (workdir / "r.html").read_text()
     _, out, _ = called(capfd, "ledger", "l")
     assert out.splitlines() == [
         "budget:    (1, 0.000001), replace-one neighbours",

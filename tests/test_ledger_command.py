@@ -16,12 +16,11 @@ SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 500
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "data.csv").write_text(SMALL)
-    (tmp_path / "empty.csv").write_text("a,b\n")
-    (tmp_path / "bad.csv").write_text("a,b\n7,8\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(workdir):
+    (workdir / "data.csv").write_text(SMALL)
+    (workdir / "empty.csv").write_text("a,b\n")
+    (workdir / "bad.csv").write_text("a,b\n7,8\n")
+    return workdir
 
 
 @pytest.fixture
@@ -115,19 +114,6 @@ def test_a_table_that_is_too_large_is_refused_before_anything_is_spent(generate,
     assert Ledger("l").read().records == ()
 
 
-def test_options_that_do_not_go_together(generate, folder, capsys):
-    assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "--budget", "1"]) == 2
-    assert capsys.readouterr().err == "smalldb: --budget needs --ledger\n"
-    assert generate()[2] == "smalldb: l: no ledger yet: add --budget E to make it\n"
-    assert generate("--budget", "1")[0] == 0
-    for name in ("-o", "--record"):
-        assert "would replace" in generate("--budget", "1", name, "l")[2]
-    assert len(Ledger("l").read().records) == 1
-    assert "data.csv is damaged, or no ledger" in generate("--budget", "1", ledger="data.csv")[2]
-    assert "is 1, for good" in generate("--budget", "2")[2]
-    assert (folder / "data.csv").read_text() == SMALL
-
-
 def test_an_unfinished_line_is_told(generate, folder, capsys):
     generate("--budget", "1")
     with (folder / "l").open("ab") as file:
@@ -147,9 +133,8 @@ def test_an_unfinished_line_is_told(generate, folder, capsys):
 
 
 @pytest.mark.parametrize("name", ["0.2.0", "filter"])
-def test_a_ledger_that_an_earlier_version_wrote_is_read_and_spent_from(tmp_path, monkeypatch, capsys, name):
+def test_a_ledger_that_an_earlier_version_wrote_is_read_and_spent_from(workdir, capsys, name):
     """The files are those that these versions wrote; what they wrote stays as it is."""
-    monkeypatch.chdir(tmp_path)
     before = (EARLIER / f"{name}.ledger").read_bytes()
     Path("l").write_bytes(before)
     Path("data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 100)

@@ -184,12 +184,6 @@ def test_a_plan_is_for_one_table_and_has_its_settings():
         smalldb.release(plan, Rows.from_frame(Domain(["a"]), FRAME[["a"]]))
     with pytest.raises(TypeError, match="a plan has its domain and settings"):
         smalldb.release(plan, FRAME, epsilon=2)
-    with pytest.raises(TypeError, match="expected a pandas DataFrame"):
-        smalldb.release(plan)
-    with pytest.raises(TypeError, match="unknown argument 'row'; did you mean 'rows'"):
-        smalldb.release(FRAME, epsilon=1, row=3)
-    with pytest.raises(TypeError, match="epsilon is missing"):
-        smalldb.generate(FRAME)
 
 
 def test_settings_are_the_keywords_of_plan():

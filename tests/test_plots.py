@@ -111,25 +111,6 @@ def test_commands_draw(name, form, capfd, tmp_path):
         assert stated[name] in said
 
 
-@pytest.mark.parametrize(
-    "command, said",
-    [
-        (("account", "--total", 1, "--releases", 2, "--plot", "x.png"), "needs one --epsilon"),
-        (("account", "--epsilon", 1, 2, "--plot", "x.png"), "needs one --epsilon"),
-        ((*COMMANDS["audit"], "--mechanism", "select", "--error"), "of the census"),
-        ((*COMMANDS["plan"], "--plot", "x.gif"), "must be named .png"),
-        (("plan", "--attributes", 3, "--n-max", 9, "--neighbours", "add-remove", "--epsilon", 1, "--rows", 2,
-          "--mechanism", "census", "--plot", "x.png"), "needs an expected error"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(command, said, capfd, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = called(capfd, *command)
-    assert code == 2
-    assert said in err
-    assert not list(tmp_path.iterdir())
-
-
 def test_numbers_of_an_axis():
     assert [number(x) for x in (0.05, 20000, 1e9, 1e-6, 462)] == ["0.05", "20,000", "1e9", "1e-6", "462"]
 

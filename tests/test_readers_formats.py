@@ -411,11 +411,10 @@ def test_a_pipe_has_the_format_of_its_name(tmp_path, expected, name):
 
 
 @pytest.mark.parametrize("form", [*FORMATS, "csv.gz"])
-def test_yes_no_columns_are_written_in_every_format(tmp_path, monkeypatch, form):
+def test_yes_no_columns_are_written_in_every_format(workdir, form):
     if form in ("parquet", "arrow"):
         pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.csv").write_text("a,b\n" + "0,1\n1,1\n" * 30)
+    (workdir / "t.csv").write_text("a,b\n" + "0,1\n1,1\n" * 30)
     schema = parse_schema("[columns.a]\nkind = 'bool'\n[columns.b]\nkind = 'bool'\n")
     given = ["generate", "t.csv", "--epsilon", "1", "--rows", "5", "--quiet", "-o", f"out.{form}"]
     for spelling in ("0/1", "true/false"):

@@ -284,8 +284,7 @@ def test_files_that_end_early_are_broken(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".dta", ".sav"])
-def test_from_labels_to_a_release_in_two_commands(tmp_path, monkeypatch, suffix):
-    monkeypatch.chdir(tmp_path)
+def test_from_labels_to_a_release_in_two_commands(workdir, suffix):
     frame, labels = table(400)[["sex", "job"]], {"sex": SEX, "job": JOB}
     if suffix == ".dta":
         frame.astype("float64").to_stata("t.dta", write_index=False, value_labels=labels)

@@ -92,8 +92,7 @@ last = "C"
 
 
 @pytest.mark.usefixtures("added")
-def test_what_is_added_is_read_released_written_and_shown(tmp_path, capfd, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_added_is_read_released_written_and_shown(workdir, capfd):
     rng = np.random.default_rng(1)
     table = {
         name: [*map(str, rng.choice([*letters], 200))]

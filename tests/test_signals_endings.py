@@ -32,10 +32,9 @@ CARRIED_OUT, REMOVE = (
 
 
 @pytest.fixture
-def workdir(tmp_path, monkeypatch):
-    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def workdir(workdir):
+    (workdir / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
+    return workdir
 
 
 def signalled(name, where, *command, ignored=False):

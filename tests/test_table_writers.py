@@ -272,12 +272,11 @@ columns.b = { kind = "bool" }
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(workdir):
     rows = [f"2005-01-01T{hour:02}:30:00,{int(hour < 12)}" for hour in range(24)] * 10
-    (tmp_path / "d.csv").write_text("seen,b\n" + "\n".join(rows) + "\n")
-    (tmp_path / "s.toml").write_text(TIMES)
-    return tmp_path
+    (workdir / "d.csv").write_text("seen,b\n" + "\n".join(rows) + "\n")
+    (workdir / "s.toml").write_text(TIMES)
+    return workdir
 
 
 def generate(capfd, *more):
@@ -313,17 +312,16 @@ PAID = ("--ledger", "l", "--budget", "60")
     ],
 )
 def test_what_cannot_be_written_is_refused_before_it_is_paid(
-    tmp_path, monkeypatch, capfd, schema, more, message
+    workdir, monkeypatch, capfd, schema, more, message
 ):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d.csv").write_text("x,b\n" + "1,1\n" * 50)
-    (tmp_path / "s.toml").write_text(f'[columns.x]\n{schema}\n[columns.b]\nkind = "bool"\n')
+    (workdir / "d.csv").write_text("x,b\n" + "1,1\n" * 50)
+    (workdir / "s.toml").write_text(f'[columns.x]\n{schema}\n[columns.b]\nkind = "bool"\n')
     monkeypatch.setattr(memory, "memory_limit", lambda: 10**8)
     code, _, err = generate(capfd, *more, *PAID)
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"d.csv", "s.toml"}
+    assert {path.name for path in workdir.iterdir()} == {"d.csv", "s.toml"}
 
 
 def test_the_disk_is_reserved_before_it_is_paid(folder, capfd, monkeypatch):

@@ -81,11 +81,10 @@ def killed_at(monkeypatch, number, given):
 
 
 @pytest.fixture
-def workdir(tmp_path, monkeypatch):
-    FRAME.to_csv(tmp_path / "data.csv", index=False)
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def workdir(workdir):
+    FRAME.to_csv(workdir / "data.csv", index=False)
+    (workdir / "schema.toml").write_text(SCHEMA)
+    return workdir
 
 
 def command(name, number, *more):

@@ -277,7 +277,7 @@ class InBins:
             return 0
         twice = _EXACT.subtract(_EXACT.multiply(min(max(value, low), high), 2), _EXACT.add(low, high))
         units = _EXACT.divide(_EXACT.multiply(twice, HALF), _EXACT.subtract(high, low))
-        return max(-HALF, min(HALF, int(_EXACT.to_integral_value(units))))
+        return int(_EXACT.to_integral_value(units))
 
 
 def measurable(kind: Kind) -> bool:
