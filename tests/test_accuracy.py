@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import naive
 import pytest
+from builders import counted
 
-from queries import Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Rows, Thresholds
+from queries import Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Thresholds
 from smalldb import bounds, census
 from smalldb.auditing import accuracy
 
@@ -92,7 +93,7 @@ def test_the_instance_of_the_theorems():
 
 def test_one_table_of_it_is_the_census():
     found = accuracy(AB, "conjunctions:2", n=5, epsilon=2, rows=3)
-    table = Rows.from_counts(AB, AB.decode(AB.table()), found.hardest[1])
+    table = counted(AB, found.hardest[1])
     assert census(table, Conjunctions(2), rows=3).law(2).mean() == pytest.approx(found.worst_mean, rel=1e-15)
 
 

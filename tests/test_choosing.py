@@ -6,11 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from builders import counted
 from calling import FOR_FLAGS, way
 from records import check_record
 
 import smalldb
-from queries import Conjunctions, Domain, Linear, Marginals, Rows
+from queries import Conjunctions, Domain, Linear, Marginals
 from smalldb.planning import Plan
 from smalldb.rejection.mechanism import largest_c
 
@@ -240,9 +241,7 @@ def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
 @pytest.mark.parametrize("n", [10**7, 10**9, 10**12])
 @pytest.mark.parametrize(("epsilon", "error"), [("1e-7", 1), (1, 0.01)])
 def test_counts_of_any_size_are_answered(n, epsilon, error):
-    universe = domain(3)
-    counts = [n // 8 + position for position in range(8)]
-    rows = Rows.from_counts(universe, universe.decode(universe.table()), counts)
+    rows = counted(domain(3), [n // 8 + position for position in range(8)])
     made = smalldb.release(
         rows, Marginals(3), epsilon=epsilon, rows=1000, mechanism="marginals", strategy="contrasts"
     )

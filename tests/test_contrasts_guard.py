@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from builders import counted
 from parities import alternatives, asked, estimated, exact, fitted, max_error, means, planned
 
 from queries import Conjunctions, Domain, Marginals, Rows
@@ -98,7 +99,7 @@ def test_it_asks_for_what_moves_by_one_row_at_its_rate(neighbours):
         other = counts.copy()
         other[new] += 1
         other[gone] -= neighbours == "replace-one"
-        table = Rows.from_counts(rows.domain, rows.domain.decode(rows.domain.table()), other)
+        table = counted(rows.domain, other)
         asks = asked(plan, rows, table, SeededBits(1))
         assert [type(ask) for ask, _, _ in asks] == [Noisy, Worst, Noisy]
         _, choice, noise = [ask for ask, _, _ in asks]

@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from builders import counted
 from margins import ScriptedBits
 from parities import alternatives, estimated, planned
 
@@ -132,7 +133,7 @@ def test_ends_of_a_query_are_as_far_apart_as_its_parity_and_the_rows(relation):
     """Odd rows are (n - sum of signs) / 2: two margins of an odd count, or those of n and of the sum."""
     failure, n = Fraction(1, 20), 10**6
     plan = planned(Parities(2, exactly=True).workload(ABC), n=n, epsilon=1, neighbours=relation)
-    rows = Rows.from_counts(ABC, ABC.decode(ABC.table()), [n // 8] * 8)
+    rows = counted(ABC, [n // 8] * 8)
     estimate = estimated(plan, rows, SeededBits(1))
     margins = estimate.parities[0].margins(failure / len(plan.sets))
     sums = estimate.sums_within(failure)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from asking import Given
 from asking import asked as answered
+from builders import counted
 from hypothesis import given
 from hypothesis import strategies as st
 from margins import ScriptedBits, outcomes
@@ -45,10 +46,6 @@ CLASSES = [
     Intervals(),
     Linear([[0, "1/3", 1, 0.5] * 4, ["1/7"] + [0] * 15]),
 ]
-
-
-def table(domain, histogram):
-    return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
 
 
 def odd(row, positions):
@@ -133,7 +130,7 @@ def test_what_is_cut_off_is_the_sum_with_the_whole_noise(odds, monkeypatch):
     law = Counter()
     for x, p in geometric_law(0.5, 80).items():
         law[max(-4, min(4, odds + x))] += p
-    rows, source = table(domain, (n - odds, 0, odds, 0)), SeededBits(3)
+    rows, source = counted(domain, (n - odds, 0, odds, 0)), SeededBits(3)
     found = Counter(int(values(estimated(plan, rows, source))[0]) for _ in range(trials))
     assert set(found) <= set(range(-4, 5))
     assert stats.chisquare([found[v] for v in law], [p * trials for p in law.values()]).pvalue > 1e-6
@@ -293,7 +290,7 @@ def test_columns_alone_are_counted_with_k_norm_noise(name, relation):
     assert ((noise, sum(domain.sizes)),) == ask.noises
     assert noise == KNorm(domain.sizes, epsilon, relation == "replace-one")
     assert plan.loss.amount == ask.lost(plan.replaced, 1) == Amount(epsilon)
-    rows = table(domain, np.arange(domain.size) * 9)
+    rows = counted(domain, np.arange(domain.size) * 9)
     made = answered(plan.steps(), rows, SeededBits(2), plan.loss, plan.replaced)
     (measured,), (published,) = made.parities, made.measurements
     true = exact(plan, rows)
@@ -332,7 +329,7 @@ def test_a_plan_that_asks_for_more_than_epsilon_is_stopped_before_it_is_answered
     dear = replace(plan, epsilon=Fraction(1, 2))
     ask = Noisy(plan.parities(plan.sets), noises)
     with pytest.raises(Unpaid, match=re.escape("would be (1, 0, 0), and (0.5, 0, 0) is paid")):
-        answered(iter_of(ask), table(domain, (1, 1, 1, 1)), no_bits, dear.loss, plan.replaced)
+        answered(iter_of(ask), counted(domain, (1, 1, 1, 1)), no_bits, dear.loss, plan.replaced)
 
 
 def iter_of(ask):
@@ -344,7 +341,7 @@ def iter_of(ask):
 def test_the_worst_parity_is_asked_for_by_how_far_counts_are_off(scores):
     domain, rate = Domain([*"abc"]), Fraction(1, 2)
     plan = planned(Marginals(3).workload(domain), n=8, epsilon=1, neighbours="replace-one")
-    rows, sets = table(domain, (1, 0, 2, 1, 0, 1, 3, 0)), ((0, 1), (0, 2), (1, 2))
+    rows, sets = counted(domain, (1, 0, 2, 1, 0, 1, 3, 0)), ((0, 1), (0, 2), (1, 2))
     signs = np.array([1, -1, 1])
     ask = replace(plan, epsilon=2 * rate / GUARD, guarded=True).worst(
         exact(plan, rows, sets) - signs * scores

@@ -154,22 +154,6 @@ def test_a_narrow_dtype_of_the_data_does_not_change_what_is_released(dtype):
     assert found["z"].tolist() == ["?", "False"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
-    labels = ["a", "b", "c", "d"]
-    rules = [f"`c{i}=a` | `c{i + 1}=b` | `c{i + 1}=c`" for i in range(7)]
-    domain = Domain([Column(f"c{i}", labels) for i in range(8)] + [Column("age", 40)], rules)
-    settings = {"epsilon": "1e-3", "delta": "1e-6" if seed % 2 else None, "rows": 2_000}
-    release = smalldb.release(
-        Rows.from_codes(domain, np.zeros((200, 9), dtype=np.int64)),
-        mechanism="marginals",
-        rng=seed,
-        **settings,
-    )
-    assert domain.contains(release.codes).all()
-
-
 @pytest.mark.parametrize("epsilon", [1000, 10**6])
 def test_where_there_is_no_noise_the_table_is_that_of_the_data(epsilon):
     real = drawn(DOMAIN, 1000)

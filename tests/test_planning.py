@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from builders import counted
 from calling import called
 
 import smalldb
@@ -288,12 +289,12 @@ COUNTERS = {"enumeration": enumerate_scores, "dynamic": count_scores}
 @pytest.mark.parametrize("engine", COUNTERS)
 def test_a_census_runs_the_engine_that_is_named(engine):
     domain = Domain(names(3))
-    data = Rows.from_counts(domain, domain.decode(domain.table()), range(8))
+    data = counted(domain, range(8))
     found = smalldb.census(data, Conjunctions(2), rows=5, engine=engine)
     matrix = Conjunctions(2).workload(domain).matrix()
-    counted = COUNTERS[engine](Scores.build(matrix, matrix @ np.arange(8), 28, 5))
-    assert type(found._engine) is type(counted)
-    assert [c for c in counted.counts if c] == list(found.counts)
+    direct = COUNTERS[engine](Scores.build(matrix, matrix @ np.arange(8), 28, 5))
+    assert type(found._engine) is type(direct)
+    assert [c for c in direct.counts if c] == list(found.counts)
 
 
 def test_a_census_takes_the_domain_that_is_given():

@@ -43,9 +43,9 @@ def paid(plan):
     return PrivacyFilter(plan.guarantee.paid, plan.children.law.replaced)
 
 
-def families(*each):
-    """Make families of codes of a parent and the codes of each of its children."""
-    widths = next((len(parent), len(c[0])) for parent, c in [*each, ((0, 0), [(0, 0, 0)])] if c)
+def families(*each, widths=(2, 3)):
+    """Make families of codes of a parent and the codes of each of its children, of so many columns."""
+    widths = next(((len(parent), len(own[0])) for parent, own in each if own), widths)
     parents = np.array([parent for parent, _ in each], dtype=np.int64).reshape(-1, widths[0])
     children = [child for _, own in each for child in own]
     of = np.repeat(np.arange(len(each)), [len(own) for _, own in each])
@@ -72,12 +72,7 @@ def test_tables_of_walks_move_by_what_is_stated_over_all_tiny_families(cap):
     ]
     tables = []
     for one in singles:
-        made = (
-            families(*one)
-            if one[0][1]
-            else Families(np.array([one[0][0]]), np.zeros((0, 1), int), np.zeros(0, int))
-        )
-        tables.append(made.walks(most, cap).table((0, 1, 2), sizes))
+        tables.append(families(*one, widths=(1, 1)).walks(most, cap).table((0, 1, 2), sizes))
     assert all(0 <= table.sum() <= UNIT for table in tables)
     moves = [np.abs(a - b) for a, b in product(tables, repeat=2)]
     assert cap > 1 or max(int(move.sum()) for move in moves) == 2 * UNIT
