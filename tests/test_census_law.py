@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import smalldb
 from queries import Conjunctions, Linear, Marginals
+from smalldb import bounds
 from smalldb.counting.level_counts import Law
 
 # id -> domain, queries, counts over the cells, rows, epsilon, the error whose exceedance is `fail_prob`
@@ -129,18 +130,13 @@ def test_bounds_on_the_mean_from_a_census(name, epsilon):
     assert mean <= gibbs
     assert mean <= talwar
     assert talwar >= 1 or gibbs <= talwar
-    near, best = 0, 1e9
-    for level, count in zip(found.levels, found.counts, strict=True):
-        near += count
-        within = float(found.error(level) - found.error(found.levels[0]))
-        opt, rate = float(found.error(found.levels[0])), found.n * float(Fraction(epsilon)) / 2
-        least, most = 1e-12, 1e9  # the least t by bisection
-        for _ in range(200):
-            t = math.sqrt(least * most)
-            fits = opt < 1 and t >= math.log((1 - opt) * found.total / (t * near)) / rate
-            least, most = (least, t) if fits else (t, most)
-        best = min(best, opt + 3 * max(most, within))
-    assert talwar == pytest.approx(best, rel=1e-9)
+    least = found.error(found.levels[0])
+    known = {"n": found.n, "epsilon": epsilon, "optimum": least, "total": found.total}
+    of_levels = [  # of all that are near to the best, the best choice
+        bounds.mcsherry_talwar(**known, near=sum(found.counts[: i + 1]), within=found.error(level) - least)
+        for i, level in enumerate(found.levels)
+    ]
+    assert talwar == pytest.approx(min(of_levels), rel=1e-9)
 
 
 def test_refusals():

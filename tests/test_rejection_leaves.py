@@ -5,9 +5,8 @@ from itertools import combinations, pairwise
 from math import comb, prod
 
 import numpy as np
-import pandas as pd
 import pytest
-from builders import flags
+from builders import flags, latent
 from rejecting import distance, instance, lane_of, starred, survivors, without_stars
 
 from queries import Rows
@@ -197,12 +196,9 @@ def test_the_star_of_most_gain_is_taken():
 
 def classes(attributes, rows, n, seed):
     """A builder for people of two latent classes."""
-    rng = np.random.default_rng(seed)
-    chances = rng.random((2, attributes)) * 0.9 + 0.05
-    bits = (rng.random((n, attributes)) < chances[(rng.random(n) < 0.5).astype(int)]).astype(np.uint8)
-    domain = flags(attributes)
+    domain = flags(attributes, name="a")
     workload = parse("conjunctions:2").workload(domain)
-    answers = workload.answers(Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes))))
+    answers = workload.answers(Rows.from_frame(domain, latent(attributes, n, seed, classes=2)))
     target = Target.build(workload, answers, n, rows)
     return Builder(target, rate_of(Fraction(1), rows, workload.denominator))
 
@@ -224,7 +220,7 @@ def test_another_star_is_taken_once_the_mass_has_moved(monkeypatch):
 
 @pytest.mark.slow
 def test_of_a_costly_count_the_lower_part_is_made_at_once():
-    builder = classes(10, 12, 400, 0)
+    builder = classes(10, 12, 400, 4)
     while not builder._starred:
         builder.refine(10_000 + builder.spent)
     positions, before, end = builder._next(), builder.spent, builder.spent + (1 << 40)

@@ -71,32 +71,6 @@ def test_a_threshold_at_the_cut_holds_every_candidate():
     assert found.scores.levels.max() == 5 * 2 < plain.scores.levels.max()
 
 
-def test_the_range_lemma_holds_with_the_cut():
-    """Over all tables of a few rows: a score rises by at most m D and falls by at most m D - 1."""
-    rows, d = 2, flags(2)
-    workload = Conjunctions(2).workload(d)
-    matrix = workload.matrix()
-    pairs = np.array([(i, j) for i in range(4) for j in range(i, 4)])
-    inner = matrix[:, pairs].sum(axis=2)
-
-    def scores(histogram, n_max):
-        n = int(histogram.sum())
-        gaps = np.abs(rows * (matrix @ histogram)[:, None] - n * inner)
-        return np.minimum(gaps.max(axis=0), n_max * rows)
-
-    unit, ranges = rows * workload.denominator, set()
-    for code in range(4**4):
-        histogram = np.array([code >> 2 * i & 3 for i in range(4)])
-        for n_max in (1, 2, 3, 5, 100):
-            for cell in range(4):
-                more = histogram + np.eye(4, dtype=np.int64)[cell]
-                moved = scores(more, n_max) - scores(histogram, n_max)
-                assert -unit < moved.min()
-                assert moved.max() <= unit
-                ranges.add(moved.max() - moved.min())
-    assert max(ranges) == 2 * unit - 1
-
-
 def test_unasked_rejection_is_taken_under_add_remove_only_where_it_is_sure_to_end():
     keywords = {"rows": 20, "epsilon": 1, "candidates": "tuples"}
 
