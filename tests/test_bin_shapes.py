@@ -121,6 +121,10 @@ def test_finer_bins_part_each_bin_by_its_steps():
     assert written.kind.code("01.07.2000") == 0 and written.kind.code("02.07.2000") == 1
 
 
+UP = 'columns.up = { kind = "integers", range = [0, 9], finer = 2 }'
+TAX = 'valid = "pay <= tax"\ncolumns.tax = { kind = "cuts", cuts = [5], range = [0, 9] }'
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -131,19 +135,9 @@ def test_finer_bins_part_each_bin_by_its_steps():
         (('share = "1/10"', "share = 0.5"), "the shares of all columns may add up to 1/2"),
         (("cuts = [100]", 'cuts = "learn", bins = 3'), "finer do not go together"),
         (('kind = "bool"', 'kind = "bool", finer = 2'), "unknown key 'finer'"),
-        (
-            ("columns.ill", 'columns.up = { kind = "integers", range = [0, 9], finer = 2 }\ncolumns.ill'),
-            "'finer'",
-        ),
+        (("columns.ill", f"{UP}\ncolumns.ill"), "'finer'"),
         (("range = [0, 1000]", "range = [99, 100]"), "finer: every bin has one value"),
-        (
-            (
-                "\ncolumns.pay",
-                '\nvalid = "pay <= tax"\ncolumns.tax = { kind = "cuts", cuts = [5], range = [0, 9] }\n'
-                "columns.pay",
-            ),
-            "column 'pay': finer is not for columns of an order",
-        ),
+        (("\ncolumns.pay", f"\n{TAX}\ncolumns.pay"), "column 'pay': finer is not for columns of an order"),
     ],
 )
 def test_what_cannot_be_finer_is_refused(changed, said):

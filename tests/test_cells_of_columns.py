@@ -247,22 +247,6 @@ def test_a_census_over_columns_is_the_naive_one(engine, sizes, valid, rows):
     assert dict(zip(census.levels.tolist(), census.counts, strict=True)) == dict(sorted(expected.items()))
 
 
-def test_a_release_over_columns_keeps_labels_and_rules():
-    domain = domain_of((3, 2, 5), "~(`c0=x` & c1)")
-    codes = domain.table()[np.random.default_rng(8).integers(0, domain.size, 200)]
-    frame = domain.decode(codes)
-    made = smalldb.release(frame, "marginals:1", epsilon=20, rows=6, domain=domain, rng=1)
-    assert made.record["mechanism"] == "census"
-    assert made.data.dtypes.tolist() == frame.dtypes.tolist()
-    assert not ((made.data["c0"] == "x") & (made.data["c1"] == 1)).any()
-    assert made.record["universe"]["columns"][0] == {"name": "c0", "places": ["x", "y", "z"]}
-    assert smalldb.release(frame, "marginals:1", epsilon=20, rows=6, domain=domain, rng=1).data.equals(
-        made.data
-    )
-    assert made.confidential.max_error < 0.2
-    assert smalldb.plan(domain, n=200, epsilon=1, rows=2).alternatives["histogram"] > 0
-
-
 @pytest.mark.parametrize(
     ("mechanism", "columns", "message"),
     [

@@ -96,14 +96,6 @@ def test_a_plan_warns_before_anything_is_spent_if_nothing_useful_is_expected(cap
     assert (code, json.loads(out)["privacy"]["rows_per_person"]) == (0, 35)
 
 
-def test_without_the_rows_of_the_data_no_noise_is_foreseen():
-    made = smalldb.plan(3, epsilon=1, neighbours="add-remove", rows=4)
-    assert made.column_noise is None
-    pure, other = (smalldb.plan(3, n=100, epsilon=1, delta=delta) for delta in (None, "1e-9"))
-    assert pure.column_noise == pytest.approx(2 * 2**0.5 * 3 / 100)
-    assert other.column_noise <= pure.column_noise
-
-
 def test_a_large_epsilon_leaves_no_delta_to_a_row():
     with pytest.raises(ValueError, match="leave out delta"):
         smalldb.plan(3, n=100, epsilon=1000, delta="1e-9", rows_per_person=2)

@@ -329,7 +329,8 @@ def test_a_plan_says_where_nothing_useful_is_expected_from_public_numbers_alone(
     vacuous = smalldb.plan(3, n=40, epsilon="1/2", rows=2)
     assert vacuous.bound >= 1 and vacuous.column_noise < 1 / 2
     assert vacuous.nothing_expected == "the bound on the error will be 1 or more, which says nothing"
-    assert smalldb.plan(3, epsilon=1, neighbours="add-remove", rows=2).nothing_expected is None
+    unknown = smalldb.plan(3, epsilon=1, neighbours="add-remove", rows=2)
+    assert unknown.nothing_expected is None and unknown.column_noise is None
 
 
 def test_a_plan_shows_what_is_expected_pure_and_with_a_delta(capfd):

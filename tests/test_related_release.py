@@ -502,10 +502,9 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
         smalldb.release(tables, schema=SCHEMA, epsilom=1)
     with pytest.raises(ValueError, match="no rows"):
         smalldb.release({name: table.iloc[:0] for name, table in tables.items()}, schema=SCHEMA, epsilon=1)
-    with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
-        smalldb.release(tables["homes"], schema=SCHEMA, epsilon=1)
-    with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
-        smalldb.release(tables["homes"], schema=read_any(SCHEMA), epsilon=1)
+    for schema in (SCHEMA, read_any(SCHEMA)):
+        with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
+            smalldb.release(tables["homes"], schema=schema, epsilon=1)
 
 
 @pytest.mark.parametrize(
@@ -546,13 +545,8 @@ def test_a_schema_is_read_from_a_file_which_its_faults_name(tmp_path):
     path = tmp_path / "related.toml"
     path.write_text(SCHEMA)
     found = read_any(str(path))
-    assert (found.unit, found.child, found.key, found.link, found.most) == (
-        "homes",
-        "persons",
-        "hid",
-        "hid",
-        4,
-    )
+    told = found.unit, found.child, found.key, found.link, found.most
+    assert told == ("homes", "persons", "hid", "hid", 4)
     path.write_text("unit = 3")
     with pytest.raises(ValueError, match=r"related.toml: unit must be a text"):
         read_any(str(path))
@@ -738,14 +732,8 @@ unit = "homes"
 tables.homes = { key = "home", columns = { owned = { kind = "bool" } } }
 tables.persons = { parent = "homes", most = 6, columns = { works = { kind = "bool" } } }
 """)
-    found = [
-        len(
-            smalldb.release(
-                {"homes": homes, "persons": persons}, schema=schema, epsilon=1, seed=k, **relation
-            ).data["persons"]
-        )
-        for k in range(16)
-    ]
+    both, given = {"homes": homes, "persons": persons}, {"schema": schema, "epsilon": 1, **relation}
+    found = [len(smalldb.release(both, seed=seed, **given).data["persons"]) for seed in range(16)]
     assert abs(np.mean(found) / len(persons) - 1) < 0.02
 
 
