@@ -348,32 +348,6 @@ def test_tables_that_tell_only_the_number_of_rows_tell_nothing_else():
         assert ask(Measurements(DOMAIN, items, n), "age>=50 & age<80").known == "not measured"
 
 
-@pytest.mark.slow
-def test_bounds_within_hold_at_their_level():
-    """Two tables bound one share: both together at the level, in noise that is drawn."""
-    noise, missed, runs, text = Geometric(Fraction(1, 30)), 0, 100, "age>=50 & age<80"
-    where = codes().copy()
-    where[where[:, 0] == 0, 0] = 2  # nobody is in the groups' other ages: the bounds are sharp
-    where[where[:, 0] == 3, 0] = 2
-    expected = (where[:, 0] == 2).mean()
-    exact = [
-        exact_measurement((0, c), [own, range(DOMAIN.sizes[c])], noise, where)
-        for c, own in ((1, (0, 1, 0, 2)), (2, (0, 1, 0, 0)))
-    ]
-    for seed in range(runs):
-        items = [
-            Measurement(
-                one.of, one.values + noise.draw(len(one.values), SeededBits(9 * seed + i)), noise, one.cost
-            )
-            for i, one in enumerate(exact)
-        ]
-        answer = ask(Measurements(DOMAIN, items, N), text, level="0.8")
-        assert answer.known == "not measured"
-        low, high = answer.within or (0, 1)  # no table at all may agree with all that was released
-        missed += not low <= expected <= high
-    assert 0 < missed <= 0.2 * runs + 3 * np.sqrt(0.16 * runs)
-
-
 def test_counts_are_sums():
     _, sex, death, kids = codes().T
     noise = Geometric(Fraction(1, 30))

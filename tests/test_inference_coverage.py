@@ -17,7 +17,6 @@ from smalldb.inference import Measurements, ask
 from smalldb.inference.questions import read_question
 from smalldb.mechanisms import Dependence, Measurement
 from smalldb.releasing.record import with_measurements
-from smalldb.schema import parse_schema
 
 pytestmark = pytest.mark.usefixtures("remembered")
 
@@ -169,69 +168,6 @@ def test_measurements_are_read_as_they_were_written(case):
     assert ask(again, "death | sex" if made.measurements.domain.binary else "death") == made.ask(
         "death | sex" if made.measurements.domain.binary else "death"
     )
-
-
-# thousands of people in each state of the USA on 1 April 2020 (Census Bureau), by regions of the census
-STATES = {
-    "west": [733, 7152, 39538, 5774, 1455, 1839, 1084, 3105, 2118, 4237, 3272, 7705, 577],
-    "midwest": [12813, 6786, 3190, 2938, 10077, 5706, 6155, 1962, 779, 11799, 887, 5894],
-    "south": [
-        5024, 3012, 990, 21538, 10712, 4506, 4658, 6177, 2961, 10439, 3959, 5118, 6911, 29146, 8631, 1794,
-    ],
-    "northeast": [3606, 1362, 7030, 1378, 9289, 20201, 13003, 1097, 643],
-}  # fmt: skip
-
-
-def states():
-    """Five copies of each state: a real column, most of whose numbers are low in their bins."""
-    rows = [(region, people) for region, every in STATES.items() for people in every]
-    return pd.DataFrame(rows * 5, columns=["group", "number"]), "[1000, 3000, 8000, 15000]", "[0, 40000]"
-
-
-def tumours():
-    """How uneven the areas of cells of 569 tumours are: skewed, with fractions, of two groups."""
-    table = pytest.importorskip("sklearn.datasets").load_breast_cancer(as_frame=True).frame
-    groups = np.where(table["target"] == 1, "west", "other")
-    return pd.DataFrame({"group": groups, "number": table["area error"]}), "[10, 20, 50, 100]", "[0, 600]"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("column", "epsilon"), [(states, "20"), (tumours, "1")])
-def test_intervals_of_means_hold_for_the_numbers_of_real_columns(column, epsilon):
-    """The truth is that of the numbers, not of the middles of their bins."""
-    frame, cuts, ends = column()
-    values = sorted(set(frame["group"]))
-    schema = parse_schema(
-        f"""
-        columns.group = {{ kind = "categories", values = {json.dumps(values)} }}
-        columns.number = {{ kind = "cuts", cuts = {cuts}, range = {ends} }}
-        """
-    )
-    made = smalldb.release(
-        frame, schema=schema, epsilon=epsilon, mechanism="marginals", strategy="cells", seed=1, means=0
-    )
-    west = frame["group"] == "west"
-    means = {
-        "mean(number)": frame["number"].mean(),
-        "mean(number) | group=west": frame["number"][west].mean(),
-        "mean(number) | group=west - mean(number)": frame["number"][west].mean() - frame["number"].mean(),
-    }
-    rows, runs = schema.encode(frame), 20
-    codes = np.repeat(rows.codes(), rows.counts, axis=0)
-    hits = guesses = asked = 0
-    for seed in range(runs):
-        again = measured_again(made.measurements, codes, seed)
-        for text, truth in means.items():
-            answer = ask(again, text, level="0.8")
-            assert answer.estimate is None
-            if answer.low is not None:
-                asked += 1
-                hits += answer.low <= truth <= answer.high
-                by_middles = true_answer(text, again.domain, codes, again.ranges)
-                assert answer.low <= answer.guess <= answer.high
-                guesses += abs(answer.guess - truth) < abs(by_middles - truth) / 2
-    assert asked > runs and hits >= 0.8 * asked
-    assert guesses < 0.5 * asked, "the guess is off by what middles are off by, whatever the noise"
 
 
 def runs_of(some, few, many):
