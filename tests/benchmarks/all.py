@@ -20,8 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-import dynamic
-import enumeration
+import census
 import many_columns
 import million
 import numpy as np
@@ -72,23 +71,20 @@ def beside_work(name: str, call: Callable[[], object], repeats: int = 3) -> Figu
     return Figure(f"{name} / fixed work", "CPU s", *np.min(taken, axis=0).tolist())
 
 
-def census(quick: bool) -> Iterator[Figure]:
+def enumerated(quick: bool) -> Iterator[Figure]:
     seconds = []
-    for program, rows in ((enumeration.by_census, 14 if quick else 16), (enumeration.by_odometer, 10)):
-        program(enumeration.scores_of(4, None))  # compile
-        took, counts = enumeration.seconds(program, enumeration.scores_of(rows, None), 5)
+    for program, rows in ((census.by_census, 14 if quick else 16), (census.by_odometer, 10)):
+        program(census.scores_of(4))  # compile
+        took, counts = census.seconds(program, census.scores_of(rows), 5)
         seconds.append(took / sum(counts))
     yield Figure("a candidate of the census / of a plain compiled loop", "CPU s", *seconds)
 
 
 def dynamic_program(quick: bool) -> Iterator[Figure]:
-    instance = dynamic.Instance(4, 20 if quick else 30, 2)
-    took = dynamic.apart(dynamic.measure, instance, None)
-    enumerated = 1 / dynamic.apart(dynamic.enumeration_rate, 4, 2, None)
-    yield Figure(
-        "a candidate of the dynamic program / enumerated", "CPU s", took.seconds / instance.total, enumerated
-    )
-    libraries = dynamic.apart(dynamic.peak_memory)
+    took = census.apart(census.measure, 4, 20 if quick else 30)
+    each, alone = took.seconds / took.candidates, 1 / census.apart(census.enumeration_rate, 4)
+    yield Figure("a candidate of the dynamic program / enumerated", "CPU s", each, alone)
+    libraries = census.apart(census.peak_memory)
     yield Figure("the dynamic program / its libraries", "MB", took.memory / 1e6, libraries / 1e6)
 
 
@@ -163,7 +159,7 @@ def from_file_to_file(quick: bool) -> Iterator[Figure]:
 CASES = {
     case.__name__: case
     for case in (
-        census,
+        enumerated,
         dynamic_program,
         selected,
         planned,
