@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
-from queries.faults import Fault, TypeFault
+from queries.expressions import Fault, TypeFault
 
 Bits = npt.NDArray[np.integer]  # uint8 where they are made
 

@@ -1,4 +1,6 @@
-"""The one grammar of predicates, orders, formulas and questions. Nothing is evaluated as code."""
+"""The one grammar of predicates, orders, formulas and questions, none of it run as code; and faults."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +74,7 @@ class Expression:
         )
 
     @property
-    def conjuncts(self) -> "tuple[Expression, ...]":
+    def conjuncts(self) -> tuple[Expression, ...]:
         """The predicates whose AND this one is, as far as its outermost signs tell.
 
         >>> [part.names for part in parse("a & (b | c) & ~(d | e)").conjuncts]
@@ -297,3 +299,34 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean ...?"`` where a known word is close, otherwise nothing."""
     close = get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+class Fault(ValueError):
+    """What is wrong, and where: of a column the path begins with ``"columns"`` and its name.
+
+    >>> str(Fault("cuts must ascend, each above the one before", "columns", "age", "cuts"))
+    "column 'age': cuts must ascend, each above the one before"
+    """
+
+    def __init__(self, said: str, *path: str) -> None:
+        self.said, self.path = said, path
+        super().__init__(f"column {path[1]!r}: {said}" if path[:1] == ("columns",) and path[1:] else said)
+
+    @staticmethod
+    def of(error: Exception, *path: str) -> Fault:
+        """Return the fault that an error tells, of what stands below a path that it may state itself."""
+        said, below = (error.said, error.path) if isinstance(error, Fault) else (str(error), ())
+        whole = below if below[:1] == path[:1] else (*path, *below)
+        return (TypeFault if isinstance(error, TypeError) else Fault)(said, *whole)
+
+
+class TypeFault(Fault, TypeError):
+    """A value of another type."""
+
+
+class Faults(ValueError):
+    """Several faults, told at once: one after another, or as `told` has it."""
+
+    def __init__(self, faults: Iterable[Fault | str], told: str = "") -> None:
+        self.each = tuple(each if isinstance(each, Fault) else Fault(each) for each in faults)
+        super().__init__(told or joined([*map(str, self.each)]))

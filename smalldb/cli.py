@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NoReturn
 from smalldb import signals
 from smalldb.commands import BUG, FAILED, HELP, INCOMPLETE, REFUSED, Incomplete, print_failure
 from smalldb.files import unfinished
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
-    from smalldb.commands.parsers import Parser
+    from smalldb.commands import Parser
 
 DONE = 0  # an exit code
 LIGHT = ("-h", "--help", "-V", "--version")  # options that need no command
@@ -53,7 +53,7 @@ def parser(*chosen: str) -> "Parser":
 
     What they need is imported here: late, as it takes a second, and where Ctrl-C is taken care of already.
     """
-    from smalldb.commands.parsers import Parser
+    from smalldb.commands import Parser
 
     top = Parser(
         prog="smalldb",

@@ -5,7 +5,7 @@ import signal
 from contextlib import suppress
 
 from smalldb.files import unfinished
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 
 SIGNALLED = 128  # an exit code: added to the number of the signal
 ENDINGS = {

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from queries import DataError, Domain
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import SEPARATORS, USUAL, FileFormat
-from smalldb.schema.readers import csv_files
+from smalldb.schema.readers import Wanted, csv_files
 from smalldb.schema.readers.csv_files import NO_CSV
-from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.table_readers import read_csv, read_table
 
 pytest.importorskip("pyarrow")

@@ -15,7 +15,7 @@ from smalldb.schema import draft_schema, read_schema
 from smalldb.schema.fields import objects
 from smalldb.schema.kinds import SPECS, Kind
 from smalldb.schema.kinds.kind import Spec
-from smalldb.schema.readers.reader import Reader
+from smalldb.schema.readers import Reader
 from smalldb.schema.readers.registry import SUFFIXES
 from smalldb.schema.table_writers import WRITERS, Writer
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from shiny import App, Inputs, Session, reactive, render, ui
 
-from queries.faults import Faults
+from queries.expressions import Faults
 from smalldb.app import layout, workplace
 from smalldb.app.column_forms import field, row
 from smalldb.exact.numbers import brief
@@ -22,7 +22,7 @@ from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
 from smalldb.reporting.words import CONFIDENTIAL, laid_out, tell
 from smalldb.schema import Schema
-from smalldb.schema.answers import Place, changed, columns_of
+from smalldb.schema.drafting import Place, changed, columns_of
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import OpenSchema, read_any
 from smalldb.schema.related_schema import RelatedSchema

@@ -5,9 +5,8 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.accounting.composing import ASSUMED
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.options import add_formats, whole_number
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING, read_record

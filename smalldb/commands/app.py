@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from smalldb.app.serving import serve
-from smalldb.commands import HELP
-from smalldb.commands.parsers import Commands
+from smalldb.commands import HELP, Commands
 
 
 def add(commands: Commands) -> None:

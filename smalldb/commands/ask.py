@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from queries import DataError, Rows, Workload
-from smalldb.commands import HELP, Unfit
+from smalldb.commands import HELP, Commands, Unfit, add_options
 from smalldb.commands.options import add_formats
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_text, between_0_and_1, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.inference.answering import ask_related
@@ -18,7 +17,7 @@ from smalldb.inference.cross_tables import ERROR, Line, cross_table, known_of
 from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries, stated_start
 from smalldb.releasing.table_source import file_source
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.words import answer_cell, as_csv, as_json, number_told
 from smalldb.schema import read_schema
 

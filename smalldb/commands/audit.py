@@ -6,9 +6,8 @@ import sys
 from typing import Any
 
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.options import add_formats, add_universe, universe, whole_number
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import float_above, positive
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs

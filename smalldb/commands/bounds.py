@@ -9,9 +9,8 @@ from typing import Any
 from queries import spec
 from smalldb import bounds
 from smalldb.bounds.comparing import MANY, SHARP_QUERIES, needs, promises, vapnik, whole
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands
 from smalldb.commands.options import add_common, add_formats, described, whole_number
-from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import between_0_and_1, positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of

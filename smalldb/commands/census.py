@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from queries import DataError
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands
 from smalldb.commands.input_files import add_schema, source_of
 from smalldb.commands.options import add_common, add_formats, add_table, keep_inputs, whole_number
-from smalldb.commands.parsers import Commands
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text, positive

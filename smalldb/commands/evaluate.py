@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.input_files import as_tables, related_files, schema_of
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs

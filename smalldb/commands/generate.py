@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from smalldb.commands import HELP, Incomplete
+from smalldb.commands import HELP, Commands, Incomplete, add_options
 from smalldb.commands.input_files import add_schema, ledger_of, schema_of, source_of
 from smalldb.commands.options import (
     STATED,
@@ -18,12 +18,11 @@ from smalldb.commands.options import (
     whole_number,
 )
 from smalldb.commands.output_files import Files
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
 from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.pipeline import carry_out
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.words import SEEDED, as_json, laid_out, tell
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_writers import NAMED

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from smalldb.commands import Parser, add_options
 from smalldb.commands.options import add_file_format, file_format, split_names
-from smalldb.commands.parsers import Parser, add_options
 from smalldb.files.inputs import rereadable
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import LinkedSource, Source, file_source, table_source

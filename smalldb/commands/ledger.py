@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.account import account_json, account_text
-from smalldb.commands.parsers import Commands, add_options
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import read_record
 from smalldb.releasing.transaction import abandon, unfinished_releases
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.words import as_json, brief
 
 Unfinished = Sequence[tuple[int, Path]]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from queries import Domain, spec
-from smalldb.commands.parsers import Parser, add_options
+from smalldb.commands import Parser, add_options
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms.start import ROWS

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queries.domain import Bits
+from smalldb.commands import without_password
 from smalldb.commands.input_files import related_files
 from smalldb.commands.options import STATED, keep_inputs, put
-from smalldb.commands.parsers import without_password
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.walks import Walks

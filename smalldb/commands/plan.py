@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands
 from smalldb.commands.options import (
     add_common,
     add_size,
@@ -13,7 +13,6 @@ from smalldb.commands.options import (
     described,
     whole_number,
 )
-from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan

@@ -13,9 +13,8 @@ import numpy as np
 from tqdm import tqdm
 
 from queries.late import pd
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Commands
 from smalldb.commands.options import integer, whole_number
-from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
 from smalldb.files.outputs import OutputFolder
 from smalldb.inference import Measurements
@@ -26,7 +25,7 @@ from smalldb.releasing.imputed_tables import check_drawable, streamed
 from smalldb.releasing.record import read_record, written_record
 from smalldb.releasing.released import Release, fully_measured
 from smalldb.releasing.table_source import file_source, with_measured_means
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.schema import read_schema
 from smalldb.schema.table_writers import written
 

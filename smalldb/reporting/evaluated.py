@@ -10,7 +10,7 @@ from queries.arrays import Floats
 from queries.late import pd
 from smalldb.releasing.distances import MEASURES, Distances, summary
 from smalldb.releasing.evaluation import Evaluation
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.words import CONFIDENTIAL, rounded_up
 
 LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off

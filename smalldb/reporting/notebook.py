@@ -17,7 +17,7 @@ from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import make_record
 from smalldb.releasing.released import Release
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.page import About, page
 from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares

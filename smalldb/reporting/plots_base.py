@@ -12,7 +12,7 @@ from smalldb.accounting import Composition
 from smalldb.exact.numbers import as_text, rounded_up
 from smalldb.files import of_extra
 from smalldb.planning import Plan
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 
 FORMATS = ("png", "svg", "pdf")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito

@@ -19,7 +19,7 @@ from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record import Record
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 
 if TYPE_CHECKING:
     from smalldb.inference import Answer  # which a release has no need of

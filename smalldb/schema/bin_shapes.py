@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from queries.arrays import Codes, Floats, Integers
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_integers
 from smalldb.exact.numbers import as_fraction

@@ -6,8 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
-from queries.expressions import suggestion
-from queries.faults import Fault, Faults
+from queries.expressions import Fault, Faults, suggestion
 from smalldb.schema.bin_shapes import SHARE, FinerBins, as_share
 from smalldb.schema.column_relations import read_book
 from smalldb.schema.file_format import FileFormat

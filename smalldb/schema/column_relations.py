@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import chain, joined, parse, shorten, suggestion
-from queries.faults import Fault
+from queries.expressions import Fault, chain, joined, parse, shorten, suggestion
 from queries.rule_tables import compiled, finder, nearest
 from queries.rules import MAX_RULE_CELLS, Relation, Rule
 from smalldb.schema.derived import Derived

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import MAX_LENGTH, Step, evaluate, formula, suggestion
-from queries.faults import Fault
+from queries.expressions import MAX_LENGTH, Fault, Step, evaluate, formula, suggestion
 from queries.late import pd
 from smalldb.schema.fields import Fields
 from smalldb.schema.kinds import Cuts, Dates

@@ -13,8 +13,7 @@ import numpy as np
 from queries import DataError, Domain, Marginals, Rows, Union, spec
 from queries.arrays import Booleans, Codes, Integers
 from queries.encoding import codes_dtype
-from queries.expressions import chain, parse, suggestion, too_many
-from queries.faults import Fault, Faults
+from queries.expressions import Fault, Faults, chain, parse, suggestion, too_many
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.rule_tables import compiled, rule_texts, unknown

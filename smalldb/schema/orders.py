@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans, Codes, Integers
-from queries.expressions import chain, shorten, suggestion
-from queries.faults import Fault, Faults
+from queries.expressions import Fault, Faults, chain, shorten, suggestion
 from queries.late import pd
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Relation, Rule
 from smalldb.exact.bits import BitSource

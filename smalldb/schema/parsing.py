@@ -9,8 +9,7 @@ from decimal import Decimal
 from pathlib import Path as File
 from typing import Any
 
-from queries.expressions import joined, shorten
-from queries.faults import Fault, Faults
+from queries.expressions import Fault, Faults, joined, shorten
 from smalldb.schema.column_parsing import (
     DERIVED,
     FILE,

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, final
 
 from queries import Column, Domain
-from queries.expressions import suggestion
-from queries.faults import Fault, Faults
+from queries.expressions import Fault, Faults, suggestion
 from smalldb.schema.column_parsing import TOP, Type, faults_of, texts_of
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import Path, key_lines, table_of

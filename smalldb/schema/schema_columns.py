@@ -14,8 +14,7 @@ import queries
 from queries import DataError
 from queries.arrays import Codes
 from queries.columns import attribute_names, bin_names, coded_table
-from queries.expressions import suggestion
-from queries.faults import Fault
+from queries.expressions import Fault, suggestion
 from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.schema.bin_shapes import (

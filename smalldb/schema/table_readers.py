@@ -25,8 +25,8 @@ from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema
+from smalldb.schema.readers import Wanted
 from smalldb.schema.readers.csv_files import FIELDS, heading, sniffed
-from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.readers.registry import CSV, READERS, reader_of
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written as written

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 
 
 def element(name: str, *inside: str, **attributes: object) -> str:

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from math import ceil, floor
 from typing import Any, ClassVar, Self, TypeVar
 
-from queries.faults import Fault, TypeFault
+from queries.expressions import Fault, TypeFault
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, Given, Kind, Type, Value

@@ -10,7 +10,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.exact.numbers import as_text
 from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
 from smalldb.schema.kinds.kind import (

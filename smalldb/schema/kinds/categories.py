@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import ClassVar, final
 from unicodedata import normalize
 
-from queries.faults import Fault, TypeFault
+from queries.expressions import Fault, TypeFault
 from smalldb.schema.kinds.binned import listed as as_list
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, Kind, Spec, Value, without_zeros
 

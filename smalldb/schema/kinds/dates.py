@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, final
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.exact.numbers import whole
 from smalldb.schema.kinds.binned import CUTS, KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
 from smalldb.schema.kinds.kind import MAX_CATEGORIES, InSql, Spec, Value, without_zeros

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from queries.faults import Fault, TypeFault
+from queries.expressions import Fault, TypeFault
 from smalldb.schema.kinds.binned import listed
 from smalldb.schema.kinds.kind import Kind, Spec, Value, without_zeros
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeAlias, final, runtime_checkable
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.exact.numbers import as_fraction, as_text
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")

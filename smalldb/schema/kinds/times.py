@@ -7,7 +7,7 @@ from datetime import time
 from fractions import Fraction
 from typing import ClassVar, final
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.schema.kinds.binned import KEYS, Binned, build_bins, check_bins, equal_steps, listed, span
 from smalldb.schema.kinds.kind import Spec
 

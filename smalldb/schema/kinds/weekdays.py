@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.schema.kinds.dates import FORMAT, read_date, tells_dates
 from smalldb.schema.kinds.kind import Kind, Spec, Value
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, final
 
-from queries.faults import Fault
+from queries.expressions import Fault
 from smalldb.schema.kinds.binned import span
 from smalldb.schema.kinds.kind import (
     MAX_CATEGORIES,

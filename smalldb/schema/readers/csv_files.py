@@ -35,8 +35,8 @@ from smalldb.schema.file_format import (
     spoken,
 )
 from smalldb.schema.kinds.kind import without_zeros
+from smalldb.schema.readers import Reader, Wanted
 from smalldb.schema.readers.compressed import open_bytes, parted
-from smalldb.schema.readers.reader import Reader, Wanted
 
 LONGEST = 1 << 26  # characters of a field, so that a quote that is never closed does not take all memory
 LONGEST_HEADER = 1 << 22

@@ -18,8 +18,8 @@ from queries.expressions import shorten, suggestion
 from smalldb.files import of_extra
 from smalldb.schema.fields import CHUNK, Piece, objects
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.readers import Reader, Wanted, unbroken
 from smalldb.schema.readers.csv_files import check_names
-from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _SAID = "say which (--query, or file.query of a schema)"
 _STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table

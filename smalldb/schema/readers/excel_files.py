@@ -13,8 +13,8 @@ from queries.expressions import shorten, suggestion
 from smalldb.files import of_extra
 from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.readers import Reader, Wanted
 from smalldb.schema.readers.csv_files import RECORDS, check_header
-from smalldb.schema.readers.reader import Reader, Wanted
 
 Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password

@@ -10,8 +10,8 @@ import numpy as np
 from queries import DataError
 from smalldb.schema.fields import Piece, is_text
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.readers import Reader, Wanted
 from smalldb.schema.readers.csv_files import RECORDS, check_names, lines_of, open_text
-from smalldb.schema.readers.reader import Reader, Wanted
 
 
 @final

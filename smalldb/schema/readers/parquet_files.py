@@ -17,7 +17,7 @@ from smalldb.files import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.fields import CHUNK, Fields, Piece
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.readers.reader import Reader, Wanted, unbroken
+from smalldb.schema.readers import Reader, Wanted, unbroken
 
 _PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"

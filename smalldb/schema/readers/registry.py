@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from smalldb.files.inputs import is_url
+from smalldb.schema.readers import Reader
 from smalldb.schema.readers.compressed import inner_name, parted
 from smalldb.schema.readers.csv_files import CsvFiles
 from smalldb.schema.readers.database_files import DuckDbFiles, SqliteFiles
 from smalldb.schema.readers.excel_files import ExcelFiles
 from smalldb.schema.readers.json_lines import JsonLines
 from smalldb.schema.readers.parquet_files import ArrowFiles, ParquetFiles
-from smalldb.schema.readers.reader import Reader
 from smalldb.schema.readers.sql_databases import SqlDatabases
 from smalldb.schema.readers.statistical_files import SasFiles, SpssFiles, StataFiles
 

@@ -14,8 +14,8 @@ from smalldb.files import LibraryMissing, of_extra
 from smalldb.files.inputs import shown
 from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.readers import Reader, Wanted, unbroken
 from smalldb.schema.readers.database_files import check_columns, is_query, named_table, pieces_of_rows
-from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 _DTYPES: dict[type, str] = {
     **{bool: "bool", int: "int64", float: "float64", Decimal: "float64", str: "string"},

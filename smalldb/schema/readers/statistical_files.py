@@ -18,8 +18,8 @@ from smalldb.files import of_extra
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.readers import Reader, Wanted, unbroken
 from smalldb.schema.readers.compressed import parted
-from smalldb.schema.readers.reader import Reader, Wanted, unbroken
 
 
 def labelled(

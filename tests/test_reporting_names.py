@@ -7,7 +7,7 @@ import pytest
 from calling import called
 
 import smalldb
-from smalldb.reporting.escaping import visible
+from smalldb.reporting import visible
 from smalldb.reporting.page import About, page
 from smalldb.reporting.plots_base import short
 from smalldb.schema import parse_schema
