@@ -1,4 +1,4 @@
-"""The page for curators in a browser: the whole way, kills, tabs, wrong input, the keyboard alone."""
+"""The page for curators in a browser: the whole way, kills, wrong input, the keyboard alone."""
 
 import contextlib
 import csv
@@ -266,32 +266,6 @@ def test_going_on_after_browser_server_and_release_were_killed(site, tmp_path, b
         page.locator("#status").get_by_text("this release was paid before").wait_for()
     assert [str(record["privacy"]["epsilon"]) for record in Ledger(ledger).read().records] == ["1"]
     assert json.loads((tmp_path / "release-1" / "record.json").read_text())["private"] is True
-
-
-def test_two_tabs_spend_from_one_ledger_and_see_the_same(site, browser):
-    url, folder = site
-    small(folder, "tabs")
-    with opened(browser, url) as one, opened(browser, url) as other:
-        for tab, name in ((one, "one"), (other, "other")):
-            choose(tab, "tabs.csv")
-            step(tab, "3 Budget")
-            fill(tab, "budget", "1.5")
-            step(tab, "4 Release")
-            fill(tab, "name", name)
-            tab.locator("#same_release").get_by_text(f"{name}/table.csv").first.wait_for()
-        for tab in (one, other):
-            tab.click("#release")
-        for tab in (one, other):
-            for name in ("one", "other"):
-                state(tab, rf"{name}: (un)?finished")
-            shown = tab.locator("#status").inner_text()
-            states = [each for name in ("one", "other") for each in re.findall(rf"{name}: (\w+)", shown)]
-            assert sorted(states) == ["finished", "unfinished"]
-            tab.locator("#status").get_by_role("button", name="Why has it stopped").click()
-            tab.locator("#status .confidential").get_by_text(re.compile(r"1\.5|3/2")).wait_for()
-            step(tab, "3 Budget")
-            tab.locator("#account").get_by_text("budget 1.5, releases 1, spent 1, left 0.5").wait_for()
-    assert len(Ledger(folder / "tabs.ledger").read().records) == 1
 
 
 WRONG = [  # a field, what is wrong, where that is told and in which words
