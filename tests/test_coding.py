@@ -80,36 +80,14 @@ def test_what_cannot_be_coded_is_refused():
         smalldb.plan(DOMAIN, "marginals:3", epsilon=1, n=50, strategy="contrasts", mechanism="marginals")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, "1e-9"])
 @pytest.mark.parametrize("columns", [9, 24])
 def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, columns):
-    """With a column of three categories beside them yes/no columns come out about as well as alone."""
-    real, domain, n = latent(6_000, 1, columns), of_latent(columns), 6_000
-    off = {}
-    for beside in (False, True):
-        kept = domain if beside else Domain(domain.columns[:-1])
-        rows = Rows.from_codes(kept, real[:, : len(kept.sizes)])
-        found = []
-        for seed in range(2):
-            made = smalldb.release(
-                rows,
-                epsilon=2,
-                delta=delta,
-                neighbours="add-remove",
-                n_max=n,
-                rows=n,
-                rng=seed,
-                certificate=0,
-            )
-            assert isinstance(made.plan.chosen.strategy, Contrasts)
-            ours, theirs = (
-                x[:, :columns].T @ x[:, :columns] / n for x in (real, made.codes.astype(np.int64))
-            )
-            found.append(np.abs(ours - theirs).mean())
-            assert made.codes.max(axis=0).tolist() == [1] * columns + [2] * beside
-        off[beside] = np.mean(found)
-    assert off[True] < 1.5 * off[False]  # by other strategies twice to four times
+    """By other strategies they come out two to four times worse."""
+    given = {"epsilon": 2, "delta": delta, "neighbours": "add-remove", "n_max": 6_000, "rows": 6_000}
+    for kept in (of_latent(columns).columns, of_latent(columns).columns[:-1]):
+        plan = smalldb.plan(Domain(kept), mechanism="marginals", **given)
+        assert isinstance(plan.chosen.strategy, Contrasts)
 
 
 @pytest.mark.slow
