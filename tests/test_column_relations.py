@@ -293,7 +293,6 @@ columns.old = { kind = "cuts", cuts = [300], range = [200, 400] }
 columns.fine = { kind = "cuts", cuts = [0.5], range = [0, 1e9], decimals = 9 }
 columns.late = { kind="dates", cuts=["2000-01-01T12:00"], range = [1990, 2010], dtype = "datetime64[s, CET]" }
 columns.month = { kind = "dates", cuts = [1950], range = [1900, 2000], format = "%Y-%m" }
-columns.gap = { kind = "bool", missing = true }
 """
 
 
@@ -315,23 +314,6 @@ def test_orders_that_cannot_be_are_refused_in_one_line(valid, said):
     with pytest.raises(ValueError, match="valid") as refused:
         parse_schema(f'valid = ["{valid}"]\n{COLUMNS}')
     assert said in str(refused.value) and "\n" not in str(refused.value)
-
-
-def test_all_errors_are_told_at_once():
-    text = f'valid = ["age <= sex", "ages < old", "born < age"]\n{COLUMNS}'.replace(
-        'columns.gap = { kind = "bool", missing = true }',
-        'columns.gap = { kind = "bool", missing = true, missing_with = "age", only_if = "male" }',
-    )
-    with pytest.raises(ValueError, match="valid") as refused:
-        parse_schema(text)
-    for said in (
-        "'sex' has no",
-        "no column 'ages'",
-        "dates, and 'age'",
-        "'age' has no category for gaps",
-        "'male'",
-    ):
-        assert said in str(refused.value)
 
 
 def test_orders_in_a_circle_are_refused():
@@ -358,12 +340,6 @@ def test_gaps_that_cannot_go_together_are_refused(key, said):
     with pytest.raises(ValueError, match="column 'gone'") as refused:
         parse_schema(f'columns.x = {{ kind = "bool" }}\ncolumns.gone = {{ kind = "bool", {key} }}')
     assert said in str(refused.value)
-
-
-def test_a_gap_that_cannot_go_together_is_told_with_the_line_of_its_column():
-    text = 'valid = ["x"]\ncolumns.x = { kind = "bool" }\n'
-    with pytest.raises(ValueError, match=r"there is no column 'y' \(line 3\)$"):
-        parse_schema(text + 'columns.z = { kind = "bool", missing = true, missing_with = "y" }')
 
 
 @pytest.mark.parametrize("stated", ['valid = ["c | a < b"]\n', ""])

@@ -114,15 +114,14 @@ def test_bytes_of_a_state(candidates):
 @pytest.mark.parametrize(
     "matrix, data, rows",
     [
-        ([[1, 0, 1]], [0, 0, 0], 3),
-        ([], [1, 2, 0], 3),
-        ([[2]], [5], 4),
-        ([], [0], 1),
-        (naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 1),
-        ([[7, 7, 7], [0, 1, 5]], [1, 2, 2], 4),
-        ([[1, 1, 0, 0]], [9, 1, 1, 0], 4),
+        pytest.param([[1, 0, 1]], [0, 0, 0], 3, id="n = 0"),
+        pytest.param([], [1, 2, 0], 3, id="k = 0"),
+        pytest.param([[2]], [5], 4, id="N = 1"),
+        pytest.param([], [0], 1, id="k = 0 and N = 1"),
+        pytest.param(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 1, id="m = 1"),
+        pytest.param([[7, 7, 7], [0, 1, 5]], [1, 2, 2], 4, id="constant query"),
+        pytest.param([[1, 1, 0, 0]], [9, 1, 1, 0], 4, id="settled at once"),
     ],
-    ids=["n = 0", "k = 0", "N = 1", "k = 0 and N = 1", "m = 1", "constant query", "settled at once"],
 )
 @pytest.mark.parametrize("shards", [1, 3, 1000])
 def test_edges(candidates, matrix, data, rows, shards):

@@ -47,12 +47,8 @@ CENSUS, RATE = {3: 2, 6: 8, 9: 6, 12: 4}, Fraction(1, 12)
         ("12.50E1", "125", "125"),
         (np.int64(-7), "-7", "-7"),
         (np.uint8(200), "200", "200"),
-        (np.float64(0.1), "1/10", "0.1"),
-        (np.float32(0.1), "1/10", "0.1"),
-        (np.float16(0.1), "1/10", "0.1"),
-        (np.longdouble("0.1"), "1/10", "0.1"),
-        (Fraction(1, 3 * 2**70), f"1/{3 * 2**70}", f"1/{3 * 2**70}"),
-        (Fraction(1, 2**2000), f"1/{2**2000}", f"1/{2**2000}"),
+        *((kind("0.1"), "1/10", "0.1") for kind in (np.float64, np.float32, np.float16, np.longdouble)),
+        *((Fraction(1, x), f"1/{x}", f"1/{x}") for x in (3 * 2**70, 2**2000)),
     ],
 )
 def test_as_fraction_and_as_text(value, expected, text):

@@ -169,10 +169,3 @@ def test_too_many_outcomes_are_not_compared(monkeypatch):
     monkeypatch.setitem(minimax.__globals__, "MOST_COMPARED", 100)
     with pytest.raises(ValueError, match="too many outcomes"):
         minimax(AB, "conjunctions:2", n=3, epsilon=1)
-
-
-def test_progress_goes_to_stderr(capfd):
-    minimax(A, "conjunctions:1", n=2, epsilon=1, progress=True)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "4/4" in err
