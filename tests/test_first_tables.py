@@ -399,26 +399,6 @@ def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
     assert smalldb.plan(3, n=100, epsilon=1, rows=4, target="x1").mechanism == "marginals"
 
 
-@pytest.mark.slow
-def test_generate_takes_a_target(tmp_path, capfd):
-    rows, schema = people(0), tmp_path / "s.toml"
-    names = DOMAIN.names
-    pd.DataFrame(rows.codes()[:N], columns=names).to_csv(tmp_path / "d.csv", index=False)
-    columns = [
-        f'[columns.{name}]\nkind = "categories"\nvalues = {[str(category) for category in range(size)]}\n'
-        for name, size in zip(names, DOMAIN.sizes, strict=True)
-    ]
-    schema.write_text("".join(columns))
-    given = [tmp_path / "d.csv", "--schema", schema, "--epsilon", 1, "--seed", 1]
-    code, named, error = called(capfd, "generate", *given, "--target", "rich")
-    assert code == 0 and "tables of the target (" in error
-    code, plain, error = called(capfd, "generate", *given)
-    assert code == 0 and "tables of the target" not in error
-    assert named != plain and named.splitlines()[0] == plain.splitlines()[0] == ",".join(names)
-    code, out, error = called(capfd, "generate", *given, "--target", "rihc")
-    assert (code, out) == (2, "") and "target: no column 'rihc'; did you mean 'rich'?" in error
-
-
 def test_a_confidential_report_of_a_target_says_what_it_needs(tmp_path, capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 1, 1] * 25}).to_csv(tmp_path / "d.csv", index=False)

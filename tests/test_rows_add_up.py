@@ -223,29 +223,6 @@ def arrow_frames(rows, chance, folder):
     return lambda positions: schema.encode(pool.iloc[positions])
 
 
-def recast(rows, chance, folder):
-    """A frame whose columns are held now in one dtype, now in another that spells their values alike."""
-    schema = schema_of(chance)
-    numbers, truth = ["Int64", "Float64", object, "str", "category"], ["boolean", object, "str", "category"]
-    numbers_pool = pd.Series(gaps(drawn([0, 1, 2, 3], rows, chance), chance), dtype="Int64")
-    truth_pool = pd.Series(gaps(drawn([True, False], rows, chance), chance), dtype="boolean")
-    days = [date(2019, 12, 31), date(2020, 1, 1)]
-    days_pool = pd.Series(drawn(days, rows, chance), dtype=object)
-
-    def read(positions):
-        held = {
-            "code": numbers_pool.iloc[positions].astype(chance.choice(numbers)),
-            "size": numbers_pool.iloc[positions].astype(chance.choice(numbers)),
-            "day": days_pool.iloc[positions].astype(
-                chance.choice([object, "str", "datetime64[s]", "category"])
-            ),
-            "flag": truth_pool.iloc[positions].astype(chance.choice(truth)),
-        }
-        return schema.encode(pd.DataFrame({name: held[name] for name in chance.sample(NAMES, 4)}))
-
-    return read
-
-
 def partitions(rows, chance, folder):
     """A frame in pieces."""
     pool, schema = frame_of(rows, chance), schema_of(chance)
@@ -435,7 +412,6 @@ def yes_no_frames(rows, chance, folder):
 READERS = {  # what each needs, and how many of ten thousand tables are its own
     frames: ((), 2000),
     arrow_frames: (("pyarrow",), 1200),
-    recast: ((), 700),
     partitions: ((), 600),
     counts: ((), 1000),
     yes_no_frames: ((), 1500),
