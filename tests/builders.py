@@ -36,6 +36,14 @@ def latent(d, n, seed, classes=4):
     )
 
 
+def tied(sizes, n, seed=0, loose=0.5):
+    """Codes of columns that all follow one hidden number, the looser the less; shape (n, columns)."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n)
+    columns = [((hidden + loose * rng.random(n)) / (1 + loose) * k).astype(np.int64) for k in sizes]
+    return np.stack(columns, axis=1)
+
+
 def counted(domain, histogram):
     """The table with so many rows in each cell."""
     return Rows.from_counts(domain, domain.decode(domain.table()), histogram)

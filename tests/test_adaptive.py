@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 from asking import measure, release_tables
-from builders import each_once, universe
+from builders import each_once, tied, universe
 from measures import pairs_off
 
 from smalldb.accounting.concentrated import rho_of
@@ -115,14 +115,7 @@ def test_the_law_of_a_step_is_what_its_cost_says():
     assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
 
 
-def latent(rows=3_000, sizes=(6, 12, 3, 40, 2), seed=1):
-    rng = np.random.default_rng(seed)
-    kind = rng.integers(0, 4, rows)
-    columns = []
-    for k in sizes:
-        centre = rng.random(4) * k
-        columns.append(np.clip(np.round(centre[kind] + rng.normal(size=rows) * k / 8), 0, k - 1))
-    return np.stack(columns, axis=1).astype(np.int64), sizes
+SIZES_OF_FIVE = (6, 12, 3, 40, 2)
 
 
 def wide(sizes, rules=()):
@@ -133,7 +126,8 @@ def wide(sizes, rules=()):
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
-    codes, sizes = latent()
+    sizes = SIZES_OF_FIVE
+    codes = tied(sizes, 3_000)
     law = PrivacyMeasure(concentrated=delta is not None, replaced=replaced)
     plan = Adaptive.shared(
         Setting(universe=wide(sizes), law=law, epsilon=Fraction(3, 2), delta=delta, rows=3_000)
@@ -159,7 +153,8 @@ def test_costs_add_up_to_the_budget(replaced, delta):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(1000)])
 @pytest.mark.parametrize("small", [False, True])
 def test_no_row_breaks_a_rule(epsilon, small):
-    codes, sizes = latent(sizes=(6, 4, 3, 5, 2) if small else (6, 12, 3, 40, 2))
+    sizes = (6, 4, 3, 5, 2) if small else SIZES_OF_FIVE
+    codes = tied(sizes, 3_000)
     rng = np.random.default_rng(0)
     rules = tuple((c, rng.random([sizes[i] for i in c]) < 0.5) for c in ((0, 1), (1, 2, 4)))
     for columns, allowed in rules:
@@ -220,7 +215,8 @@ def test_rows_are_checked(codes, counts):
 
 @pytest.mark.slow
 def test_room_does_not_depend_on_what_was_looked_at():
-    codes, sizes = latent()
+    sizes = SIZES_OF_FIVE
+    codes = tied(sizes, 3_000)
     plan = plan_tables(universe(sizes, 3), Fraction(1), None, True, 3_000, memory=300)
     rows = each_once(codes, sizes)
     columns = tuple(
@@ -251,7 +247,8 @@ def test_counts_cost_no_work(monkeypatch):
         return sums(self, cells, size)
 
     monkeypatch.setattr(CountedRows, "sums", counting)
-    codes, sizes = latent(1_000, (30, 40, 50, 60))
+    sizes = (30, 40, 50, 60)
+    codes = tied(sizes, 1_000)
     work, plans = [], []
     for times in (10, 100_000):
         plan = plan_tables(wide(sizes), Fraction(10, times), None, True, 1_000 * times, strategy="adaptive")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from asking import measure_at_once, release_tables
-from builders import each_once, universe
+from builders import each_once, tied, universe
 from measures import pairs_off
 
 import smalldb
@@ -36,17 +36,6 @@ from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
 N = 20_000
-
-
-def dependent(sizes, n=N, seed=0):
-    """Every two columns depend on each other, some more, some less."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.normal(size=(n, 2))
-    found = []
-    for size in sizes:
-        score = hidden @ rng.normal(size=2) + rng.normal(size=n)
-        found.append(np.searchsorted(np.quantile(score, np.arange(1, size) / size), score))
-    return np.stack(found, axis=1)
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -102,7 +91,8 @@ def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     monkeypatch.setattr(cone.ConeDifference, "draw", lambda _, many, coins: np.zeros(many, dtype=np.int64))
-    codes, all_pairs = dependent(SIZES), universe(SIZES)
+    codes, all_pairs = tied(SIZES, N), universe(SIZES)
+    codes[:, 7] = np.random.default_rng(0).permutation(codes[:, 7])
     rows = each_once(codes, SIZES)
     columns = [np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
@@ -147,7 +137,7 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
 @pytest.mark.slow
 def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
-    codes = dependent((8,) * 7)
+    codes = tied((8,) * 7, N)
     codes[(codes[:, 0] != 0) & (codes[:, 1] != 2), 1] = 1
     given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
     found = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", **given)
@@ -159,7 +149,7 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_halves_are_counted_and_read_as_they_are(replaced):
     """Without noise the tables of halves are those of the rows, and margins those of the columns."""
-    codes, all_pairs = dependent(SIZES), universe(SIZES)
+    codes, all_pairs = tied(SIZES, N), universe(SIZES)
     columns = tuple(np.bincount(codes[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES))
     groupings = tuple(halved(mass, False) for mass in columns)
     of, noise = halves_of(all_pairs, Fraction(2, 3), replaced, groupings)
@@ -191,7 +181,7 @@ def test_loud_rounds_are_given_up_for_halves():
     )
     assert with_delta.halved == (with_delta.delta is None)
     assert not loud.refining(()).halved
-    codes = dependent(SIZES)
+    codes = tied(SIZES, N)
     made = release_tables(loud, each_once(codes, SIZES), SeededBits(1), count=N)
     assert made.spent == loud.cost - loud.certifying
     measured = [part for each in made.measurements for part in each.of]

@@ -1,4 +1,4 @@
-"""Margins of contrasts and the safeguard: few digits, failures that add up, rates, and what moves by one row."""
+"""Margins of contrasts and their safeguard: few digits, failures that add up, rates, what one row moves."""
 
 import json
 import os

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asking import release_tables
-from builders import each_once, universe
+from builders import each_once, tied, universe
 from calling import called
 from records import check_record
 
@@ -45,13 +45,6 @@ TARGET = 2
 DELTA = Fraction(1, 10**9)
 
 
-def rows_of(sizes, seed=0, depend=True):
-    """Columns that all follow a hidden one; or that depend on nothing."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.random(N) if depend else 0
-    return np.stack([((hidden + rng.random(N)) / (1 + depend) * k).astype(np.int64) for k in sizes], axis=1)
-
-
 def universe_of(sizes, targets=(), named=(), tables=None):
     return universe(sizes, 2 if tables is None else tables, ordered=True, targets=targets, named=named)
 
@@ -59,7 +52,7 @@ def universe_of(sizes, targets=(), named=(), tables=None):
 def released(sizes, targets=(), *, named=(), codes=None, tables=None, epsilon=3, delta=None, replaced=True):
     columns = universe_of(sizes, targets, named, tables)
     plan = plan_tables(columns, Fraction(epsilon), delta, replaced, N, strategy="adaptive")
-    rows = each_once(rows_of(sizes) if codes is None else codes, sizes)
+    rows = each_once(tied(sizes, N) if codes is None else codes, sizes)
     return plan, release_tables(plan, rows, SeededBits(1))
 
 
@@ -235,7 +228,7 @@ def test_a_table_without_room_in_the_model_is_beside_it():
     """Pairs of what is released of it, so that rows are moved to them."""
     columns = universe_of(SIZES, named=((1, 2, 3), (1, 2, 4)))
     plan = plan_tables(columns, Fraction(3), None, True, N, strategy="adaptive", memory=80)
-    made = release_tables(plan, each_once(rows_of(SIZES), SIZES), SeededBits(1))
+    made = release_tables(plan, each_once(tied(SIZES, N), SIZES), SeededBits(1))
     assert columns_of(made.tables)[:1] == [(1, 2, 3)]
     assert columns_of(made.beside)[:3] == [(1, 2), (1, 4), (2, 4)]
 
@@ -264,13 +257,13 @@ def test_a_wide_table_is_not_what_columns_are_read_from():
 def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
     sizes = (4,) * 8
     assert LEAST_UNINFORMATIVE < 7
-    _, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
+    _, made = released(sizes, (3,), codes=tied(sizes, N, loose=1e9), epsilon=Fraction(1, 2))
     assert len(made.tables) >= 7 + LEAST_UNINFORMATIVE
 
 
 def test_what_is_left_of_rounds_goes_to_the_columns():
     sizes = (4,) * 8
-    plan, made = released(sizes, (3,), codes=rows_of(sizes, depend=False), epsilon=Fraction(4))
+    plan, made = released(sizes, (3,), codes=tied(sizes, N, loose=1e9), epsilon=Fraction(4))
     assert made.again and [part.scope for part in made.again] == [((c, 0),) for c in range(8)]
     assert made.spent == plan.cost - plan.certifying
 

@@ -438,24 +438,6 @@ def test_what_needs_no_measurement_is_certain():
     assert ask(Measurements(DOMAIN, [], N), "death").note.startswith("this release measured nothing")
 
 
-@pytest.mark.slow
-def test_columns_are_read_as_they_were_written():
-    """Cuts, orders, rules: questions mean the same after a record."""
-    made = smalldb.release(
-        Rows.from_codes(DOMAIN, codes()),
-        "marginals:2",
-        epsilon=5,
-        mechanism="marginals",
-        strategy="cells",
-        rng=1,
-    )
-    check_record(made.record)
-    again = Measurements.from_record(json.loads(json.dumps(made.record)))
-    assert again.ranges == standing_ranges(DOMAIN) and again.domain.valid is not None
-    for text in QUESTIONS:
-        assert ask(again, text) == ask(made.measurements, text)
-
-
 def test_sums_of_least_variance_are_those_of_the_textbook():
     """Three tables of three columns against generalised least squares, written out cell by cell."""
     noises = [Geometric(Fraction(1, 5)), DiscreteGaussian(Fraction(50)), Geometric(Fraction(1, 40))]
@@ -755,16 +737,6 @@ def test_the_command_answers_from_files_alone(folder, capsys):
     assert main(["ask", "measured.json", questions[0], "--csv", *questions[1:]]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("question,known,estimate,low,high,level") and len(lines) == 4
-
-
-def test_the_command_says_what_is_not_known(folder, capsys):
-    generated("--queries", "marginals:1", "--strategy", "adaptive", "--record", "record.json")
-    capsys.readouterr()
-    assert main(["ask", "record.json", "ill | ill & ~ill"]) == 2
-    assert "no row can meet" in capsys.readouterr().err
-    assert main(["ask", "record.json", "ill | age>=80"]) == 0
-    told = capsys.readouterr().out
-    assert "not measured\n  age and ill were not measured together" in told and "assumption" not in told
 
 
 def test_an_odd_question_does_not_stop_the_others(folder, capsys):

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from builders import tied
 from records import check_record
 
 import smalldb
@@ -60,10 +61,7 @@ N = 2000
 
 def table_of(domain, n, seed):
     """A simulated table, whose columns depend, as codes."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.random(n)
-    columns = [np.minimum((hidden + 0.7 * rng.random(n)) / 1.5 * k, k - 1) for k in domain.sizes]
-    codes = np.stack(columns, axis=1).astype(np.int64)
+    codes = tied(domain.sizes, n, seed, 0.7)
     if domain.valid is not None:
         codes[:, 3] |= codes[:, 0]
     return codes

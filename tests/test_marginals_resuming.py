@@ -8,6 +8,7 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 import pytest
+from builders import tied
 from dying import Killed, stop_after
 
 import smalldb
@@ -42,11 +43,7 @@ CASES = {
 
 
 def rows_of(domain, n=800, seed=1):
-    rng = np.random.default_rng(seed)
-    hidden = rng.integers(0, 3, n)
-    noise = [rng.integers(0, max(2, size // 2), n) for size in domain.sizes]
-    codes = [(hidden + x) % size for x, size in zip(noise, domain.sizes, strict=True)]
-    return Rows.from_codes(domain, np.stack(codes, axis=1))
+    return Rows.from_codes(domain, tied(domain.sizes, n, seed))
 
 
 @pytest.mark.slow

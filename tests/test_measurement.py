@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pytest
 from asking import release_tables
+from builders import tied
 from parities import alternatives
 
 import smalldb
@@ -34,10 +35,7 @@ QUERIES = {"contrasts": "marginals:3", "ruled": "marginals:4"}
 
 
 def rows_of(domain):
-    rng = np.random.default_rng(1)
-    hidden = rng.random(N)
-    codes = [np.minimum((hidden + 0.3 * rng.random(N)) * size, size - 1) for size in domain.sizes]
-    codes = np.stack(codes, axis=1).astype(np.int64)
+    codes = tied(domain.sizes, N, 1, 0.3)
     return Rows.from_codes(domain, codes[domain.contains(codes)] if domain.valid else codes)
 
 
