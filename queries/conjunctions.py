@@ -7,10 +7,9 @@ from functools import lru_cache
 from itertools import combinations, product
 from typing import ClassVar
 
-from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import quote
-from queries.query import Query
+from queries.query import Cells, Query
 from queries.query_class import QueryClass
 
 

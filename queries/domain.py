@@ -9,11 +9,10 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Booleans, Codes, Integers
+from queries.arrays import Booleans, Codes, Integers, pd
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, codes_dtype, read_column, write_column
 from queries.expressions import count_told, joined
-from queries.late import pd
 from queries.rule_tables import (
     Truth,
     broken,

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Codes, Integers, Words
+from queries.arrays import Codes, Integers, Words, pd
 from queries.columns import Bits, Column
 from queries.expressions import suggestion
-from queries.late import pd
 
 
 def codes_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:

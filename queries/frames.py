@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from queries.arrays import pd
 from queries.domain import Domain
-from queries.late import pd
 from queries.rows import Rows
 
 

@@ -9,11 +9,9 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Codes, Integers, Words
-from queries.cells import Cells
+from queries.arrays import Booleans, Codes, Integers, Words, splitmix64
 from queries.domain import MAX_CELLS, Domain
-from queries.mixing import splitmix64
-from queries.query import Query
+from queries.query import Cells, Query
 
 Key = Callable[[Query], Hashable | None]
 Drop = Callable[[Query], bool]

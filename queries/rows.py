@@ -9,11 +9,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Codes, Integers, Words
+from queries.arrays import Codes, Integers, Words, pd
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.encoding import merge, merge_runs, pack, pack_codes, unpack, unpack_codes, width
-from queries.late import pd
 from queries.rule_tables import RuledOut, told
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64

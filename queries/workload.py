@@ -11,10 +11,9 @@ from itertools import accumulate
 import numpy as np
 
 from queries.arrays import Integers
-from queries.cells import Cells, sums_of_cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
-from queries.query import Query, odd, settings
+from queries.query import Cells, Query, odd, settings, sums_of_cells
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
 

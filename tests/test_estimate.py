@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import wrightomega
 
-from queries.mixing import splitmix64
+from queries.arrays import splitmix64
 from smalldb.kernels.cell_sums import added_up, carry, met, unmet
 from smalldb.kernels.nearby_rows import refine, swap
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.accounting.checked_arguments import (
     MOST_LISTED,
     MOST_RELEASES,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from queries import Domain, QueryClass, Workload
-from queries.arrays import Floats, Integers
-from queries.late import pd
+from queries.arrays import Floats, Integers, pd
 from smalldb import bounds
 from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited, enclosed
 from smalldb.counting.databases import (

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.counting.databases import Histogram, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import Number, as_fraction, float_above, positive

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.exact.numbers import as_fraction, between_0_and_1, positive, whole
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.commands import HELP, Commands
 from smalldb.commands.options import integer, whole_number
 from smalldb.exact.bits import bit_source

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from queries import Domain, QueryClass, Rows, Workload
-from queries.arrays import Floats, Integers
-from queries.late import pd
+from queries.arrays import Floats, Integers, pd
 from smalldb import bounds
 from smalldb.counting import multisets
 from smalldb.counting.calibration import calibrating, calibration

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from queries.arrays import splitmix64
 from queries.frames import as_frame, as_given
-from queries.mixing import splitmix64
 from smalldb.mechanisms.known_pairs import KnownPair
 
 NEAR = 1e-9  # relative: what the order of rows changes in a sum

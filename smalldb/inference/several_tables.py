@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Domain
+from queries.arrays import pd, splitmix64
 from queries.frames import as_frame, as_given, rows_of
-from queries.late import pd
-from queries.mixing import splitmix64
 from smalldb.exact.bits import bit_source
 from smalldb.inference.assumptions import APART, named
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair

@@ -9,9 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from queries import Domain
-from queries.arrays import Floats, Integers
+from queries.arrays import Floats, Integers, splitmix64
 from queries.domain import MAX_TABLE_ATTRIBUTES
-from queries.mixing import splitmix64
 from smalldb.exact.bits import bit_source
 from smalldb.marginals.contrasts.coding import Coding, coding
 from smalldb.marginals.contrasts.parity_fit import Means, fit, flipped_towards, rounded, rows_with_means

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from queries.arrays import splitmix64
 from queries.domain import Integers
-from queries.mixing import splitmix64
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.counts import InMemory

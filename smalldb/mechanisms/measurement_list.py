@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from queries import Domain
-from queries.arrays import Floats
-from queries.late import pd
+from queries.arrays import Floats, pd
 from smalldb.exact.numbers import as_fraction, as_text, whole
 from smalldb.files.inputs import record_in
 from smalldb.mechanisms.known_pairs import KnownPair, known_pairs

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Floats
+from queries.arrays import Floats, splitmix64
 from queries.domain import Domain, Integers
-from queries.mixing import splitmix64
 from smalldb.mechanisms.measurement import Measurement
 
 ROWS = ("start", "model")  # what synthetic rows are: rows of the start, or made from tables of it

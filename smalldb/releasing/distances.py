@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows, Workload
-from queries.arrays import Codes, Floats, Integers
-from queries.late import pd
+from queries.arrays import Codes, Floats, Integers, pd
 from queries.rows import bincounted, tabulated
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_permutation

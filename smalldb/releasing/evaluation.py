@@ -12,9 +12,8 @@ from typing import Any, TypeAlias, final, overload
 import numpy as np
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from queries.arrays import Floats, Integers
+from queries.arrays import Floats, Integers, pd
 from queries.frames import as_frame
-from queries.late import pd
 from smalldb.exact.numbers import Number, positive
 from smalldb.marginals.families import Families
 from smalldb.mechanisms import Neighbours, column_named, relation_of

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Domain
-from queries.mixing import splitmix64
+from queries.arrays import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.inference.several_tables import Refitted, Spelling, Tables, assumed

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from queries import Rows, Workload
-from queries.arrays import Integers
-from queries.late import pd
+from queries.arrays import Integers, pd
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import Number

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from queries import Domain, Rows
-from queries.arrays import Integers
+from queries.arrays import Integers, pd
 from queries.frames import as_frame, as_given, rows_of, universe_of, without_index
-from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
 from smalldb.mechanisms import Measurement, Offsets

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import comb, isnan
 from typing import Any
 
-from queries.arrays import Floats
-from queries.late import pd
+from queries.arrays import Floats, pd
 from smalldb.releasing.distances import MEASURES, Distances, summary
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.reporting import visible

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans, Integers, pd
 from queries.expressions import MAX_LENGTH, Fault, Step, evaluate, formula, suggestion
-from queries.late import pd
 from smalldb.schema.fields import Fields
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.kinds import Integers as WholeNumbers

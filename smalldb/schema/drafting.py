@@ -10,8 +10,8 @@ from dataclasses import is_dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from queries.arrays import pd
 from queries.frames import as_frame, without_index
-from queries.late import pd
 from smalldb.schema.codebook import Described, declared_fields, read_table_schema
 from smalldb.schema.column_parsing import ID, IDS, LEARN, SHARED, TOP
 from smalldb.schema.file_format import USUAL, FileFormat

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Codes, Integers, Words
+from queries.arrays import Codes, Integers, Words, pd
 from queries.encoding import spell
-from queries.late import pd
 from queries.rows import MAX_TOTAL, packed
 from queries.rule_tables import RuledOut, told
 

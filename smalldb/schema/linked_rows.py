@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError
-from queries.arrays import Integers
+from queries.arrays import Integers, pd
 from queries.expressions import joined, suggestion
 from queries.frames import as_frame
-from queries.late import pd
 from queries.rule_tables import told
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged

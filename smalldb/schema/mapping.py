@@ -11,11 +11,10 @@ from typing import final
 import numpy as np
 
 from queries import DataError, Domain, Marginals, Rows, Union, spec
-from queries.arrays import Booleans, Codes, Integers
+from queries.arrays import Booleans, Codes, Integers, pd
 from queries.encoding import codes_dtype
 from queries.expressions import Fault, Faults, chain, parse, suggestion, too_many
 from queries.frames import as_frame, is_index
-from queries.late import pd
 from queries.rule_tables import compiled, rule_texts, unknown
 from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source

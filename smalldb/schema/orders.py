@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Codes, Integers
+from queries.arrays import Booleans, Codes, Integers, pd
 from queries.expressions import Fault, Faults, chain, shorten, suggestion
-from queries.late import pd
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Relation, Rule
 from smalldb.exact.bits import BitSource
 from smalldb.schema.fields import Fields, as_field

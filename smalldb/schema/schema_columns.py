@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
-from queries.arrays import Codes
+from queries.arrays import Codes, pd
 from queries.columns import attribute_names, bin_names, coded_table
 from queries.expressions import Fault, suggestion
-from queries.late import pd
 from smalldb.exact.bits import BitSource
 from smalldb.schema.bin_shapes import (
     BinMeans,

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
+from queries.arrays import pd
 from queries.expressions import suggestion
 from queries.frames import is_index
-from queries.late import pd
 from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
 from smalldb.schema.codebook import Described

@@ -23,7 +23,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.files import of_extra
 from smalldb.schema.fields import spelled
 from smalldb.schema.file_format import COMMA, USUAL, FileFormat, agreed

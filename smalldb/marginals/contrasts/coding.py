@@ -8,8 +8,8 @@ import numpy as np
 
 from queries import Domain, Workload
 from queries.arrays import Codes, Floats
-from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
+from queries.query import Cells
 from smalldb.marginals.contrasts.spectrum import Kinds, Spectrum, check_parities
 
 MOST_COLUMNS = 2  # of a table whose columns are coded

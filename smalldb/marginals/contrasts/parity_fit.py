@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Domain
-from queries.arrays import Floats
+from queries.arrays import STEP, Floats, splitmix64
 from queries.domain import Bits, Integers
-from queries.mixing import STEP, splitmix64
 from smalldb.marginals.contrasts.spectrum import Positions, mask
 from smalldb.marginals.estimate.cell_estimates import Contrasts, maximum_entropy
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from queries.arrays import Codes, Floats
+from queries.arrays import Codes, Floats, splitmix64
 from queries.domain import Integers
-from queries.mixing import splitmix64
 from smalldb.marginals.counted_rows import CountedRows, count
 from smalldb.marginals.estimate.column_estimates import (
     pooled,

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from queries.arrays import Codes, Floats
-from queries.mixing import splitmix64
+from queries.arrays import Codes, Floats, splitmix64
 from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, Tree, beliefs, build, cells, junction_tree

@@ -6,9 +6,8 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Codes, Floats
+from queries.arrays import Codes, Floats, splitmix64
 from queries.domain import Integers
-from queries.mixing import splitmix64
 from smalldb.marginals.counted_rows import CountedRows, PackedTables, count
 from smalldb.marginals.estimate.column_estimates import on_simplex, signal, without_margins
 from smalldb.marginals.estimate.estimation import affordable, exchanged, fitted_margins

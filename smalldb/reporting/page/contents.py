@@ -10,9 +10,9 @@ from re import sub
 from typing import Any
 
 from queries import Workload
+from queries.arrays import pd
 from queries.expressions import quote
 from queries.frames import as_frame
-from queries.late import pd
 from smalldb.exact.numbers import as_text
 from smalldb.inference import ask
 from smalldb.inference.cross_tables import cross_table, is_number

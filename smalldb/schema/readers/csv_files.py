@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError
-from queries.late import pd
+from queries.arrays import pd
 from smalldb.files.inputs import progress_bar
 from smalldb.schema.fields import CHUNK, Fields, Piece, is_text, looked_up
 from smalldb.schema.file_format import (

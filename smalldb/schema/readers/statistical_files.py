@@ -12,8 +12,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from queries import DataError
+from queries.arrays import pd
 from queries.expressions import shorten
-from queries.late import pd
 from smalldb.files import of_extra
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import CHUNK, Piece, as_field

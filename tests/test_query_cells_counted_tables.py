@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from queries import Column, Domain
-from queries.cells import pair_tables
+from queries.query import pair_tables
 from queries.rows import MAX_TOTAL, tabulated
 
 SIZES = {
