@@ -45,10 +45,6 @@ class Law:
         """Return at least that: what the proof of the step says of values that moved so far."""
         return self.worst(one, other, change)
 
-    def realised(self, one: Sequence[int], other: Sequence[int], drawn: Sequence[int]) -> Fraction | None:
-        """Return the log ratio of the probabilities of what was drawn; None: it has no closed form."""
-        return None
-
 
 @dataclass(frozen=True)
 class Geometric(Law):
@@ -58,9 +54,6 @@ class Geometric(Law):
 
     def worst(self, one, other, change):
         return self.rate * sum(abs(a - b) for a, b in zip(one, other, strict=True))
-
-    def realised(self, one, other, drawn):
-        return self.rate * sum(abs(z - b) - abs(z - a) for a, b, z in zip(one, other, drawn, strict=True))
 
 
 @dataclass(frozen=True)
@@ -83,10 +76,6 @@ class KNorm(Law):
     def worst(self, one, other, change):
         return self.rate * self.norm([a - b for a, b in zip(one, other, strict=True)])
 
-    def realised(self, one, other, drawn):
-        far = [self.norm([z - x for z, x in zip(drawn, some, strict=True)]) for some in (one, other)]
-        return self.rate * (far[1] - far[0])
-
 
 @dataclass(frozen=True)
 class Gaussian(Law):
@@ -97,10 +86,6 @@ class Gaussian(Law):
 
     def worst(self, one, other, change):
         return sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (2 * self.variance)
-
-    def realised(self, one, other, drawn):
-        squares = ((z - b) ** 2 - (z - a) ** 2 for a, b, z in zip(one, other, drawn, strict=True))
-        return sum(squares) / (2 * self.variance)
 
 
 @dataclass(frozen=True)
@@ -183,10 +168,6 @@ class Exponential(Law):
 
     def _moves(self, one, other):
         return [a - b for a, b in zip(one, other, strict=True)]
-
-    def realised(self, one, other, drawn):
-        (code,) = drawn
-        return self.rate * (one[code] - other[code]) + self._log_sum(other) - self._log_sum(one)
 
     def _log_sum(self, scores):
         """The logarithm of the sum of weights, to within a part of `SLACK`."""

@@ -76,11 +76,10 @@ class Stated(Law):
 
 @dataclass
 class Draw:
-    """One draw: its law, the private values that it was about, and what was released, as the law has it."""
+    """One draw: its law, and the private values that it was about."""
 
     law: Law
     exact: list[int]
-    drawn: list[int]
 
 
 @dataclass
@@ -95,7 +94,7 @@ class Step:
     @property
     def draws(self) -> list[Draw]:
         """Its draws, by what the ask says of itself; none of what has proofs of its own."""
-        return known(self.ask).draws(self.ask, self.exact, self.answer)
+        return known(self.ask).draws(self.ask, self.exact)
 
     @property
     def public(self) -> tuple[Any, ...]:
@@ -121,11 +120,10 @@ def could_come_out(ask: asks.Worst, many: int) -> list[int]:
     return [candidate for candidate in possible if ask.refused(candidate) is None]
 
 
-def of_noisy(ask: asks.Noisy, exact: Any, answer: Any) -> list[Draw]:
-    ends = np.cumsum([many for _, many in ask.noises])[:-1]
-    parts = zip(ask.noises, *(np.split(each, ends) for each in (exact, answer)), strict=True)
+def of_noisy(ask: asks.Noisy, exact: Any) -> list[Draw]:
+    parts = np.split(exact, np.cumsum([many for _, many in ask.noises])[:-1])
     laws = [law_of(noise, of) for (noise, _), of in zip(ask.noises, ask.parts, strict=True)]
-    return [Draw(law, one.tolist(), drawn.tolist()) for law, (_, one, drawn) in zip(laws, parts, strict=True)]
+    return [Draw(law, part.tolist()) for law, part in zip(laws, parts, strict=True)]
 
 
 def noisy(ask: asks.Noisy, exact: Any, coins: Any) -> Any:
@@ -133,10 +131,9 @@ def noisy(ask: asks.Noisy, exact: Any, coins: Any) -> Any:
     return np.clip(exact + np.concatenate(parts), -LIMIT, LIMIT)
 
 
-def of_worst(ask: asks.Worst, exact: Any, answer: Any) -> list[Draw]:
-    possible = could_come_out(ask, len(exact))
+def of_worst(ask: asks.Worst, exact: Any) -> list[Draw]:
     law = Exponential(ask.epsilon / (2 * ask.moved), ask.law.concentrated)
-    return [Draw(law, exact[possible].tolist(), [possible.index(answer)])]
+    return [Draw(law, exact[could_come_out(ask, len(exact))].tolist())]
 
 
 def worst(ask: asks.Worst, exact: Any, coins: Any) -> Any:
@@ -149,8 +146,8 @@ def worst(ask: asks.Worst, exact: Any, coins: Any) -> Any:
         left = [k for k in left if not others[k]]
 
 
-def of_number(ask: asks.Number, exact: Any, answer: Any) -> list[Draw]:
-    return [Draw(law_of(ask.noise), exact.tolist(), [answer])]
+def of_number(ask: asks.Number, exact: Any) -> list[Draw]:
+    return [Draw(law_of(ask.noise), exact.tolist())]
 
 
 def number(ask: asks.Number, exact: Any, coins: Any) -> Any:
@@ -160,7 +157,7 @@ def number(ask: asks.Number, exact: Any, coins: Any) -> Any:
 class Known(NamedTuple):
     """What replay knows of a kind of ask: its draws, and an answer by the definition of what it states."""
 
-    draws: Callable[[Any, Any, Any], list[Draw]] = lambda ask, exact, answer: []
+    draws: Callable[[Any, Any], list[Draw]] = lambda ask, exact: []
     defined: Callable[[Any, Any, Any], Any] = lambda ask, exact, coins: None
 
 
@@ -236,7 +233,6 @@ class Found:
 
     pure: Fraction  # of all asks that state an epsilon: the largest log likelihood ratios, added up
     rho: Fraction  # of the others
-    realised: Fraction  # the log likelihood ratio of the answers, of the asks of which it is known
     ratio: float  # the part of the guarantee that is lost
 
 
@@ -270,7 +266,6 @@ def compared(
 ) -> Found:
     """Compare the same asks on two neighbours, each with its cost and all with the guarantee."""
     lost, proved, paid = (dict.fromkeys((False, True), Fraction(0)) for _ in range(3))
-    realised = Fraction(0)
     for a, b in zip(one, other, strict=True):
         kind, here, name = a.lost.rho > 0, Fraction(0), type(a.ask).__name__
         for x, y in zip(a.draws, b.draws, strict=True):
@@ -278,7 +273,6 @@ def compared(
                 raise Loss(f"{name} loses an epsilon where it states a rho, or the other way round")
             here += x.law.proved(x.exact, y.exact, change)
             lost[kind] += x.law.worst(x.exact, y.exact, change)
-            realised += x.law.realised(x.exact, y.exact, x.drawn) or 0
         stated = a.lost.rho if kind else a.lost.epsilon
         if here > stated:
             raise Loss(f"{name} loses {float(here)}, and states {float(stated)}")
@@ -294,7 +288,7 @@ def compared(
             raise Loss(f"all asks {word} more than the guarantee allows: {sums}")
     rho = Fraction(0) if delta is None else rho_of(epsilon, delta)
     ratio = lost[False] / epsilon + (lost[True] / rho if rho else 0)
-    return Found(lost[False], lost[True], realised, float(ratio))
+    return Found(lost[False], lost[True], float(ratio))
 
 
 def letter(step: Step) -> str:

@@ -32,8 +32,6 @@ def test_noise_loses_the_largest_log_ratio(other):
     here, there = (noisy(x, lambda v: exp(-RATE * (abs(v[0]) + abs(v[1])))) for x in ((0, 0), other))
     ratios = {z: here[z] - there[z] for z in here}
     assert float(law.worst((0, 0), other, None)) == pytest.approx(max(map(abs, ratios.values())), abs=1e-6)
-    for z in [(0, 0), (3, -2), (-5, 1), (0, 9)]:
-        assert float(law.realised((0, 0), other, z)) == pytest.approx(ratios[z], abs=1e-6)
 
 
 def test_gaussian_noise_loses_a_rho():
@@ -42,7 +40,6 @@ def test_gaussian_noise_loses_a_rho():
     here, there = (noisy(x, lambda v: exp(-(v[0] ** 2 + v[1] ** 2) / 10)) for x in ((0, 0), other))
     divergence = log(sum(exp(2 * here[z] - there[z]) for z in here))
     assert 2 * float(law.worst((0, 0), other, None)) == pytest.approx(divergence)
-    assert float(law.realised((0, 0), other, (1, 3))) == pytest.approx(here[1, 3] - there[1, 3])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -54,7 +51,6 @@ def test_a_selection_loses_the_largest_log_ratio(seed):
     ratios = [here[i] - there[i] for i in range(8)]
     law = Exponential(RATE, False)
     assert float(law.worst(one, other, None)) == pytest.approx(max(map(abs, ratios)))
-    assert float(law.realised(one, other, [3])) == pytest.approx(ratios[3])
     assert (
         law.worst(one, other, None)
         <= law.proved(one, other, None)

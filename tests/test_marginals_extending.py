@@ -113,8 +113,8 @@ class Odds(Law):
         return Toy.asking if one != other else Fraction(0)
 
 
-def draws(ask, exact, answer):
-    return [replay.Draw(Odds(), exact.tolist(), [answer])]
+def draws(ask, exact):
+    return [replay.Draw(Odds(), exact.tolist())]
 
 
 @pytest.fixture(autouse=True)
