@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from asking import ask as ask_of
 from asking import release_tables
-from builders import each_once, universe
+from builders import each_once, tied, universe
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
@@ -34,16 +34,6 @@ SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000
 EPSILON = Fraction(1)
 UNIVERSE = universe(SIZES)
-
-
-def tied(weight, seed=0):
-    """Columns that depend on a hidden number, all of them alike."""
-    rng = np.random.default_rng(seed)
-    hidden, found = rng.normal(size=N), []
-    for size in SIZES:
-        score = weight * hidden + rng.normal(size=N)
-        found.append(np.searchsorted(np.quantile(score, np.arange(1, size) / size), score))
-    return np.stack(found, axis=1)
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2), (4, 5)])
@@ -108,7 +98,7 @@ def test_a_row_that_is_replaced_moves_a_distance_by_at_most_6():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_of_distances_with_noise_for_all_pairs(replaced, concentrated):
     law, cost = PrivacyMeasure(concentrated=concentrated, replaced=replaced), Fraction(1, 50)
-    where, codes = UNIVERSE, tied(0.3)[:300]
+    where, codes = UNIVERSE, tied(SIZES, 300, loose=3)
     asks = ask(where, law, cost)
     counts = count(asks.of, each_once(codes, SIZES))
     exact = naive.dependence(codes.tolist(), SIZES, asks.part.pairs, asks.part.groups)
@@ -174,7 +164,9 @@ def test_the_number_decides_what_is_measured(delta):
     budget = EPSILON if delta is None else rho_of(EPSILON, delta)
     assert plan.budget == budget and plan.cost <= budget
     assert {way.budget for way in plan.ways} == {budget - plan.asking}
-    made = [release_tables(plan, each_once(tied(weight)[:n], SIZES), SeededBits(0)) for weight in (0.0, 2.0)]
+    made = [
+        release_tables(plan, each_once(tied(SIZES, n, loose=far), SIZES), SeededBits(0)) for far in (1e9, 0.4)
+    ]
     assert not (made[0].tables or made[0].beside) and made[1].tables
     for one in made:
         assert one.strategy in plan.choices and one.spent <= plan.cost - one.strategy.certifying
