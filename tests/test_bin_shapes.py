@@ -2,17 +2,13 @@
 
 import json
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from calling import called
-from losses import Change
 from records import check_record
-from replay import Recording, letter
 from scipy.interpolate import PchipInterpolator
-from test_replay import published
 
 import smalldb
 from queries import DataError, Rows
@@ -154,20 +150,6 @@ def test_related_tables_and_counted_rows_have_no_finer_bins():
         smalldb.release(rows, schema=schema, epsilon=1)
 
 
-def test_all_rows_are_counted_as_often_as_they_occur_but_gaps():
-    schema, frame = parse_schema(SCHEMA), people(300)
-    frame["n"] = np.arange(300) % 4
-    histograms, kinds = {}, {column.name: column.finer.kind for column in schema.columns[:2]}
-    expected = {name: [0] * kind.size for name, kind in kinds.items()}
-    for row in frame.to_dict("records"):
-        for name, kind in kinds.items():
-            if row[name] != "NA":
-                expected[name][kind.code(str(row[name]))] += row["n"]
-    given = schema.pieces(frame, "n")
-    assert len([*gather_finer(schema, "n", histograms, given)]) == 1
-    assert {name: counts.tolist() for name, counts in histograms.items()} == expected
-
-
 def test_counts_that_are_lost_or_too_many_are_refused():
     with pytest.raises(ValueError, match="column 'pay': noise on finer bins would be above 2\\^40"):
         smalldb.plan(schema=SCHEMA, n=2000, epsilon="1e-12", rows=2, queries="marginals:1")
@@ -268,43 +250,10 @@ def test_a_plan_is_of_its_schema(tmp_path):
         smalldb.release(smalldb.plan(schema.domain, n=2000, epsilon=1), frame, schema=schema)
 
 
-def test_a_release_goes_on_with_the_same_values_only(tmp_path):
-    """Others in the same bins are other data, also where no means bind them."""
-    given = {"schema": SCHEMA, "epsilon": 1, "means": 0, "checkpoint": tmp_path / "kept"}
-    frame = people()
-    made = smalldb.release(frame, **given)
-    assert smalldb.release(frame, **given).record == made.record
-    other = frame.assign(pay=frame["pay"].replace(250, 260))
-    assert smalldb.schema.parse_schema(SCHEMA).encode(other).n == 2000
-    with pytest.raises(ValueError, match="other data or parameters"):
-        smalldb.release(other.assign(pay=other["pay"].replace(260, 550)), **given)
-
-
-@RELATIONS
-def test_replayed_on_a_neighbour_it_loses_what_it_states_and_tells_nothing_else(relation):
-    """And on a table that has nothing to do with the first: values follow from what was released alone."""
-    public = {"neighbours": relation, "n_max": 300} if relation == "add-remove" else {}
-
-    def released(seed, frame):
-        return published(smalldb.release(frame, schema=SCHEMA, epsilon=1, rng=SeededBits(seed), **public))
-
-    frame = people(300)
-    recording = Recording(partial(released, 0), frame)
-    assert letter(recording.steps[0]) == "f"
-    changed = frame.copy()
-    if relation == "add-remove":
-        changed = frame.iloc[1:].reset_index(drop=True)
-    else:
-        changed.loc[0, ["pay", "day"]] = 777, "2001-12-30"
-    recording.lost(changed, Change((), ()), Fraction(1), None)
-    recording.replayed(people(300 if relation == "replace-one" else 251, seed=9))
-
-
-def test_the_command_states_what_finer_bins_cost(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_states_what_finer_bins_cost(workdir, capfd):
     frame = people(500)
     frame.to_csv("data.csv", index=False)
-    (tmp_path / "s.toml").write_text(SCHEMA)
+    (workdir / "s.toml").write_text(SCHEMA)
     given = ("--schema", "s.toml", "--epsilon", 1)
     said = "(of which 0.12 of epsilon is for finer bins of pay, day)"
     code, out, _ = called(capfd, "plan", *given, "--n", 500)
@@ -312,7 +261,7 @@ def test_the_command_states_what_finer_bins_cost(tmp_path, monkeypatch, capfd):
     more = ("--ledger", "l", "--budget", 1, "--record", "r.json", "-o", "out.csv", "--report", "r.html")
     code, _, err = called(capfd, "generate", "data.csv", *given, *more)
     assert code == 0 and said in err
-    record = json.loads((tmp_path / "r.json").read_text())
+    record = json.loads((workdir / "r.json").read_text())
     assert record["privacy"]["epsilon"] == "1" and len(record["finer"]) == 2
-    assert "pay, day" in (tmp_path / "r.html").read_text()
+    assert "pay, day" in (workdir / "r.html").read_text()
     assert called(capfd, "generate", "data.csv", *given, *more)[0] == 5  # nothing is left

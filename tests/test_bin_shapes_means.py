@@ -11,6 +11,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+import test_bin_shapes as finer_bins
 from calling import called
 from losses import Change
 from records import check_record
@@ -90,10 +91,15 @@ def test_bins_of_one_value_need_nothing_and_columns_with_finer_bins_do():
     assert smalldb.plan(schema=finer, n=10**6, epsilon=1).means.columns == (0, 1)
 
 
-def test_sums_are_those_of_all_rows_as_often_as_they_occur():
-    schema, frame = parse_schema(SCHEMA), people(300)
+def test_sums_and_finer_counts_are_those_of_all_rows_as_often_as_they_occur():
+    """But gaps."""
+    schema, frame = (
+        parse_schema(SCHEMA.replace("range = [0, 1000]", "range = [0, 1000], finer = 10")),
+        people(300),
+    )
     frame["n"] = np.arange(300) % 4
-    expected = {0: [0] * 3, 1: [0] * 3}
+    finer = schema.columns[0].finer.kind
+    expected, counted = {0: [0] * 3, 1: [0] * 3}, [0] * finer.size
     for row in frame.to_dict("records"):
         for c, name in enumerate(("pay", "age")):
             if row[name] != "NA":
@@ -102,9 +108,12 @@ def test_sums_are_those_of_all_rows_as_often_as_they_occur():
                 expected[c][code] += row["n"] * naive.offset_in_bin(
                     str(row[name]), *kind.spans()[code], UNITS
                 )
-    sums = no_offsets(schema)
-    assert [*gather_finer(schema, "n", {}, schema.pieces(frame, "n"), sums)]
+        if row["pay"] != "NA":
+            counted[finer.code(str(row["pay"]))] += row["n"]
+    sums, histograms = no_offsets(schema), {}
+    assert [*gather_finer(schema, "n", histograms, schema.pieces(frame, "n"), sums)]
     assert {c: each.tolist() for c, each in sums.items()} == expected
+    assert {name: counts.tolist() for name, counts in histograms.items()} == {"pay": counted}
 
 
 @RELATIONS
@@ -123,36 +132,44 @@ def test_noise_is_for_what_a_row_moves(relation):
         assert asked.lost(law.replaced, 1) == (Amount(rho=cost) if concentrated else Amount(cost))
 
 
+MEANS = SCHEMA, people, {"pay": 500, "age": 18}, [{"pay": 1000, "age": 29}, {"pay": 499.9, "age": 90}]
+FINER = finer_bins.SCHEMA, finer_bins.people, {}, [{"pay": 777, "day": "2001-12-30"}]
+
+
 @RELATIONS
-@pytest.mark.parametrize("more", [{}, {"delta": "1e-2", "strategy": "contrasts"}])
-def test_replayed_on_a_neighbour_it_loses_what_it_states_and_tells_nothing_else(relation, more):
+@pytest.mark.parametrize(
+    ("what", "at", "more"),
+    [
+        (MEANS, -1, {"means": "1/4", "mechanism": "marginals"}),
+        (MEANS, -1, {"means": "1/4", "mechanism": "marginals", "delta": "1e-2", "strategy": "contrasts"}),
+        (FINER, 0, {}),
+    ],
+)
+def test_replayed_on_a_neighbour_it_loses_what_it_states_and_tells_nothing_else(relation, what, at, more):
     """And on a table that has nothing to do with the first: values follow from what was released alone."""
-    given = {"schema": SCHEMA, "epsilon": 1, "means": "1/4", "mechanism": "marginals", **more}
-    given |= public(relation, 300)
+    schema, made, first, others = what
+    given = {"schema": schema, "epsilon": 1, **more, **public(relation, 300)}
 
     def released(seed, frame):
         return published(smalldb.release(frame, rng=SeededBits(seed), **given))
 
-    frame = people(300)
-    frame.loc[0, ["pay", "age"]] = 500, 18
+    frame = made(300)
+    for name, value in first.items():
+        frame.loc[0, name] = value
     recording = Recording(partial(released, 0), frame)
-    assert letter(recording.steps[-1]) == "f"
-    plan = smalldb.plan(
-        schema=SCHEMA,
-        n=None if public(relation, 1) else 300,
-        **{k: v for k, v in given.items() if k != "schema"},
-    )
-    assert (plan.means.rho is not None) == ("delta" in more)
-    for pay, age in ((1000, 29), (499.9, 90)):
+    assert letter(recording.steps[at]) == "f"
+    plan = smalldb.plan(n=None if public(relation, 1) else 300, **given)
+    assert (plan.means is None or plan.means.rho is None) == ("delta" not in more)
+    for other in others:
         changed = frame.copy()
         if relation == "add-remove":
             changed = frame.iloc[1:].reset_index(drop=True)
         else:
-            changed.loc[0, ["pay", "age"]] = pay, age
-        delta = Fraction(more["delta"]) if more else None
-        found = recording.lost(changed, Change((), ()), Fraction(1), delta)
-        assert found.ratio <= 1
-    recording.replayed(people(300 if relation == "replace-one" else 251, seed=9))
+            for name, value in other.items():
+                changed.loc[0, name] = value
+        delta = Fraction(more["delta"]) if "delta" in more else None
+        assert recording.lost(changed, Change((), ()), Fraction(1), delta).ratio <= 1
+    recording.replayed(made(300 if relation == "replace-one" else 251, seed=9))
 
 
 @RELATIONS
@@ -227,13 +244,22 @@ def test_values_follow_the_released_means_and_stay_in_their_bins():
             assert abs(half.decode(codes, SeededBits(1)).astype(float).mean() - plain.mean()) > 0
 
 
-def test_a_release_goes_on_with_the_same_values_only(tmp_path):
-    """Others in the same bins are other data."""
-    frame, given = people(), {"schema": SCHEMA, "epsilon": 1, "checkpoint": tmp_path / "kept"}
-    made = smalldb.release(frame, **given)
-    assert smalldb.release(frame, **given).record == made.record
-    other = frame.assign(age=frame["age"].replace(31, 32))
-    assert parse_schema(SCHEMA).encode(other).n == 2000
+@pytest.mark.parametrize(
+    ("schema", "made", "change"),
+    [
+        (SCHEMA, people, {"age": {31: 32}}),
+        (finer_bins.SCHEMA, finer_bins.people, {"pay": {250: 550}}),
+    ],
+)
+def test_a_release_goes_on_with_the_same_values_only(tmp_path, schema, made, change):
+    """Others in the same bins are other data; with finer bins also where no means bind them."""
+    given = {"schema": schema, "epsilon": 1, "checkpoint": tmp_path / "kept"}
+    given |= {"means": 0} if "finer" in schema else {}
+    frame = made()
+    first, other = smalldb.release(frame, **given), frame.replace(change)
+    assert smalldb.release(frame, **given).record == first.record
+    parsed = parse_schema(schema)
+    assert (parsed.encode(other).codes() == parsed.encode(frame).codes()).all()
     with pytest.raises(ValueError, match="other data or parameters"):
         smalldb.release(other, **given)
 
@@ -343,13 +369,12 @@ def test_a_population_is_held_too():
     assert held >= 34
 
 
-def test_the_command_asks_sums_and_medians(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_asks_sums_and_medians(workdir, capfd):
     people().to_csv("data.csv", index=False)
-    (tmp_path / "s.toml").write_text(SCHEMA)
+    (workdir / "s.toml").write_text(SCHEMA)
     more = ("--means", "1/10", "--seed", 1, "--measurements", "r.json", "-o", "out.csv")
     code, _, _ = called(capfd, "generate", "data.csv", "--schema", "s.toml", "--epsilon", 1, *more)
-    assert code == 0 and json.loads((tmp_path / "r.json").read_text())["means"]["epsilon"] == "0.1"
+    assert code == 0 and json.loads((workdir / "r.json").read_text())["means"]["epsilon"] == "0.1"
     code, out, _ = called(capfd, "ask", "r.json", "mean(age)", "mean(age) | ill", "median(age)", "sum(age)")
     assert code == 0 and "under this assumption)" in out
     assert "from 30 to 49" in out or "from 50 to 90" in out
@@ -361,12 +386,11 @@ def test_counted_rows_have_no_values():
     assert smalldb.release(rows, schema=schema, epsilon=1, means="1/2", rng=1).plan.means is None
 
 
-def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, capfd):
+def test_tables_of_answers_are_those_of_single_questions(workdir, capfd):
     """By groups and as the first table of a paper: text, CSV, JSON and Markdown; errors in their place."""
-    monkeypatch.chdir(tmp_path)
     given = {"schema": SCHEMA, "epsilon": 1, "strategy": "cells", "mechanism": "marginals", "rng": 1}
     made = smalldb.release(people(), **given)
-    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    (workdir / "r.json").write_text(json.dumps(made.record))
     code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", "--json")
     rows = {row["row"]: row["groups"] for row in json.loads(out)}
     assert code == 0 and [*rows] == ["pay, mean", "pay, median", "age, mean", "age, median"]
@@ -388,16 +412,15 @@ def test_tables_of_answers_are_those_of_single_questions(tmp_path, monkeypatch, 
         assert called(capfd, "ask", "r.json", *wrong)[0] == 2
 
 
-def test_numbers_are_rounded_by_their_intervals(tmp_path, monkeypatch, capfd):
+def test_numbers_are_rounded_by_their_intervals(workdir, capfd):
     """Years once had the mean `1997 (1997 to 1997)`; what is not measured shows the synthetic value."""
-    monkeypatch.chdir(tmp_path)
     schema = 'columns.year = { kind = "integers", range = [1995, 2003] }\ncolumns.ill = { kind = "bool" }\n'
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"year": rng.binomial(8, 0.2, 9000) + 1995, "ill": rng.random(9000) < 0.2})
     given = {"schema": schema, "epsilon": 2, "mechanism": "marginals", "strategy": "adaptive", "rng": 1}
     made = smalldb.release(frame, "marginals:1", **given)
-    (tmp_path / "s.toml").write_text(schema)
-    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    (workdir / "s.toml").write_text(schema)
+    (workdir / "r.json").write_text(json.dumps(made.record))
     made.data.to_csv("new.csv", index=False)
     synthetic = ("--synthetic", "new.csv", "--schema", "s.toml")
     code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", *synthetic)
@@ -410,10 +433,9 @@ def test_numbers_are_rounded_by_their_intervals(tmp_path, monkeypatch, capfd):
     assert rows.assumed["year, mean", "ill"] == pytest.approx(made.data.year[made.data.ill].mean())
 
 
-def test_without_a_question_it_says_what_is_known(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_without_a_question_it_says_what_is_known(workdir, capfd):
     made = smalldb.release(people(), schema=SCHEMA, epsilon=1, rng=1)
-    (tmp_path / "r.json").write_text(json.dumps(made.record))
+    (workdir / "r.json").write_text(json.dumps(made.record))
     code, out, _ = called(capfd, "ask", "r.json")
     assert code == 0 and "age: bins: age<30, 30<=age<50, age>=50; its means are measured" in out
     assert "ill: yes/no: no, yes" in out and "pairs of columns were not measured together" in out
