@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,10 +27,7 @@ class Thresholds(QueryClass):
     ('value < 1', 'value < 2', 'value < 3')
     """
 
-    @property
-    def text(self) -> str:
-        """``thresholds``."""
-        return "thresholds"
+    text: ClassVar[str] = "thresholds"
 
     def stated(self, domain: Domain) -> int:
         """Return N + 1."""
@@ -58,10 +56,7 @@ class Intervals(QueryClass):
     ('value == 0', 'value <= 1', 'value <= 2', 'value == 1', '1 <= value <= 2', 'value == 2')
     """
 
-    @property
-    def text(self) -> str:
-        """``intervals``."""
-        return "intervals"
+    text: ClassVar[str] = "intervals"
 
     def stated(self, domain: Domain) -> int:
         """Return N (N + 1) / 2 + 1."""
@@ -230,10 +225,7 @@ class DecisionLists(QueryClass):
     47
     """
 
-    @property
-    def text(self) -> str:
-        """``decision-lists``."""
-        return "decision-lists"
+    text: ClassVar[str] = "decision-lists"
 
     def stated(self, domain: Domain) -> int:
         """Return how many there are on the whole cube; ValueError beyond 5 attributes."""

@@ -23,6 +23,7 @@ LINKS: dict[str, Type] = {
 }
 OF_CHILDREN = ("link", "most", "cap", "orphans")  # keys of a table with a parent
 NOT_HERE = ("queries", "measure_first", "rows_per_person", "breaks")  # keys of one table alone
+KNOWN = {key: value for key, value in TOP.items() if key not in NOT_HERE}
 
 
 @final
@@ -131,43 +132,35 @@ def _named(column: Column, table: str) -> Column:
 def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
     """Read the schema of two tables from its TOML."""
     wrong: list[Fault | str] = [*faults_of(given, RELATED)]
-    for key in ("unit", "tables"):
-        if key not in given:
-            wrong.append(f'{key} is missing: related tables have unit = "NAME" and [tables.NAME]')
-    tables = given.get("tables")
+    wrong += [
+        f'{needed} is missing: related tables have unit = "NAME" and [tables.NAME]'
+        for needed in ("unit", "tables")
+        if needed not in given
+    ]
+    tables, unit = given.get("tables"), given.get("unit", "")
     if wrong or not isinstance(tables, dict):
         raise Faults(wrong)
-    found, read = _links(tables, given["unit"]), dict[str, Schema]()
-    wrong += found
-    positions = key_lines(text)
+    wrong += _links(tables, unit)
+    read, positions = dict[str, Schema](), key_lines(text)
+    key: Any = tables[unit].get("key") if isinstance(tables.get(unit), dict) else None
     for name, described in tables.items():
         if not NAME.fullmatch(name):
             wrong.append(f"table {name!r}: a name of letters, digits, _, - and spaces is needed")
         if not isinstance(described, dict):
             wrong.append(f"table {name!r}: expected a table that describes it")
             continue
-        link = described.get("link", _key_of(tables, given["unit"])) if "parent" in described else None
-        described = described if link is None else {**described, "link": link}
+        if "parent" in described and key is not None:
+            described = {"link": key, **described}
         faults, schema = _schema(name, described, given.get("file"), positions, folder)
         wrong += faults
         if schema is not None:
             read[name] = schema
     if wrong:
         raise Faults(wrong)
-    (child,) = (name for name in tables if name != given["unit"])
-    own, key = tables[child], _key_of(tables, given["unit"])
-    return RelatedSchema(
-        given["unit"],
-        child,
-        read[given["unit"]],
-        read[child],
-        key,
-        own.get("link", key),
-        own.get("key"),
-        own.get("most", MOST),
-        own.get("cap"),
-        own.get("orphans") == "drop",
-    )
+    (child,) = (name for name in tables if name != unit)
+    own = tables[child]
+    links = own.get("link", key), own.get("key"), own.get("most", MOST), own.get("cap")
+    return RelatedSchema(unit, child, read[unit], read[child], key, *links, own.get("orphans") == "drop")
 
 
 def numbers_of(given: Mapping[str, Any]) -> list[str]:
@@ -177,12 +170,6 @@ def numbers_of(given: Mapping[str, Any]) -> list[str]:
         for key, most in (("most", MOST_MOST), ("cap", MOST_CAP))
         if isinstance(value := given.get(key, 1), int) and not 1 <= value <= most
     ]
-
-
-def _key_of(tables: Mapping[str, Any], unit: str) -> Any:
-    """Return the key of the table of parents, if it is there."""
-    parents = tables.get(unit)
-    return parents.get("key") if isinstance(parents, dict) else None
 
 
 def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
@@ -209,10 +196,9 @@ def _schema(
 ) -> tuple[list[Fault], Schema | None]:
     """Read the schema of a table, and tell what is wrong with it."""
     wrong = list[Fault]()
-    known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong += [Fault(f"{key} is of one table alone: leave it out") for key in described if key in NOT_HERE]
     rest = {key: value for key, value in described.items() if key not in (*NOT_HERE, "parent")}
-    wrong += faults_of(rest, {**known, **LINKS})
+    wrong += faults_of(rest, {**KNOWN, **LINKS})
     if "parent" in described:
         wrong += map(Fault, numbers_of(described))
         if described.get("orphans", "drop") != "drop":
@@ -222,7 +208,7 @@ def _schema(
         if "key" not in described:
             said = 'key is missing: name the column that tells its rows apart, such as key = "id"'
             wrong.append(Fault(said))
-    table = {key: value for key, value in rest.items() if key in known}
+    table = {key: value for key, value in rest.items() if key in KNOWN}
     if isinstance(file, dict):
         table["file"] = {**file, **table.get("file", {})}
     columns = described.get("columns")
@@ -257,10 +243,9 @@ PERSON: dict[str, Type] = {"person": str, "fixed": (str, list), "most": int, "ca
 
 def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
     """Read the schema of a long table: `person` is its column of ids, and `fixed` are those of persons."""
-    known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
     wrong = [f"{key} does not go with person yet: leave it out" for key in NOT_HERE if key in given]
     rest = {key: value for key, value in given.items() if key not in NOT_HERE}
-    wrong += map(str, faults_of(rest, {**known, **PERSON}))
+    wrong += map(str, faults_of(rest, {**KNOWN, **PERSON}))
     wrong += numbers_of(given)
     person, fixed = given.get("person"), texts_of(given, "fixed")
     if not isinstance(person, str) or not NAME.fullmatch(person):
@@ -272,7 +257,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     if wrong or not isinstance(person, str) or not fixed:
         raise Faults(wrong)
     columns = given.get("columns")
-    table = {key: value for key, value in rest.items() if key in known}
+    table = {key: value for key, value in rest.items() if key in KNOWN}
     if isinstance(columns, dict):
         own = columns.get(person, {"kind": "id"})
         if not isinstance(own, dict) or own.get("kind") != "id":
