@@ -307,10 +307,7 @@ def run_sql(arguments: argparse.Namespace) -> None:
 def run_show(arguments: argparse.Namespace) -> None:
     """Show the attributes of a schema."""
     read = read_any(Path(arguments.schema))
-    if isinstance(read, RelatedSchema):
-        print(related_account(read, schema_account))
-        return
-    print(schema_account(read_schema(read)))
+    print(related_account(read) if isinstance(read, RelatedSchema) else schema_account(read_schema(read)))
 
 
 def schema_account(schema: Schema) -> str:
@@ -338,7 +335,7 @@ def _shown(labels: Sequence[str]) -> Sequence[str]:
     return labels if len(labels) <= SHOWN else [*labels[: SHOWN - 2], "...", labels[-1]]
 
 
-def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> str:
+def related_account(schema: RelatedSchema) -> str:
     """Tell a schema of related tables, for people: the unit, the columns, the link and the numbers."""
     least, most = schema.least, schema.most
     fewer = f"{least} to {most - 1}, " if most - least > 1 else f"{least}, " if most > least else ""
@@ -346,7 +343,7 @@ def related_account(schema: RelatedSchema, account: Callable[[Schema], str]) -> 
         f"unit: a {visible(schema.parent_said)} with all its {visible(schema.children_said)} is protected"
     ]
     for name, own in schema.tables.items():
-        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in account(own).splitlines())]
+        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in schema_account(own).splitlines())]
     if schema.whole is None:
         told = f"{schema.link} of {schema.child} is {schema.key} of {schema.unit}"
         lines += ["", f"link: {visible(told)}"]
