@@ -9,25 +9,13 @@ from math import exp
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from test_privacy_loss import symmetric
 
 from smalldb.accounting import KaryResponse, Loss, adaptive_delta, compose, compose_losses, compose_records
 from smalldb.accounting.methods import LossDistribution
 from smalldb.noise.privacy_loss import BoundedRange, GeometricNoise, LaplaceNoise, RandomisedResponse
 
 EPS = Fraction(1, 5)
-
-
-def atoms(law):
-    """Losses and probabilities of an atomic law, by its definition, in mpmath."""
-    x = mpf(law.epsilon.numerator) / law.epsilon.denominator
-    if isinstance(law, KaryResponse):
-        whole = mp.exp(x) + law.categories - 1
-        return {x: mp.exp(x) / whole, -x: 1 / whole, mpf(0): (law.categories - 2) / whole}
-    rate, moved = (x, 1) if isinstance(law, RandomisedResponse) else (x / law.moved, law.moved)
-    q, found = mp.exp(-rate), {}
-    for i in range(moved + 1):
-        found[rate * (moved - 2 * i)] = q**i / (1 + q) * (1 if i in (0, moved) else 1 - q)
-    return found
 
 
 @cache
@@ -38,7 +26,7 @@ def together(laws):
         for law, times in laws:
             for _ in range(times):
                 longer = Counter()
-                for (x, p), (y, q) in product(found.items(), atoms(law).items()):
+                for (x, p), (y, q) in product(found.items(), symmetric(law).items()):
                     longer[mp.nstr(x + y, 25)] += p * q
                 found = Counter({mpf(x): p for x, p in longer.items()})
     return found

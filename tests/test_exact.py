@@ -11,8 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from margins import OutOfBits, ScriptedBits, outcomes
-from scipy import stats
-from scipy.integrate import quad
+from rejecting import chi_square
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
@@ -391,25 +390,18 @@ def test_bits_are_revealed_until_they_decide():
 
 @pytest.mark.slow
 def test_draws_follow_the_exact_law():
-    """By the integral of the definition; a rate off by a third is seen."""
-    levels, rate = {0: 1, 2: 5, 5: 300}, 1.0
-
-    def chance(level):
-        def uniform_head(z):
-            others = math.prod((1 - math.exp(-rate * s) * z) ** n for s, n in levels.items())
-            return others / (1 - math.exp(-rate * level) * z)
-
-        return levels[level] * math.exp(-rate * level) * quad(uniform_head, 0, 1)[0]
-
-    source, number = bit_source(7), 400
-    expected = np.array([number * chance(level) for level in levels])
-    assert expected.sum() == pytest.approx(number)
-    found = Counter(draw_loudest(levels, Fraction(1), source) for _ in range(number))
-    wrong = Counter(draw_loudest(levels, Fraction(2, 3), source) for _ in range(number))
-    for drawn, low, high in ((found, 1e-3, 1), (wrong, 0, 1e-4)):
-        seen = np.array([drawn[level] for level in levels])
-        statistic = ((seen - expected) ** 2 / expected).sum()
-        assert low <= stats.chi2.sf(statistic, len(expected) - 1) <= high
+    """That of all candidates, one by one; a rate off by a third is seen."""
+    levels, source = {0: 1, 2: 5, 4: 58}, SeededBits(7)
+    scores = [-level for level, count in levels.items() for _ in range(count)]
+    law = smalldb.selection_law(scores, epsilon=1, range=1, method="permute-and-flip")
+    expected = Counter()
+    for (i,), (low, _) in law.items():
+        expected[-scores[i]] += low
+    found, wrong = (
+        chi_square(Counter(draw_loudest(levels, rate, source) for _ in range(400)), expected)
+        for rate in (Fraction(1), Fraction(2, 3))
+    )
+    assert found < 4 and wrong > 6
 
 
 def test_a_census_is_drawn_from_by_either_law():

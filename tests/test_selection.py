@@ -121,50 +121,14 @@ def test_draws_have_the_exact_law(scores, method, threshold, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ONE)
 def test_many_candidates_in_many_octaves(method):
-    scores = np.concatenate([np.full(3, 40), np.full(50, 37), np.arange(-400, 36), np.full(4000, 20)])
+    scores = np.array([40] * 3 + [37] * 9 + [*range(20, 36)] + [-400] * 4 + [20] * 30)
+    law, wrong = (
+        middle(selection_law(scores, epsilon=epsilon, sensitivity=1, method=method)) for epsilon in (1, 2)
+    )
     made, source, trials = Scored([scores], Fraction(1, 2)), SeededBits(5), 400
-    found = Counter(int(scores[DRAWS[method](made, source)]) for _ in range(trials))
-    law = {"exponential": weights, "permute-and-flip": poisson_heads, "noisy-max": noisy}[method]
-    assert chi_square(found, law(scores, 0.5), trials) > 1e-4
-    assert chi_square(found, weights(scores, 1.0), trials) < 1e-4
-
-
-def levels(scores):
-    return dict(sorted(Counter(scores.tolist()).items()))
-
-
-def weights(scores, rate):
-    mass = {u: count * math.exp(rate * (u - max(scores))) for u, count in levels(scores).items()}
-    return {u: p / sum(mass.values()) for u, p in mass.items()}
-
-
-def poisson_heads(scores, rate):
-    """P(level) by E[1 / heads] = integral over t of t^(heads - 1), for independent coins."""
-    counts = levels(scores)
-    counted, coins = np.array([*counts.values()]), np.exp([rate * (u - max(scores)) for u in counts])
-
-    def density(t, i):
-        left = counted - (np.arange(len(counted)) == i)
-        tails = 1 - coins * (1 - t)
-        if (left[tails <= 0] > 0).any():
-            return 0.0
-        return counted[i] * coins[i] * math.exp(left[tails > 0] @ np.log(tails[tails > 0]))
-
-    return {u: integrate.quad(density, 0, 1, args=(i,), limit=200)[0] for i, u in enumerate(counts)}
-
-
-def noisy(scores, rate):
-    """P(level) by the integral of a density times the other distribution functions."""
-    counts = levels(scores)
-    depth = {u: rate * (max(scores) - u) for u in counts}
-    x = np.linspace(-30, 40, 14_001)
-    logs = {u: stats.laplace.logcdf(x + r) for u, r in depth.items()}
-    total = sum(count * logs[u] for u, count in counts.items())
-    mass = {
-        u: integrate.simpson(np.exp(np.log(c) + stats.laplace.logpdf(x + depth[u]) + total - logs[u]), x=x)
-        for u, c in counts.items()
-    }
-    return {u: p / sum(mass.values()) for u, p in mass.items()}
+    found = Counter((DRAWS[method](made, source),) for _ in range(trials))
+    assert chi_square(found, law, trials) > 1e-4
+    assert chi_square(found, wrong, trials) < 1e-4
 
 
 @pytest.mark.parametrize("scores", [s for s in LISTS if len(s) < 7], ids=str)
