@@ -85,7 +85,7 @@ def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
         made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(7)
         drawn.append([made.draw(source)[0].tolist() for _ in range(100)])
     assert drawn[0] == drawn[1]
-    if room == 40:  # as in `test_full_tables_leave_the_law_alone` the law does not depend on it
+    if room == 40:  # tables that become full: without them a way is chosen alike, share by share
         assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=8)) < 4
 
 
@@ -137,18 +137,6 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(2)
     found = Counter(made.draw(source)[1] for _ in range(draws))
     assert abs(chi_square(found, law)) < 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", [0, 5, pytest.param(60, marks=pytest.mark.long)])
-def test_full_tables_leave_the_law_alone(room, monkeypatch):
-    check_coins(monkeypatch)
-    monkeypatch.setattr(building, "ROOM", room)
-    attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
-    workload, answers, _ = instance(attributes, n, "marginals:2", rows)
-    made = tuple_sampler(workload, answers, n, rows, epsilon)
-    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=2)) < 4
-    assert len(made._mixture.rooms[-1][0].sums) == room
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from math import comb, prod
 import numpy as np
 import pytest
 from builders import flags, latent
-from rejecting import distance, instance, lane_of, starred, survivors, without_stars
+from rejecting import instance, lane_of, starred, survivors, without_stars
 
 from queries import Rows
 from queries.spec import parse
@@ -18,7 +18,7 @@ from smalldb.kernels.checks import answers_of
 from smalldb.kernels.leaves import weigh_leaves
 from smalldb.kernels.nodes import MOST_CELLS
 from smalldb.kernels.trials import PAUSED
-from smalldb.rejection import building, relaxation
+from smalldb.rejection import relaxation
 from smalldb.rejection.building import GAIN, Builder, held_gain, pair_gains, richest_star
 from smalldb.rejection.relaxation import Counted, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
@@ -162,24 +162,6 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
             checked += after - before > 1
     assert checked > 20
     assert (nodes.cells <= 4).all()
-
-
-@pytest.mark.parametrize("room", [0, pytest.param(1 << 12, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "case",
-    [
-        (5, 2, 41, "conjunctions:2", 40, (4, 1, 2)),
-        (5, 2, 41, "conjunctions:2", 12, (4, 1, 2, 0)),
-        (5, 2, 69, "marginals:2", 60, (0, 3, 1)),
-    ],
-    ids=str,
-)
-@pytest.mark.slow
-def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
-    without_stars(monkeypatch)
-    monkeypatch.setattr(building, "ROOM", room)
-    made, rest = starred(*case)
-    assert abs(distance(made, *rest, 2_000, seed=6)) < 4
 
 
 def test_the_star_of_most_gain_is_taken():
