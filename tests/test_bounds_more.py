@@ -228,18 +228,6 @@ def test_ties_and_huge_numbers():
     assert Fraction(bounds.laplace_answers(n=10**6, queries=1001, epsilon=1)) >= many
 
 
-def test_laplace_noise_by_simulation():
-    generator, n, queries, cells = np.random.default_rng(1), 500, 40, 64
-    masks = generator.random((queries, cells)) < 0.5
-    sums = generator.laplace(scale=2 / n, size=(2000, cells)) @ masks.T
-    bound = bounds.laplace_histogram(
-        n=n, cells=cells, queries=queries, epsilon=1, support=int(masks.sum(axis=1).max())
-    )
-    assert np.abs(sums).max(axis=1).mean() <= bound <= 2.5 * np.abs(sums).max(axis=1).mean()
-    assert bounds.laplace_histogram(n=n, cells=2, queries=0, epsilon=1) == 0
-    assert bounds.laplace_answers(n=n, queries=0, epsilon=1) == 0
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
