@@ -241,22 +241,12 @@ def exact_pair(eps, t):
     return (t, p), (t - eps, 1 - p)
 
 
+SCALES = [(1000, 30, "1e-6"), (745, 30, "1e-6"), (10**5, 7, "1e-9"), (300, 20, "0.5"), (2, 5, "0.9")]
+SCALES += [("1e-13", 10, "1e-14"), ("1e-13", 3, "1e-13"), ("1e-40", 10, "1e-41"), ("1e-8", 40, "1e-9")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "eps, releases, delta",
-    [
-        (1000, 30, "1e-6"),
-        (745, 30, "1e-6"),
-        (10**5, 7, "1e-9"),
-        (300, 20, "0.5"),
-        ("1e-13", 10, "1e-14"),
-        ("1e-13", 3, "1e-13"),
-        ("1e-40", 10, "1e-41"),
-        ("1e-8", 40, "1e-9"),
-        ("1/2", 10, "1e-6"),
-        (2, 5, "0.9"),
-    ],
-)
+@pytest.mark.parametrize("eps, releases, delta", [*SCALES, ("1/2", 10, "1e-6")])
 def test_no_bound_is_too_low_at_any_scale(digits, eps, releases, delta):
     """Each one against exact pairs: stationary ones, and such as are a fixed amount off the largest."""
     made = compose(epsilon=eps, releases=releases, delta=delta, bounded_range=True, adaptive=False)

@@ -15,27 +15,9 @@ from queries import Domain
 from smalldb import accounting, bounds
 from smalldb.bounds.calculators import CALCULATORS, DEFINITIONS
 
-SETTINGS = {
-    "n": 1000,
-    "cells": 16,
-    "queries": 10,
-    "rows": 98,
-    "epsilon": Fraction(1, 2),
-    "beta": 0.05,
-    "error": "0.4",
-    "alpha": 0.3,
-    "dimension": 3,
-    "attributes": 4,
-    "optimum": 0.1,
-    "total": 50,
-    "near": 3,
-    "good": 1,
-    "bad": 4,
-    "gap": 0.2,
-    "apart": 16,
-    "width": 2,
-    "candidates": "multisets",
-}
+SETTINGS = {"n": 1000, "cells": 16, "queries": 10, "rows": 98, "epsilon": Fraction(1, 2), "beta": 0.05}
+SETTINGS |= {"error": "0.4", "alpha": 0.3, "dimension": 3, "attributes": 4, "optimum": 0.1, "total": 50}
+SETTINGS |= {"near": 3, "good": 1, "bad": 4, "gap": 0.2, "apart": 16, "width": 2, "candidates": "multisets"}
 CLOSED = [name for name in CALCULATORS if not name.startswith(("sharp_", "best_rows", "vc_rows"))]
 THEORY = (Path(__file__).parent.parent / "docs" / "theory.md").read_text(encoding="utf-8")
 

@@ -131,17 +131,10 @@ def test_one_memory_layout(case):
         assert all(array.flags.c_contiguous for array in arrays.values())
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [
-        255,
-        256,
-        257,
-        65_535,
-        pytest.param(65_536, marks=pytest.mark.long),
-        pytest.param(65_537, marks=pytest.mark.slow),
-    ],
-)
+LARGE = [pytest.param(65_536, marks=pytest.mark.long), pytest.param(65_537, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("entries", [255, 256, 257, 65_535, *LARGE])
 def test_the_width_of_a_rank(entries):
     """All entries are different levels, and the last is the rank of a candidate."""
     scores, lists = posed([[0, 1, entries - 1]], [1, 0, 0], 1)

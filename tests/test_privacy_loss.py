@@ -193,13 +193,8 @@ def plans():
         for relation in ("replace-one", "add-remove"):
             for strategy in ("cells", "contrasts", "pairs", "adaptive"):
                 for delta in (None, Fraction(1, 100)):
-                    sizes = {"n": 400} if relation == "replace-one" else {"n_max": 400}
-                    given = {
-                        "epsilon": 1,
-                        "neighbours": relation,
-                        "strategy": strategy,
-                        "delta": delta,
-                    } | sizes
+                    given = {"epsilon": 1, "neighbours": relation, "strategy": strategy, "delta": delta}
+                    given |= {"n": 400} if relation == "replace-one" else {"n_max": 400}
                     with suppress(ValueError):
                         yield smalldb.plan(domain, "marginals:2", mechanism="marginals", rows=20, **given)
 
@@ -299,11 +294,7 @@ def test_losses_of_steps_add_up_and_of_ways_do_not():
 
 
 def test_laws_are_written_and_read():
-    laws = {
-        GeometricNoise(Fraction(1, 3), 4): 2,
-        LaplaceNoise(Fraction(1, 7)): 1,
-        BoundedRange(Fraction(2)): 5,
-    }
+    laws = {GeometricNoise(Fraction(1, 3), 4): 2, LaplaceNoise(SIZES[1]): 1, BoundedRange(SIZES[3]): 5}
     loss = Loss.of(laws)
     assert read_laws(loss.laws_as_json()) == laws
     assert Loss.concentrated(Fraction(1)).laws_as_json() is None

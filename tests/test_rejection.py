@@ -40,13 +40,14 @@ from smalldb.rejection.sampler import Factored, Sampler, tuple_sampler
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered
 
+PREDICATES = "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1"
 EXAMPLES = [
     "conjunctions:2",
     "marginals:2",
     "conjunctions:3",
     "parities:2",
     "conjunctions:2:negations",
-    "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1",
+    PREDICATES,
 ]
 TREES = [
     scattered(4),
@@ -281,7 +282,7 @@ CASES = [  # attributes, rows, n, queries, c = epsilon n / (2 m), widest tree
     (4, 3, 48, "parities:2", 5, 1),
     (4, 3, 55, "conjunctions:2:negations", 20, 3),
     (5, 2, 69, "marginals:2", 40, 2),
-    (4, 2, 62, "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1", 12, 1),
+    (4, 2, 62, PREDICATES, 12, 1),
     (5, 3, 500, "conjunctions:2", 60, 3),
     (4, 3, 999, "marginals:2", 100, 3),
     (5, 2, 77, "conjunctions:2", 7, 4),

@@ -25,15 +25,8 @@ from smalldb.selection.scored import Scored, read_scores
 from smalldb.selection.selecting import DRAWS, _geometric
 
 ONE = ("exponential", "permute-and-flip", "noisy-max")
-LISTS = [
-    [0, 0],
-    [3, 1, 0, 3],
-    [5, 4, 2, 2, 0, -3],
-    [0, 7],
-    [0.5, 0.25, -0.125, 0.5, 0.5],
-    [Fraction(1, 3), Fraction(2, 3), 1],
-    list(range(12)),
-]
+LISTS = [[0, 0], [3, 1, 0, 3], [5, 4, 2, 2, 0, -3], [0, 7], [*range(12)]]
+LISTS += [[0.5, 0.25, -0.125, 0.5, 0.5], [Fraction(1, 3), Fraction(2, 3), 1]]
 
 
 def depths(scores, rate):

@@ -60,12 +60,7 @@ def reduced(found):
     return kept
 
 
-CLASSES = {
-    "conjunctions": Conjunctions,
-    "disjunctions": Disjunctions,
-    "parities": Parities,
-    "marginals": Marginals,
-}
+CLASSES = {kind.__name__.lower(): kind for kind in (Conjunctions, Disjunctions, Parities, Marginals)}
 
 
 @pytest.mark.parametrize("kind", CLASSES)
