@@ -165,37 +165,6 @@ def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():
 REGIONS = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
 
 
-def made(seed, n):
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, 3, n)
-    codes = np.stack([first, (first * 2 + rng.integers(0, 3, n)) % 5, rng.integers(0, 2, n)], axis=1)
-    return Rows.from_codes(REGIONS, codes)
-
-
-def worst_share(workload, real, finished):
-    one, other = workload.answers(real), workload.answers(finished)
-    scale = workload.denominator
-    pairs = zip(one.tolist(), other.tolist(), strict=True)
-    return max(abs(Fraction(a, scale * real.n) - Fraction(b, scale * finished.n)) for a, b in pairs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("rows", [500, 130])
-def test_a_certificate_is_seldom_exceeded(law, rows):
-    real, finished = made(1, 500), made(2, rows)
-    workload = (Marginals(2) + Predicates(["smoker & ~`job=none`"])).workload(REGIONS)
-    total, beta = (500, 507)[not law.replaced], Fraction(1, 5)
-    worst = worst_share(workload, real, finished)
-    found = [
-        certify(workload, real, finished, total, law, Fraction(1), SeededBits(seed)).share(beta)
-        for seed in range(150)
-    ]
-    assert sum(share < worst for share in found) <= 30 + 3 * 5
-    # it says something: of the bound, no more than the margins are beyond twice the truth
-    assert float(np.median([float(share) for share in found])) < 2 * float(worst) + 0.2
-
-
 def test_distances_move_by_at_most_the_denominator():
     workload = (Marginals(2) + Predicates(["`job=full` | smoker"])).workload(REGIONS)
     cells = REGIONS.table()
