@@ -188,7 +188,6 @@ def test_progress_shows_candidates_on_a_terminal_only(folder):
 def test_alone_it_shows_three_commands_that_work(folder, monkeypatch):
     done = in_a_process(cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", WELCOME)
-    (folder / "data.csv").write_text(SMALL)
     monkeypatch.chdir(folder)
     shown = re.findall("^  smalldb (.*?)  ", WELCOME, re.M)
     assert [main(command.split()) for command in shown] == [0, 0, 0]

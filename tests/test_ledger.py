@@ -133,7 +133,6 @@ def test_a_release_is_entered_by_its_record(path):
         (record(private=False), "seeded release is not private"),
         (record(delta="1e-9"), "delta of the record must be null"),
         (record("0"), "epsilon must be above 0"),
-        (record("-1"), "epsilon must be above 0"),
         (record("nan"), "epsilon must be a finite number"),
         (record(neighbours="both"), "neighbours must be"),
         (record(neighbours=None), "neighbours must be"),
