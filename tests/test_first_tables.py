@@ -183,45 +183,37 @@ def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, r
         assert louder.law.noise(table.cost).mean_size * 10 / (2 * N) <= LOUDEST
 
 
-def test_several_targets_have_a_star_each_and_share_their_table():
-    plan, made = released(SIZES, (2, 5), epsilon=Fraction(3))
-    assert columns_of(made.tables[:9]) == [
-        (0, 2), (0, 5), (1, 2), (1, 5), (2, 3), (2, 4), (2, 5), (3, 5), (4, 5)
-    ]  # fmt: skip
-    assert plan.described.startswith("tables of the targets (")
+PAIRS = tuple(combinations(range(6), 2))
+SOME = tuple({*PAIRS} - {(1, 2)})
+STAR = [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
+STARS = sorted({*STAR, (0, 5), (1, 5), (3, 5), (4, 5)})  # of two targets, which share a table
 
 
-def test_pairs_of_wider_tables_come_first_too():
-    _, made = released(SIZES, (TARGET,), tables=((0, 1, TARGET), (3, 4, 5)))
-    assert columns_of(made.tables)[:2] == [(0, TARGET), (1, TARGET)]
-    # columns that no table of the target has are measured by themselves
-    assert measured(made)[:5] == [(0, 2), (1, 2), (3,), (4,), (5,)]
+@pytest.mark.parametrize(
+    ("targets", "named", "tables", "first", "alone", "told"),
+    [
+        ((2, 5), (), PAIRS, STARS, [], "tables of the targets ("),
+        ((2,), (), ((0, 1, 2), (3, 4, 5)), STAR[:2], [3, 4, 5], "tables of the target ("),  # of wider tables
+        ((2,), (), SOME, [STAR[0], *STAR[2:]], [1], "tables of the target ("),
+        ((), ((0, 4), (1, 3, 5)), PAIRS[:3], [(0, 4), (1, 3, 5)], [2], "named tables ("),
+        ((2,), ((0, 1),), PAIRS, [(0, 1), *STAR], [], "named tables and tables of the target ("),
+    ],
+)
+def test_tables_of_targets_and_named_ones_come_first(targets, named, tables, first, alone, told):
+    """Those of targets if the workload has them; columns that are in none are measured by themselves."""
+    plan, made = released(SIZES, targets, named=named, tables=tables)
+    assert [table.columns for table in plan.first] == first
+    assert measured(made)[: len(first) + len(alone)] == [*first, *((c,) for c in alone)]
+    shapes = [tuple(SIZES[c] for c in columns) for columns in first]
+    assert [each.of[0].shape for each in made.measurements[: len(first)]] == shapes
+    assert plan.described.startswith(told)
+    assert made.spent <= plan.cost - plan.certifying
 
 
-@pytest.mark.slow
-def test_only_tables_of_the_workload_come_first():
-    tables = tuple(table for table in combinations(range(6), 2) if table != (1, TARGET))
-    plan, _ = released(SIZES, (TARGET,), tables=tables)
-    assert [table.columns for table in plan.first] == [(0, 2), (2, 3), (2, 4), (2, 5)]
-    without = tuple(table for table in tables if TARGET not in table)
+def test_a_target_that_no_table_of_the_workload_has_changes_nothing():
+    without = tuple(table for table in PAIRS if TARGET not in table)
     named, plain = (released(SIZES, targets, tables=without)[1] for targets in ((TARGET,), ()))
     assert (named.codes == plain.codes).all()
-
-
-def test_named_tables_come_first_whether_the_workload_has_them_or_not():
-    named = ((0, 4), (1, 3, 5))
-    plan, made = released(SIZES, named=named, tables=((0, 1), (1, 2), (2, 3), (3, 4), (4, 5)))
-    told = made.measurements
-    assert [m.of[0].columns for m in told[:3]] == [(0, 4), (1, 3, 5), (2,)]
-    assert [m.of[0].shape for m in told[:2]] == [(12, 9), (6, 5, 4)]
-    assert plan.described.startswith("named tables (")
-
-
-def test_named_tables_and_targets_are_named_together():
-    plan, made = released(SIZES, (TARGET,), named=((0, 1),))
-    assert [table.columns for table in plan.first] == [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
-    assert plan.described.startswith("named tables and tables of the target (")
-    assert made.spent <= plan.cost - plan.certifying
 
 
 def test_a_table_without_room_in_the_model_is_beside_it():
