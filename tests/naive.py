@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from math import factorial, floor, prod
+from math import factorial, floor, log, prod
 
 import numpy as np
 
@@ -51,18 +51,22 @@ def databases(cells, n, neighbours="replace-one"):
     return [x for size in sizes for x in multisets(cells, size)]
 
 
-def laws(workload, rows, epsilon, n, neighbours="replace-one", base="multisets"):
-    """SmallDB by its definition: of each database the probabilities of all small ones, near Fractions."""
-    cells, matrix = workload.domain.size, workload.matrix().tolist()
+def law(workload, x, rows, epsilon, base="multisets"):
+    """SmallDB by its definition: small database -> its probability, near a Fraction, where x are the data."""
+    matrix, masses = workload.matrix().tolist(), {}
     rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    small, found = list(multisets(cells, rows)), {}
-    orders = [factorial(rows) // prod(map(factorial, y)) if base == "tuples" else 1 for y in small]
-    for x in databases(cells, n, neighbours):
-        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        scores = [score(matrix, answers, sum(x), y) for y in small]
-        masses = [w * exp_minus(rate * s) for w, s in zip(orders, scores, strict=True)]
-        found[x] = [mass / sum(masses) for mass in masses]
-    return found
+    answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+    for y in multisets(len(x), rows):
+        orders = factorial(rows) // prod(map(factorial, y)) if base == "tuples" else 1
+        masses[y] = orders * exp_minus(rate * score(matrix, answers, sum(x), y))
+    total = sum(masses.values())
+    return {y: mass / total for y, mass in masses.items()}
+
+
+def laws(workload, rows, epsilon, n, neighbours="replace-one", base="multisets"):
+    """Of each database the probabilities of all small ones."""
+    of = databases(workload.domain.size, n, neighbours)
+    return {x: list(law(workload, x, rows, epsilon, base).values()) for x in of}
 
 
 def neighbouring(laws, neighbours="replace-one"):
@@ -71,6 +75,15 @@ def neighbouring(laws, neighbours="replace-one"):
         apart = sum(abs(a - b) for a, b in zip(x, other, strict=True))
         if (apart, abs(sum(x) - sum(other))) == ((2, 0) if neighbours == "replace-one" else (1, 1)):
             yield laws[x], laws[other]
+
+
+def worst(workload, rows, epsilon, n, neighbours="replace-one", base="multisets"):
+    """Worst loss and range, over all ordered pairs of neighbours."""
+    loss, widest = 0.0, 0.0
+    for one, other in neighbouring(laws(workload, rows, epsilon, n, neighbours, base), neighbours):
+        ratios = [log(p / q) for p, q in zip(one, other, strict=True)]
+        loss, widest = max(loss, *ratios), max(widest, max(ratios) - min(ratios))
+    return loss, widest
 
 
 def conjunctions(attributes, width):
