@@ -16,7 +16,7 @@ from smalldb.kernels.nearby_rows import refine, swap
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
 from smalldb.marginals.estimate.estimation import EXCHANGES, affordable, exchanged, moved
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.junction import beliefs, build, cells, junction_tree, steps, summed
+from smalldb.marginals.estimate.junction import beliefs, build, steps, summed
 from smalldb.marginals.estimate.modelling import model_rows
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
 from smalldb.marginals.measuring import NoisyTable
@@ -93,26 +93,6 @@ def test_messages_give_the_sums_of_all_cells():
         assert np.abs(summed(tables[home], path) - gathered(scope, p)).max() < 1e-13
     for bucket, table in zip(tree.buckets, tables, strict=True):
         assert np.abs(table - gathered(bucket.scope, p)).max() < 1e-13
-
-
-def test_messages_pass_by_structural_zeros():
-    zeros = [f.copy() for f in FACTORS]
-    zeros[4][0, :2] = zeros[7][1, 1] = zeros[0][2] = -np.inf
-    tree = build(SCOPES, GROUPINGS)
-    tables, _ = beliefs(tree, zeros)
-    p, _ = every_cell(zeros)
-    for bucket, table in zip(tree.buckets, tables, strict=True):
-        assert np.abs(table - gathered(bucket.scope, p)).max() < 1e-13
-    rows = model_rows(tree, tables, 3_000, seed=1)
-    assert (p[tuple(rows)] > 0).all()
-
-
-def test_a_level_is_split_only_where_it_is_asked_for():
-    groupings = [halved(np.ones(64), ordered=True) for _ in range(3)]
-    scopes = [((c, 6),) for c in range(3)] + [((a, 1), (b, 1)) for a, b in combinations(range(3), 2)]
-    assert max(cells(b.scope, groupings) for b in junction_tree(scopes, groupings)) == 64
-    scopes.append(((0, 4), (1, 4)))
-    assert max(cells(b.scope, groupings) for b in junction_tree(scopes, groupings)) == 256
 
 
 def cells_of_a_table(seed, size=60, coarse=7):
