@@ -88,17 +88,8 @@ def test_the_record_says_epsilon_and_delta(relation):
     frame = latent(6, 500, 4)
     public = {"n_max": 500} if relation == "add-remove" else {}
     delta = "0.05" if relation == "add-remove" else "0.01"
-    made = smalldb.release(
-        frame,
-        "conjunctions:2",
-        epsilon=1,
-        delta=delta,
-        mechanism="marginals",
-        strategy="contrasts",
-        rows=40,
-        neighbours=relation,
-        **public,
-    )
+    given = {"epsilon": 1, "strategy": "contrasts", "rows": 40, "neighbours": relation} | public
+    made = smalldb.release(frame, "conjunctions:2", delta=delta, **given)
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     rho = as_text(rho_of(Fraction(1), Fraction(delta)))
@@ -119,7 +110,6 @@ def record_of(delta, epsilon="1/2"):
         n=500,
         epsilon=epsilon,
         delta=delta,
-        mechanism="marginals",
         strategy="contrasts",
         rows=9,
     )

@@ -83,7 +83,6 @@ def apart():
         people,
         "marginals:1",
         epsilon=3,
-        mechanism="marginals",
         strategy="adaptive",
         measure_first=["old x ill", "town x tax"],
         seed=1,

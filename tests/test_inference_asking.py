@@ -621,9 +621,7 @@ def frame_of(count=400):
 @pytest.mark.slow
 def test_a_release_answers_by_its_schema(tmp_path):
     frame = frame_of()
-    made = smalldb.release(
-        frame, schema=as_schema(SCHEMA), epsilon=100, mechanism="marginals", strategy="cells", seed=1
-    )
+    made = smalldb.release(frame, schema=as_schema(SCHEMA), epsilon=100, strategy="cells", seed=1)
     check_record(made.record)
     again = Measurements.from_record(json.loads(json.dumps(made.record)))
     for text, expected in {
@@ -763,9 +761,7 @@ def test_fields_are_asked_as_a_file_spells_them():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"ill": rng.choice(["true", "false", "true", ""], 900)})
     frame["children"] = frame["rooms"] = rng.integers(0, 6, 900)
-    made = smalldb.release(
-        frame, schema=as_schema(schema), epsilon=50, mechanism="marginals", strategy="cells", seed=1
-    )
+    made = smalldb.release(frame, schema=as_schema(schema), epsilon=50, strategy="cells", seed=1)
     expected = (frame["ill"] == "true").mean()
     for text in ("ill=true", "ill=TRUE", "ill=1", "ill=yes", "ill=y", "ill in (true)"):
         assert made.ask(text).estimate == pytest.approx(expected, abs=0.02)

@@ -226,13 +226,7 @@ def test_whole_releases_cover_what_they_say_is_measured(epsilon):
     hits = runs = 0
     for seed in range(150):
         codes = table_of(MIXED, 3000, seed)
-        made = smalldb.release(
-            Rows.from_codes(MIXED, codes),
-            epsilon=epsilon,
-            mechanism="marginals",
-            strategy="adaptive",
-            rng=seed,
-        )
+        made = smalldb.release(Rows.from_codes(MIXED, codes), epsilon=epsilon, strategy="adaptive", rng=seed)
         for text in OF_MIXED:
             answer = made.ask(text)
             if answer.known == "measured" and answer.low is not None:

@@ -214,14 +214,7 @@ def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
     frame = pd.DataFrame(ABC.table().repeat(25, axis=0), columns=list("abc"))
     public = {"n_max": 200, "rows": 50} if neighbours == "add-remove" else {}
     made = smalldb.release(
-        frame,
-        Conjunctions(2),
-        epsilon=40,
-        neighbours=neighbours,
-        mechanism="marginals",
-        strategy="contrasts",
-        rng=1,
-        **public,
+        frame, Conjunctions(2), epsilon=40, neighbours=neighbours, strategy="contrasts", rng=1, **public
     )
     assert isinstance(made.measurements[0].noise, Geometric)
     assert made.data.shape == (public.get("rows", 200), 3)

@@ -164,12 +164,7 @@ def test_tables_keep_the_rules_the_rows_and_the_seed():
     codes = coins.integers(0, (4, 2, 2), (800, 3))
     codes = codes[[all(rule.allowed[tuple(row[[*rule.columns]])] for rule in domain.rules) for row in codes]]
     release = smalldb.release(
-        Rows.from_codes(domain, codes),
-        "marginals:2",
-        epsilon=3,
-        mechanism="marginals",
-        strategy="adaptive",
-        seed=1,
+        Rows.from_codes(domain, codes), "marginals:2", epsilon=3, strategy="adaptive", seed=1
     )
     tables, again, other = release.tables(3, rng=1), release.tables(3, rng=1), release.tables(3, rng=2)
     assert tables.made_by.model_tables > 0 and "fitted anew" in repr(tables)
@@ -198,7 +193,6 @@ def test_what_the_model_has_no_room_for_is_not_taken_as_measured(monkeypatch):
         "marginals:1",
         epsilon=5,
         domain=DOMAIN,
-        mechanism="marginals",
         strategy="adaptive",
         measure_first=["a x b", "b x c"],
         seed=1,
