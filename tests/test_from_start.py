@@ -236,6 +236,14 @@ def test_a_start_that_is_wrong_costs_no_more_than_the_question(number):
     assert errors[name] < 1.1 * errors["scratch"] + 0.005, errors
 
 
+def test_independent_rows_have_the_columns_that_were_measured():
+    start, shares = weighted(people(3000, 0)), [np.eye(size)[size - 1] for size in DOMAIN.sizes]
+    codes, weights = start.made.mixed(DOMAIN.sizes, lambda rows: np.ones(len(rows), dtype=bool), shares)
+    others = codes[len(start.made.codes) :]
+    assert ((others == np.array(DOMAIN.sizes) - 1).mean(axis=0) > 0.9).all()
+    assert weights[len(start.made.codes) :].sum() == pytest.approx(0.05)
+
+
 def test_a_start_needs_words():
     data, start = people(50, 0), rows(people(50, 1))
     for words in (None, "", "  "):

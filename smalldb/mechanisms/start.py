@@ -1,6 +1,6 @@
 """A public table that a release starts from: of other people, or released under differential privacy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,9 +44,16 @@ class Start:
         return replace(self, codes=self.codes[counts > 0], counts=counts[counts > 0])
 
     def mixed(
-        self, sizes: tuple[int, ...], possible: Callable[[Integers], Integers]
+        self,
+        sizes: tuple[int, ...],
+        possible: Callable[[Integers], Integers],
+        shares: Sequence[Floats] | None = None,
     ) -> tuple[Integers, Floats]:
-        """Return rows and their weights: those of the start, and independent ones, as far as possible."""
+        """
+        Return rows and their weights: those of the start, and independent ones, as far as possible.
+
+        `shares` are those of the categories of each column among independent rows; None: as in the start.
+        """
         own: Integers = self.codes
         weights: Floats = self.counts / float(self.counts.sum())
         if len(own) > MOST_ROWS:
@@ -54,7 +61,8 @@ class Start:
         many = max(LEAST_INDEPENDENT, min(len(own), MOST_ROWS))
         columns = []
         for c, size in enumerate(sizes):
-            share = np.bincount(own[:, c], weights, size).astype(np.float64) * (1 - UNSEEN) + UNSEEN / size
+            held = np.bincount(own[:, c], weights, size) if shares is None else shares[c]
+            share = held.astype(np.float64) * (1 - UNSEEN) + UNSEEN / size
             columns.append(systematic(share, many)[np.argsort(splitmix64(many, c))])
         others = np.stack(columns, axis=1)
         others = others[possible(others)]

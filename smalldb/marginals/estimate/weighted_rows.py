@@ -80,8 +80,8 @@ class Started:
     made: Start
 
     @staticmethod
-    def of(start: Start, universe: Universe, total: int) -> "Started":
-        """Return the start itself, mixed with independent rows."""
+    def of(start: Start, universe: Universe, total: int, shares: Sequence[Floats] | None = None) -> "Started":
+        """Return the start itself, mixed with independent rows, of whose columns shares may be known."""
 
         def possible(rows: Integers) -> Integers:
             allowed = np.ones(len(rows), dtype=bool)
@@ -89,7 +89,7 @@ class Started:
                 allowed &= where[tuple(rows[:, c] for c in columns)]
             return allowed
 
-        codes, weights = start.mixed(universe.sizes, possible)
+        codes, weights = start.mixed(universe.sizes, possible, shares)
         return Started(codes, weights, universe.sizes, total, {}, start)
 
     def table(self, columns: Sequence[int]) -> Floats:

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.asks import Number
 from smalldb.marginals.curator import Steps
@@ -197,8 +198,11 @@ class FromStart(TableStrategy):
         plan, universe, law = self.adaptive, self.universe, self.law
         sizes, ordered = universe.sizes, universe.ordered
         columns = estimator.columns
-        from_start = Started.of(self.start, universe, estimator.total)
-        now = from_start.with_columns([[one] for one in columns], ordered)
+        shares: list[Floats] | None = None
+        for _ in range(2):  # independent rows have the columns of the start, and then those of the data
+            from_start = Started.of(self.start, universe, estimator.total, shares)
+            now = from_start.with_columns([[one] for one in columns], ordered)
+            shares = [now.told[((c,),)][1] for c in range(len(sizes))]
         for table in first:
             now = now.after(table, [np.arange(sizes[c]) for c, _ in table.scope])
         if self.other is None and not self.believes((yield self.question(now)), estimator.total):
