@@ -252,8 +252,8 @@ CASES = {
         COLUMNS, ROUNDS | {"delta": "1e-6"}, asked, "am{4}((sm)+(m{4})?)?cn", ASKED | ASKED_UNDER_RHO, n=1000
     ),
     "refined": Case(COLUMNS, ADAPTIVE, in_rounds, "(sm)+k?cn", {}, lambda c: refining(c), n=900),
-    "start, believed": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 10)),
-    "start, far": Case(COLUMNS, ADAPTIVE, of_start, "ka(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900),
+    "start, believed": Case(COLUMNS, ADAPTIVE, of_start, "ksa(sm)*k?cn", {}, lambda c: with_start(c, 10)),
+    "start, far": Case(COLUMNS, ADAPTIVE, of_start, "ksa(sm)*k?cn", {}, lambda c: with_start(c, 0), n=900),
     "start, cells": Case(SMALL, ROUNDS, of_start, "am(cn)?", {}, lambda c: with_start(c, 0, SMALL), n=900),
     "parities": Case(WIDE, CONTRASTS, any_plan, "W", PARITIES, designed(WishartDifference)),
     "parities, delta": Case(

@@ -247,7 +247,11 @@ class ByMarginals(Mechanism, Promise):
             bound = float_above(certificate.share(request.beta))
         elif followed.measures_all(workload):
             bound = made.bound(workload, request.n, finished, request.beta)
-        started = None if request.start is None else bool(getattr(made, "from_start", False))
+        started = None
+        if request.start is not None:
+            left_out = getattr(made, "left_out", None)
+            names = {} if left_out is None else {"left_out": workload.domain.names[left_out]}
+            started = {"believed": bool(getattr(made, "from_start", False)), **names}
         return Drawn(made.codes, bound=bound, covers=self._covers(followed), from_start=started)
 
     def _covers(self, strategy: Strategy) -> tuple[str, ...]:

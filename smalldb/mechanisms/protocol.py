@@ -67,8 +67,8 @@ class Drawn:
     covers: tuple[str, ...] = ()
     # what the curator may look at and must not publish, by name
     confidential: Mapping[str, Any] = field(default_factory=dict)
-    # whether the table is made from a public start; None: there was none
-    from_start: bool | None = None
+    # whether the table is made from a public start, and without which column of it; None: there was none
+    from_start: Mapping[str, Any] | None = None
 
 
 class Promise(Protocol):

@@ -43,6 +43,13 @@ class Start:
         """Return the start with other counts of its rows, some of them 0."""
         return replace(self, codes=self.codes[counts > 0], counts=counts[counts > 0])
 
+    # Proof: docs/proofs/start.md, lemma 3.
+    def without(self, column: int, shares: Floats) -> "Start":
+        """Return the start with one column independent of the others, by shares of its categories."""
+        codes, many = self.codes.copy(), len(self.codes)
+        codes[:, column] = systematic(shares, many)[np.argsort(splitmix64(many, column))]
+        return replace(self, codes=codes)
+
     def mixed(
         self,
         sizes: tuple[int, ...],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
@@ -95,6 +95,7 @@ RecordedStart = TypedDict(
         "sha256": str,  # of its rows as codes
         "rows": str,  # "start": synthetic rows are rows of the start; "model": they are made from its tables
         "believed": NotRequired[bool],  # whether a released number said that it is near; left out in a plan
+        "left_out": NotRequired[str],  # a column that the data relate to others otherwise than the start does
     },
 )
 
@@ -260,7 +261,7 @@ def make_record(
         start = plan.request.start
         record["start"] = {"is": start.words, "sha256": start.digest, "rows": start.rows}
         if drawn is not None and drawn.from_start is not None:
-            record["start"]["believed"] = drawn.from_start
+            record["start"] = cast(RecordedStart, {**record["start"], **drawn.from_start})
     if plan.learned:
         record["learned"] = [
             {

@@ -114,12 +114,14 @@ def started(record: Record) -> str:
     """Say what a public start was used for."""
     match record["start"].get("believed"):
         case None:
-            return "a twentieth of epsilon decides whether the start is used"
+            return "three fortieths of epsilon decide whether the start is used"
         case False:
             return "a noisy number says that the start differs too much: the table is made without it"
+    left_out = record["start"].get("left_out")
+    but = "" if left_out is None else f" but for {visible(left_out)}, which the data relate otherwise"
     if record["start"]["rows"] == "start":
-        return "the start is used: rows are rows of the start, or combine several of them"
-    return "the start is used: rows are made from its tables, with weights that agree with the data"
+        return f"the start is used{but}: rows are rows of the start, or combine several of them"
+    return f"the start is used{but}: rows are made from its tables, with weights that agree with the data"
 
 
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:

@@ -24,11 +24,12 @@ SMOOTH = (0.02, 0.1, 0.5)
 REACHES = (0.3, 2.0)
 PRICE = 2.0  # of each step away from what sampling alone would do, in logarithms of likelihood
 MOST_CATEGORIES = 400  # of a column that is read by all of these
+_HALVES = 3  # a seed, which is public
 _UNIT = 1 << 40  # what all weights are in counts
 _LEAST = 1e-6  # of an equal share, what a category is expected to hold at least
 
 
-# Proof: docs/proofs/start.md, lemma 2.
+# Proof: docs/proofs/start.md, lemma 3.
 def believed(expected: Floats, told: Sequence[tuple[Floats, float]], ordered: bool) -> Floats:
     """
     Return expected counts of a column: the start's, moved towards what was released by signal to noise.
@@ -100,6 +101,13 @@ class Started:
         return held.reshape(shape) * self.total
 
     # Proof: docs/proofs/start.md, lemma 2.
+    def halves(self) -> list["Started"]:
+        """Return each half of the rows, at random."""
+        odd = splitmix64(len(self.codes), _HALVES) & np.uint64(1)
+        each = [self.weights * (odd == side) for side in (0, 1)]
+        return [replace(self, weights=own / max(own.sum(), 1e-9)) for own in each]
+
+    # Proof: docs/proofs/start.md, lemma 3.
     def with_columns(self, columns: Sequence[Sequence[NoisyTable]], ordered: Sequence[bool]) -> "Started":
         """Return the nearest weights to these that agree with columns, each of which was measured or more."""
         told = dict(self.told)
@@ -109,7 +117,7 @@ class Started:
             told[((c,),)] = self.codes[:, c], believed(expected, seen, ordered[c]) / self.total
         return replace(self, told=told).fitted()
 
-    # Proof: docs/proofs/start.md, lemma 2.
+    # Proof: docs/proofs/start.md, lemma 3.
     def after(self, table: NoisyTable, groups: Sequence[Integers]) -> "Started":
         """Return the nearest weights that agree with one more table, of groups of each column."""
         shape, columns = table.counts.shape, [c for c, _ in table.scope]
@@ -133,7 +141,7 @@ class Started:
         }
         return replace(self, told=told).fitted()
 
-    # Proof: docs/proofs/start.md, lemma 2.
+    # Proof: docs/proofs/start.md, lemma 3.
     def fitted(self) -> "Started":
         """Return weights that agree with all that was released (iterative proportional fitting)."""
         weights = self.weights

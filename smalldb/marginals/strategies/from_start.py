@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import prod
+from math import log, prod
 from typing import ClassVar, Self
 
 import numpy as np
 
-from queries.arrays import Floats
+from queries.arrays import Booleans, Floats
 from queries.domain import Integers
-from smalldb.marginals.asks import Number
+from smalldb.marginals.asks import Number, Worst
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.estimation import LARGE, Estimator
 from smalldb.marginals.estimate.weighted_rows import Started
@@ -34,7 +34,10 @@ from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.privacy_loss import Loss
 
-ASKING = Fraction(1, 20)  # of epsilon, for the number that says whether the start is believed
+ASKING = Fraction(3, 40)  # of epsilon, for what is asked about the start
+NUMBER = Fraction(2, 3)  # of that, for the number that says whether it is believed; the rest selects a column
+PARTNERS = 3  # pairs of a column, the most dependent ones, that tell whether it is as in the data
+MARGIN = 2.0  # in logarithms: a column that is selected stands out by that, and by the number of columns
 MOST_PAIRS = 1 << 9  # whose tables that number is about
 FEW = 64  # categories of a column that is measured once more
 UNINFORMATIVE = 2  # tables, after which rounds end
@@ -59,6 +62,11 @@ def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
     return sum(int(np.abs(own - other).sum()) for own, other in zip(counts, expected, strict=True))
 
 
+def alone(table: Floats) -> Floats:
+    """Return a table of two columns as if they were independent."""
+    return np.asarray(np.outer(table.sum(axis=1), table.sum(axis=0)) / max(float(table.sum()), 1e-9))
+
+
 def audible(plan: Adaptive) -> bool:
     """Whether a small table of a round is not lost in its noise."""
     return put_off(plan, [SMALL], Fraction(1))[0] <= MOST_NOISE
@@ -81,7 +89,7 @@ class FromStart(TableStrategy):
     name: ClassVar[str] = Adaptive.name
 
     start: Start
-    asking: Fraction  # the epsilon of the number that tells
+    asking: Fraction  # the epsilon of both questions
     adaptive: Adaptive  # what is done from the start, and without it: of what asking leaves
     other: Strategy | None = None  # what is done without the start where that is not rounds: asked at once
 
@@ -117,9 +125,11 @@ class FromStart(TableStrategy):
     # Proof: docs/proofs/losses.md, lemma 8; docs/proofs/start.md, "Theorem".
     @property
     def loss(self) -> Loss:
-        """That of the question, and of the way that loses more."""
+        """That of the questions, and of the way that loses more."""
         after = self.adaptive.loss if self.other is None else self.adaptive.loss.either(self.other.loss)
-        return self.law.loss_of_number(self.asking).together(after)
+        number, rest = self.asking * NUMBER, self.asking * (1 - NUMBER)
+        asked = self.law.loss_of_number(number).together(self.law.loss_of_selection(rest))
+        return asked.together(after)
 
     @property
     def most_tables(self) -> int:
@@ -189,22 +199,64 @@ class FromStart(TableStrategy):
         pairs = len(asked_pairs(self.universe))
         return answer < self.expected * 2 * total * pairs + self._noise(pairs).mean_size
 
+    # Proof: docs/proofs/start.md, lemma 2.
+    def worst_column(self, start: Started) -> Worst:
+        """
+        Ask which column the data relate to others least as a start does; the last answer: none stands out.
+
+        A row agrees with the start on a pair of columns where it is in a cell that one half of the start's
+        rows hold more often than if the columns were independent. The other half says how often it should be.
+        """
+        pairs, sizes, cost = asked_pairs(self.universe), self.universe.sizes, self.asking * (1 - NUMBER)
+        halves, signs, expected = start.halves(), list[Booleans](), list[list[float]]()
+        for pair in pairs:
+            one, other = (half.table(pair) for half in halves)
+            signs.append(one > alone(one))
+            expected.append([float((table * signs[-1]).sum()) for table in (other, alone(other))])
+        related, chance = np.array(expected).T
+        order = np.argsort(chance - related, kind="stable").tolist()
+        partners = [[p for p in order if c in pairs[p]][:PARTNERS] for c in range(len(sizes))]
+        middle = [round(float((related + chance)[own].sum()) / 2) for own in partners]
+        margin = round(2 * PARTNERS / cost * (log(len(sizes)) + MARGIN))
+
+        def scores(counts: list[Integers]) -> Integers:
+            agree = [int((own * sign).sum()) for own, sign in zip(counts, signs, strict=True)]
+            missing = [half - sum(agree[p] for p in own) for half, own in zip(middle, partners, strict=True)]
+            return np.array([*missing, margin])
+
+        fixed = {c for columns, _ in self.universe.rules for c in columns}
+        return Worst(
+            of=[whole_table(pair, [sizes[c] for c in pair]) for pair in pairs],
+            scores=scores,
+            moved=PARTNERS,
+            law=self.law,
+            cost=cost,
+            possible=np.array([c not in fixed for c in range(len(sizes) + 1)]),
+        )
+
     def _noise(self, pairs: int) -> Geometric | DiscreteGaussian:
         """Return the noise of a number about so many pairs."""
-        return self.law.noise_of_number(self.asking, self.law.moved * pairs)
+        return self.law.noise_of_number(self.asking * NUMBER, self.law.moved * pairs)
 
     def _begun(self, estimator: Estimator, first: Sequence[NoisyTable]) -> Steps:
         """Ask, and go on from the start; None: it is not believed."""
         plan, universe, law = self.adaptive, self.universe, self.law
         sizes, ordered = universe.sizes, universe.ordered
         columns = estimator.columns
-        shares: list[Floats] | None = None
-        for _ in range(2):  # independent rows have the columns of the start, and then those of the data
-            from_start = Started.of(self.start, universe, estimator.total, shares)
-            now = from_start.with_columns([[one] for one in columns], ordered)
-            shares = [now.told[((c,),)][1] for c in range(len(sizes))]
-        for table in first:
-            now = now.after(table, [np.arange(sizes[c]) for c, _ in table.scope])
+
+        def weighted(start: Start) -> tuple[Started, Started]:
+            shares: list[Floats] | None = None
+            for _ in range(2):  # independent rows have the columns of the start, and then those of the data
+                from_start = Started.of(start, universe, estimator.total, shares)
+                now = from_start.with_columns([[one] for one in columns], ordered)
+                shares = [now.told[((c,),)][1] for c in range(len(sizes))]
+            for table in first:
+                now = now.after(table, [np.arange(sizes[c]) for c, _ in table.scope])
+            return from_start, now
+
+        from_start, now = weighted(self.start)
+        if (wrong := (yield self.worst_column(now))) < len(sizes):
+            from_start, now = weighted(self.start.without(wrong, now.told[((wrong,),)][1]))
         if self.other is None and not self.believes((yield self.question(now)), estimator.total):
             return None
         read = [np.rint(now.table((c,))).astype(np.int64) for c in range(len(sizes))]
@@ -251,5 +303,5 @@ class FromStart(TableStrategy):
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         made = tuple(tables)
         making = partial(now.rows, pairs, fixed)
-        measures = columns, made, (), again
-        return Estimate(plan, estimator.total, None, making, *measures, from_start=True)
+        measures, left_out = (columns, made, (), again), wrong if wrong < len(sizes) else None
+        return Estimate(plan, estimator.total, None, making, *measures, from_start=True, left_out=left_out)

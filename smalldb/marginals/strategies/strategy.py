@@ -49,6 +49,7 @@ class Estimate:
     whole: Whole = field(default_factory=dict)  # what a bound follows from
     dependence: int | None = None  # the number that told whether most pairs of columns depend
     from_start: bool = False  # whether rows of a public start have weights
+    left_out: int | None = None  # the column of the start that is taken as independent of the others
     codes: Codes = field(default_factory=lambda: NO_CODES)  # the synthetic rows in random order, (rows, C)
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
