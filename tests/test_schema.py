@@ -53,7 +53,7 @@ def attributes(column, text):
     match column.coding or column.kind.codings[0]:
         case "bits":
             return [int(bit) for bit in f"{here:0{(size - 1).bit_length()}b}"]
-        case "thermometer" | "yes/no":
+        case "thermometer":
             gap = here == column.kind.size
             reached = [int(here > i and not gap) for i in range(column.kind.size - 1)]
             return reached + [int(gap)] * column.missing

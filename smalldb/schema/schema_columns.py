@@ -330,10 +330,11 @@ class Column:
             made = queries.Column(self.name)
         else:
             labels = [*(bin_names(self.name, cuts) if kind.labels is None else kind.labels)]
+            named = "yes/no" if isinstance(kind, Flag) else coding
             made = queries.Column.coded(
                 self.name,
                 [*labels, *["missing"] * gap],
-                attribute_names(self.name, labels, cuts, coding, gap),
+                attribute_names(self.name, labels, cuts, named, gap),
                 coded_table(kind.size + gap, coding, gap),
                 ordered=kind.ordered and not gap,
                 cuts=cuts,

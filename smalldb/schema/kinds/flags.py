@@ -23,7 +23,7 @@ class Flag(Kind):
         The first of each is what is written. Empty: the usual spellings, and truth is written.
     """
 
-    codings: ClassVar[tuple[str, ...]] = ("yes/no",)
+    codings: ClassVar[tuple[str, ...]] = ("thermometer",)
     spelling: ClassVar[str] = (
         "bool takes true/false, yes/no, y/n and 1/0, or what its lists true = [...] and false = [...] say"
     )
