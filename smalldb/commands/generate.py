@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 
 from smalldb.commands import HELP, Commands, Incomplete, add_options
-from smalldb.commands.input_files import add_schema, ledger_of, schema_of, source_of
+from smalldb.commands.input_files import add_schema, schema_of, source_of
 from smalldb.commands.options import (
     STATED,
     add_common,
@@ -20,6 +21,7 @@ from smalldb.commands.options import (
 from smalldb.commands.output_files import Files
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.distances import check_classifying
 from smalldb.releasing.pipeline import carry_out
 from smalldb.reporting import visible
@@ -118,7 +120,9 @@ def run_generate(arguments: argparse.Namespace) -> None:
             bits=bit_source(arguments.seed),
             progress=sys.stderr.isatty() and not arguments.quiet,
             checkpoint=arguments.checkpoint,
-            ledger=ledger_of(arguments),
+            ledger=None
+            if arguments.ledger is None
+            else partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
             release_id=arguments.release_id or "",
             unseen=arguments.schema_unseen,
             destination=files,

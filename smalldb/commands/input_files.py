@@ -2,15 +2,13 @@
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from smalldb.commands import Parser, add_options
 from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.files.inputs import rereadable
-from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import LinkedSource, Source, file_source, table_source
 from smalldb.schema import Schema
 from smalldb.schema.linked_rows import check_names
@@ -88,13 +86,6 @@ def table_of(arguments: argparse.Namespace, schema: Schema) -> str:
     if found is None:
         raise ValueError(NO_DATA)
     return found
-
-
-def ledger_of(arguments: argparse.Namespace) -> Callable[[Mapping[str, Any]], Ledger] | None:
-    """Return what opens the ledger that options name, for a release; None: there is none."""
-    if arguments.ledger is None:
-        return None
-    return partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta)
 
 
 def named(given: Sequence[str | None]) -> dict[str, str]:

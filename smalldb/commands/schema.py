@@ -182,7 +182,11 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 def _drafted(arguments: argparse.Namespace) -> str:
     if arguments.more:
-        return draft_of_files(arguments)
+        refuse_others(arguments, ("data", "more", "output", "run"))
+        tables = named([arguments.data, *arguments.more])
+        if len(tables) != 2:
+            raise ValueError("related tables are two for now: a table of parents, and one of their children")
+        return draft_related({name: read_columns(path) for name, path in tables.items()})
     path, file = arguments.data, file_format(arguments)
     if arguments.table is not None:
         file = replace(file, query=arguments.table)
@@ -394,12 +398,3 @@ def _checked(found: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str
                 lines.append(f"  without a {schema.unit}: {own['orphans']:,} (refused)")
         lines += [f"  {said}" for said in own["wrong"]]
     return "\n".join([*lines, *["the tables fit"] * fits])
-
-
-def draft_of_files(arguments: argparse.Namespace) -> str:
-    """Draft the schema of two related tables from the names of their columns alone."""
-    refuse_others(arguments, ("data", "more", "output", "run"))
-    tables = named([arguments.data, *arguments.more])
-    if len(tables) != 2:
-        raise ValueError("related tables are two for now: a table of parents, and one of their children")
-    return draft_related({name: read_columns(path) for name, path in tables.items()})

@@ -45,7 +45,7 @@ from smalldb.schema.column_parsing import ColumnToLearn
 from smalldb.schema.fields import Piece, occurrences
 from smalldb.schema.kinds import MAX_CATEGORIES, Cuts
 from smalldb.schema.mapping import Schema, measurable_columns
-from smalldb.schema.reading import Learned, OpenSchema, bins_of
+from smalldb.schema.reading import Learned, OpenSchema
 from smalldb.selection import select
 
 F = TypeVar("F")
@@ -135,7 +135,8 @@ class LearnedCategories(Ask):
         for asked, cost in zip(self.schema.asked, self.costs, strict=True):
             occur = exact.get(asked.column, Counter())
             if asked.what == "cuts":
-                kind = bins_of(asked, self.schema.outline)
+                kind = self.schema.outline.columns[self.schema.names.index(asked.column)].kind
+                assert isinstance(kind, Cuts)
                 categories[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, coins)
             else:
                 delta = cost.delta or Fraction(0)

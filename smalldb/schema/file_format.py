@@ -168,11 +168,6 @@ def named(separator: str) -> str:
     return {"\t": "tab", " ": "space"}.get(separator, repr(separator))
 
 
-def spoken(separator: str) -> str:
-    """Name fields' separators in a sentence: commas, or the sign itself."""
-    return SEPARATORS.get(separator, f"the sign {separator!r}")
-
-
 def errors_of(encoding: str) -> str:
     """Return how bytes that an encoding has not are read: as what no field may hold."""
     return "surrogateescape" if encoding == UTF_8 else "smalldb-lone"

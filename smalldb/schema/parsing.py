@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path as File
 from typing import Any
 
 from queries.expressions import Fault, Faults, joined, shorten
@@ -171,12 +170,6 @@ def toml_of(text: str) -> dict[str, Any]:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
     except ValueError as error:  # of Python, which reads no longer integers
         raise ValueError("not TOML of a schema: a number has more digits than are read") from error
-
-
-def schema_text_of(path: str) -> str:
-    """Read the text of a schema's file, of one that is too long no more than shows that it is."""
-    with File(path).open(encoding="utf-8-sig") as file:
-        return file.read(MAX_TEXT + 1)
 
 
 def parsed(

@@ -14,9 +14,9 @@ from queries.frames import as_frame, rows_of, universe_of, without_index
 from smalldb.schema.column_parsing import ColumnToLearn, filled
 from smalldb.schema.column_relations import Book, with_book
 from smalldb.schema.drafting import schema_text
-from smalldb.schema.kinds import Categories, Cuts
+from smalldb.schema.kinds import Categories
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import parsed, schema_text_of, toml_of
+from smalldb.schema.parsing import MAX_TEXT, parsed, toml_of
 from smalldb.schema.related_schema import RelatedSchema, person_schema, tables_schema
 
 Values = Mapping[str, Sequence[str]]
@@ -83,14 +83,6 @@ class OpenSchema:
             categories = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)
             given["columns"][asked.column] = filled(given["columns"][asked.column], asked.what, [*categories])
         return schema_text(given)
-
-
-def bins_of(asked: ColumnToLearn, outline: Schema) -> Cuts:
-    """Return the kind of a column that learns cuts: its range and the digits of its numbers."""
-    kind = outline.columns[outline.names.index(asked.column)].kind
-    if not isinstance(kind, Cuts):
-        raise TypeError(f"column {asked.column!r} has no cuts")
-    return kind
 
 
 SchemaLike: TypeAlias = Schema | OpenSchema | RelatedSchema | str | os.PathLike[str] | Mapping[str, Any]
@@ -183,7 +175,8 @@ def _text_of(given: object) -> tuple[str, str | None]:
     if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
         return given, None
     try:
-        return schema_text_of(path), path
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read(MAX_TEXT + 1), path  # of one that is too long no more than shows that it is
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text in UTF-8") from error
 

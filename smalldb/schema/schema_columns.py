@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -125,10 +125,6 @@ class Column:
         """What the column is, for people: its description and unit; empty where the schema says neither."""
         unit = f"in {self.unit}" if self.unit else ""
         return ", ".join(part for part in (self.description, unit) if part)
-
-    def alone(self) -> Column:
-        """Return the column without what it says of others."""
-        return replace(self, missing_with=(), only_if=None, determines=())
 
     def codes(self, fields: Fields) -> npt.NDArray[np.int64]:
         """Find the code of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.

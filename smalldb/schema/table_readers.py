@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -175,7 +176,8 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     size = 0
     with TemporaryDirectory(prefix="smalldb-") as folder:
         path = os.path.join(folder, f"rehearsal.{form}")
-        alone = [column.alone() for column in schema.released]
+        others: dict[str, Any] = {"missing_with": (), "only_if": None, "determines": ()}
+        alone = [replace(column, **others) for column in schema.released]
         for _, group in groupby(sorted(alone, key=_size), _size):
             columns = [*group]
             stated = agreed(file, schema.file)

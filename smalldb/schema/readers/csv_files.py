@@ -32,7 +32,6 @@ from smalldb.schema.file_format import (
     errors_of,
     is_separator,
     named,
-    spoken,
 )
 from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.readers import Reader, Wanted
@@ -196,7 +195,8 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
     if found[best] <= count < 2:
         best = " "
     if found[best] > count:
-        how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {spoken(sign)}"
+        by = SEPARATORS.get(sign, f"the sign {sign!r}")
+        how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {by}"
         title = "; delete a title above the names" if best == " " else ""
         raise ValueError(
             f"{path}: its first line has {how}, and {found[best]} by {SEPARATORS[best]}: take separator "

@@ -88,9 +88,9 @@ def imported() -> Any:
     return duckdb
 
 
-def read_as(name: str, kind: str) -> str:
+def read_as(name: str, dtype: object) -> str:
     """Write a column as it is read: a float of four bytes by its shortest text, .7 and not .699999988."""
-    return f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)" if kind == "FLOAT" else quoted(name)
+    return f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)" if dtype == "float32" else quoted(name)
 
 
 _TYPES = {  # by a part of a declared type, as SQLite itself reads it
@@ -134,8 +134,7 @@ class _DatabaseFiles(Reader):
         """Yield the columns in pieces, as the database hands on the rows."""
         with self._opened(path, file) as (base, query, columns):
             names = [*columns]
-            kinds = {name: "FLOAT" if dtype == "float32" else "" for name, dtype in columns.items()}
-            chosen = [read_as(names[i], kinds[names[i]]) for i in wanted.choose(names)]
+            chosen = [read_as(names[i], columns[names[i]]) for i in wanted.choose(names)]
 
             def rows() -> Iterator[Sequence[Sequence[object]]]:
                 cursor = base.execute(f"SELECT {', '.join(chosen)} FROM ({query}\n)")
