@@ -84,15 +84,11 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_position(room):
 
 @pytest.fixture(scope="module")
 def made():
+    """A sampler whose layers are those of trees."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         without_stars(monkeypatch)
-        return trees()
-
-
-def trees():
-    """A sampler whose layers are those of trees."""
-    workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
-    return tuple_sampler(workload, answers, 34, 3, Fraction(2))
+        workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
+        return tuple_sampler(workload, answers, 34, 3, Fraction(2))
 
 
 @pytest.mark.slow
