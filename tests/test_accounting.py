@@ -469,11 +469,16 @@ def test_beyond_floats_only_addition_is_left(epsilon, delta, bounded_range):
     assert Fraction(made.epsilon) >= 2 * Fraction(epsilon)
 
 
-@pytest.mark.parametrize(
-    "given", [np.array([0.1, 0.2]), (e for e in ("1/10", "1/5")), {0.1: 1, 0.2: 2}.keys()]
-)
-def test_any_iterable_of_epsilons(given):
-    assert compose(epsilon=given, delta=1e-6).table.equals(compose(epsilon=[0.1, 0.2], delta=1e-6).table)
+def test_forms_of_epsilons():
+    """Any iterable is as many releases; an array of no dimension is its number."""
+    for epsilons in (np.array([0.1, 0.2]), (e for e in ("1/10", "1/5")), {0.1: 1, 0.2: 2}.keys()):
+        table = compose(epsilon=epsilons, delta=1e-6).table
+        assert table.equals(compose(epsilon=[0.1, 0.2], delta=1e-6).table)
+    assert compose(epsilon=np.array(0.5), releases=3, delta=0).epsilon == 1.5
+    for function in (accounting.delta, gaussian_limit):
+        equal = function(total=1, epsilon="0.1", releases=20)
+        assert equal == function(total=1, epsilon=["0.1"] * 20)
+        assert equal == function(total=1, epsilon=np.array(0.1), releases=20)
 
 
 def test_why_the_optimal_bound_is_left_out():
@@ -604,13 +609,6 @@ def test_the_adaptive_bracket_holds_at_any_epsilon(epsilon, share):
 def test_a_total_of_all_epsilons_needs_no_delta():
     for total in (2, "2.5", 10**9, 10**300):
         assert accounting.adaptive_delta(total=total, epsilon=1, releases=2) == (0, 0)
-
-
-@pytest.mark.parametrize("room", ["compose", "delta", "gaussian_limit"])
-def test_an_array_of_no_dimension_is_its_number(room):
-    given = {"releases": 3} | ({"delta": "1e-6"} if room == "compose" else {"total": 1})
-    found, one = (getattr(accounting, room)(epsilon=e, **given) for e in (np.array(0.5), 0.5))
-    assert getattr(found, "epsilon", found) == getattr(one, "epsilon", one)
 
 
 # Top-k of an unknown domain
@@ -772,13 +770,6 @@ def test_several_numbers_make_several_arrays():
     low, high = adaptive_delta(total=[0, 1], epsilon=[[1], [2]], releases=2, steps=20)
     assert low.shape == high.shape == (2, 2) and (low <= high).all()
     assert (low[1, 0], high[1, 0]) == adaptive_delta(total=0, epsilon=2, releases=2, steps=20)
-
-
-def test_lists_of_epsilons_are_still_releases():
-    assert accounting.delta(total=1, epsilon=["0.1"] * 20) == accounting.delta(
-        total=1, epsilon="0.1", releases=20
-    )
-    assert gaussian_limit(epsilon=[3, 4]) == 5
 
 
 def test_what_is_wrong_is_said_as_of_numbers():

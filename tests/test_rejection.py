@@ -58,25 +58,17 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("text", EXAMPLES)
+@pytest.mark.parametrize("text", [*EXAMPLES, "weighted"])
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.parents))
 def test_the_relaxed_set_is_counted_exactly(text, tree):
-    workload, answers, _ = instance(4, 7, text, 3)
-    check_counts(workload, answers, tree)
-
-
-@pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.parents))
-def test_the_relaxed_set_of_weighted_queries_is_counted_exactly(tree):
-    """Answers of conjunctions come in steps of the common denominator 3; their bounds lie between."""
-    _, _, data = instance(4, 7, "conjunctions:2", 3)
-    weighted = Linear([[Fraction(b + 2 * c, 3) for _, b, c, _ in product((0, 1), repeat=4)]])
-    workload = (Conjunctions(2) + weighted).workload(data.domain)
-    assert workload.denominator == 3
-    check_counts(workload, workload.answers(data), tree)
-
-
-def check_counts(workload, answers, tree):
+    """With weights answers come in steps of their common denominator, 3; bounds lie between."""
     rows, n = 3, 7
+    workload, answers, data = instance(4, n, "conjunctions:2" if text == "weighted" else text, rows)
+    if text == "weighted":
+        weighted = Linear([[Fraction(b + 2 * c, 3) for _, b, c, _ in product((0, 1), repeat=4)]])
+        workload = (Conjunctions(2) + weighted).workload(data.domain)
+        answers = workload.answers(data)
+        assert workload.denominator == 3
     relaxer = Relaxer(Target.build(workload, answers, n, rows))
     held = [
         any(set(query.attributes) <= set(clique) for clique in tree.cliques) for query in workload.queries
