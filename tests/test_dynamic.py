@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from smalldb.counting import recursion as module
 from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
+from smalldb.counting.enumeration_engine import enumerate_scores
 from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
 from smalldb.kernels import census_layers as kernels
 
@@ -152,11 +153,12 @@ def test_candidate_is_a_bijection(instance, candidates, shards, keep):
     assert seen == {candidate: ways(candidate) for candidate in naive.multisets(len(data), rows)}
 
 
-def test_candidate_refuses_what_does_not_exist():
+@pytest.mark.parametrize("count, said", [(count_scores, "no candidate"), (enumerate_scores, "rank must be")])
+def test_candidate_refuses_what_does_not_exist(count, said):
     scores, _ = posed([[0, 1, 1]], [1, 2, 0], 2)
-    counted = count_scores(scores, threads=1)
+    counted = count(scores, threads=1)
     for rank, index in [(-1, 0), (len(counted.counts), 0), (0, counted.counts[0]), (0, -1)]:
-        with pytest.raises(IndexError, match="no candidate"):
+        with pytest.raises(IndexError, match=said):
             counted.candidate(rank, index)
 
 

@@ -248,15 +248,6 @@ def test_a_shard_can_be_sent_to_another_process():
     assert tuple(tally.tolist()) == enumerate_scores(scores).counts
 
 
-def test_out_of_range():
-    scores, _ = posed(*CASES["thresholds"])
-    found = enumerate_scores(scores)
-    rank = next(r for r, count in enumerate(found.counts) if count)
-    for position in [(rank, found.counts[rank]), (rank, -1), (-1, 0), (len(found.counts), 0)]:
-        with pytest.raises(IndexError, match="rank must be"):
-            found.candidate(*position)
-
-
 def test_progress_counts_candidates(capsys):
     scores, _ = posed(*CASES["thresholds"])
     found = enumerate_scores(scores, shard=50)

@@ -9,7 +9,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import check_coins, chi_square, distance, instance, lane_of
+from rejecting import check_coins, chi_square, distance, instance, lane_of, starred
 
 import smalldb
 from queries import Conjunctions, Linear
@@ -19,6 +19,7 @@ from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED, subset, tree_
 from smalldb.rejection import building, sampler
 from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
 from smalldb.rejection.sampler import Factored, Flat, tuple_sampler
+from smalldb.rejection.target import uniform_words
 
 
 @pytest.mark.slow
@@ -55,19 +56,24 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
 
 
 @pytest.mark.slow
-def test_trials_behind_one_that_is_kept_are_left_out():
-    workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
-    made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
-    last = len(made._mixture.sums) - 1  # it proposes any candidate, and refuses none
-    lane, seen = lane_of(made, [last] * 30, np.zeros(4 * 30, dtype=np.uint64)), []
+@pytest.mark.parametrize("stars", [False, True])
+def test_trials_behind_one_that_is_kept_are_left_out(stars):
+    if stars:
+        made, _ = starred(5, 2, 41, "conjunctions:2", 40, (4, 1, 2))
+    else:
+        workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
+        made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
+    layer = min(made._mixture.stars) if stars else len(made._mixture.sums) - 1  # the last refuses none
+    lane, seen = lane_of(made, [layer] * 30, uniform_words(SeededBits(4), 2_000)), []
     while lane.left(end=7):
         lane.go_on(end=7)
-        assert lane.status == SURVIVED
-        seen.append(lane.position)
-        lane.turn += 1
+        if lane.status == SURVIVED:
+            seen.append(lane.position)
+            lane.turn += 1
+    read = lane.start
     lane.go_on(end=7)
-    assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, 4 * 7)
-    assert seen == list(range(7))
+    assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, read)
+    assert seen and max(seen) < 7 and (stars or seen == [*range(7)])
 
 
 @pytest.mark.slow

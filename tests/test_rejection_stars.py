@@ -442,22 +442,6 @@ def test_what_a_trial_that_is_left_out_has_read_is_not_read_again():
     assert lane.columns.tolist() == alone.columns.tolist()
 
 
-def test_trials_of_stars_behind_one_that_is_kept_are_left_out():
-    made, _ = starred(*CASES[0])
-    lane = lane_of(made, [min(made._mixture.stars)] * 30, uniform_words(SeededBits(4), 2_000))
-    seen = []
-    while lane.left(end=7):
-        lane.go_on(end=7)
-        if lane.status == SURVIVED:
-            seen.append(lane.position)
-            lane.turn += 1
-    read = lane.start
-    lane.go_on(end=7)
-    assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, read)
-    assert seen
-    assert max(seen) < 7
-
-
 def test_a_batch_of_work_pauses_between_trials(monkeypatch):
     made, _ = starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))
     layers = np.full(2_000, max(made._mixture.stars))
