@@ -76,16 +76,20 @@ def starred(attributes, rows, n, text, epsilon, hubs):
     """A sampler all of whose layers have one star."""
     workload, answers, _ = instance(attributes, n, text, rows)
     made = tuple_sampler(workload, answers, n, rows, Fraction(epsilon))
+    force(made, star(hubs, attributes))
+    return made, (workload, answers, n, rows, Fraction(epsilon))
+
+
+def force(made, tree):
+    """Let all layers of a sampler have this tree."""
     builder = made._builder
-    counted = builder._relaxer.count_all(
-        star(hubs, attributes), [layer.threshold for layer in builder._layers], 1 << 40
-    )
-    layers = [counted.relaxation(position) for position in range(len(builder._layers))]
+    thresholds = [layer.threshold for layer in builder._layers]
+    counted = builder._relaxer.count_all(tree, thresholds, 1 << 40)
+    layers = [counted.relaxation(position) for position in range(len(thresholds))]
     empty = sum(not layer.size for layer in layers)
     builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in layers[:empty])])
     builder._layers[:] = layers[empty:]
     made._mixture, made._finished = builder.mixture(), True
-    return made, (workload, answers, n, rows, Fraction(epsilon))
 
 
 def lane_of(made, layers, words):

@@ -108,8 +108,13 @@ def test_a_larger_epsilon_errs_less_and_one_census_serves_all():
     assert means[-1] == pytest.approx(float(found.error(found.levels[0])), abs=1e-3)
 
 
-def test_as_a_table():
-    law = census(*ENTRIES["census_d2_conj"][:4]).law("1/2")
+def test_tables_of_a_census_and_of_a_law():
+    found = census(*ENTRIES["census_d2_conj"][:4])
+    frame = found.to_frame()
+    assert frame["level"].tolist() == found.levels.tolist()
+    assert frame["error"].tolist() == [float(found.error(level)) for level in found.levels]
+    assert (frame["share"] * 20).tolist() == frame["candidates"].tolist() == [2, 8, 6, 4]
+    law = found.law("1/2")
     frame = law.to_frame()
     assert list(frame.columns) == ["level", "error", "candidates", "probability", "cdf"]
     exact = list(
@@ -151,12 +156,3 @@ def test_refusals():
         found.candidate(4, 0)
     with pytest.raises(IndexError, match="at least 0 and below the count of its level"):
         found.candidate(3, 2)
-
-
-def test_a_census_as_a_table():
-    found = census(*ENTRIES["census_d2_conj"][:4])
-    frame = found.to_frame()
-    assert frame["level"].tolist() == found.levels.tolist()
-    assert frame["error"].tolist() == [float(found.error(level)) for level in found.levels]
-    assert frame["candidates"].tolist() == [2, 8, 6, 4]
-    assert frame["share"].tolist() == [0.1, 0.4, 0.3, 0.2]

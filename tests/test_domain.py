@@ -13,10 +13,6 @@ from queries import DataError, Domain, expressions
 from smalldb.schema import parse_schema
 
 
-def test_cells_are_in_product_order():
-    assert Domain(["a", "b", "c"]).table().tolist() == [list(c) for c in product((0, 1), repeat=3)]
-
-
 def test_a_predicate_leaves_the_cells_in_which_it_holds():
     by_text = Domain(["a", "b", "c"], valid="~(a & b) | c")
     expected = [i for i, (a, b, c) in enumerate(product((0, 1), repeat=3)) if not (a and b) or c]

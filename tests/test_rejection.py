@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rejecting import (
     check_coins,
     distance,
+    force,
     gaps,
     instance,
     lane_of,
@@ -294,12 +295,7 @@ def forced(case):
         greedy(pair_gains(builder._target, threshold), width)
         for threshold in (*thresholds[middle:], *thresholds[:middle][::-1])
     )
-    tree = next(tree for tree in trees if max(map(len, tree.parents)) == width)
-    counted = builder._relaxer.count_all(tree, thresholds, 1 << 40)
-    recounted = [counted.relaxation(position) for position in range(len(thresholds))]
-    builder._layers[:] = recounted[sum(not layer.size for layer in recounted) :]
-    builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in recounted if not layer.size)])
-    made._mixture, made._finished = builder.mixture(), True
+    force(made, next(tree for tree in trees if max(map(len, tree.parents)) == width))
     return made, (workload, answers, n, rows, epsilon)
 
 
