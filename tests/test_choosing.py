@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from builders import counted
+from builders import counted, flags
 from calling import FOR_FLAGS, way
 from records import check_record
 
@@ -16,15 +16,11 @@ from smalldb.planning import Plan
 from smalldb.rejection.mechanism import largest_c
 
 
-def domain(attributes):
-    return Domain([f"x{i}" for i in range(attributes)])
-
-
 def table(attributes, n, seed=1):
     draws = np.random.default_rng(seed)
     kinds = draws.integers(0, 2, (n, 1))
     ones = draws.random((n, attributes)) < np.where(kinds, draws.uniform(0, 1, attributes), 0.3)
-    return pd.DataFrame(ones.astype(np.int64), columns=list(domain(attributes).attributes))
+    return pd.DataFrame(ones.astype(np.int64), columns=list(flags(attributes).attributes))
 
 
 @pytest.mark.parametrize(
@@ -46,18 +42,18 @@ def table(attributes, n, seed=1):
 )
 def test_a_size_is_done_by_the_first_way_that_can(attributes, rows, choices, mechanism, candidates):
     keywords = {"queries": Conjunctions(2), "n": 1000, "epsilon": 1, "rows": rows} | choices
-    made = smalldb.plan(domain(attributes), **keywords)
+    made = smalldb.plan(flags(attributes), **keywords)
     assert (made.mechanism, made.candidates) == (mechanism, candidates)
     assert rows in (None, made.rows)
     assert made.runner_up is None
 
 
 def test_what_was_passed_over_is_said():
-    made = smalldb.plan(domain(12), Conjunctions(2), n=1000, epsilon=1, rows=200)
+    made = smalldb.plan(flags(12), Conjunctions(2), n=1000, epsilon=1, rows=200)
     assert len(made.refused) == 2
     assert "beyond the budget" in made.why
     assert "at most 64 rows" in made.why
-    assert smalldb.plan(domain(4), Conjunctions(2), n=1000, epsilon=1, rows=8).why is None
+    assert smalldb.plan(flags(4), Conjunctions(2), n=1000, epsilon=1, rows=8).why is None
 
 
 @pytest.mark.slow
@@ -65,7 +61,7 @@ def test_what_was_passed_over_is_said():
 @pytest.mark.parametrize("attributes", [2, 4])
 def test_with_the_size_left_open_the_least_expected_error_is_taken(attributes, epsilon, n):
     def planned(name):
-        return smalldb.plan(domain(attributes), Conjunctions(2), n=n, epsilon=epsilon, **way(name))
+        return smalldb.plan(flags(attributes), Conjunctions(2), n=n, epsilon=epsilon, **way(name))
 
     chosen, ways = planned("auto"), [planned(name) for name in ("census", "marginals")]
     assert chosen.expected_error == min(way.expected_error for way in ways)
@@ -84,13 +80,13 @@ def test_what_cannot_be_measured_is_left_to_a_census():
     assert made.mechanism == "census" and made.runner_up.strategy != "contrasts"
     with pytest.raises(ValueError, match=r"an epsilon of 2\^-40 to 2\^20"):
         smalldb.plan(ruled, Conjunctions(2), n=100, epsilon=1 << 21, strategy="contrasts")
-    assert smalldb.plan(domain(2), Conjunctions(2), n=100, epsilon=1 << 21).strategy != "contrasts"
+    assert smalldb.plan(flags(2), Conjunctions(2), n=100, epsilon=1 << 21).strategy != "contrasts"
 
 
 @pytest.mark.slow
 def test_marginals_are_given_as_many_rows_as_the_data_within_reason():
-    assert smalldb.plan(domain(8), Conjunctions(2), n=100_000, epsilon=1).rows == 100_000
-    assert smalldb.plan(domain(8), Conjunctions(2), n=10**12, epsilon=1).rows == 10**8 // 8
+    assert smalldb.plan(flags(8), Conjunctions(2), n=100_000, epsilon=1).rows == 100_000
+    assert smalldb.plan(flags(8), Conjunctions(2), n=10**12, epsilon=1).rows == 10**8 // 8
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "census", "rejection", *FOR_FLAGS])
@@ -98,20 +94,20 @@ def test_under_add_remove_the_rows_are_named_or_told_by_the_release(mechanism):
     given = {"epsilon": 1, "neighbours": "add-remove"} | way(mechanism)
     if mechanism in ("census", "rejection"):
         with pytest.raises(ValueError, match="give rows or alpha"):
-            smalldb.plan(domain(3), Conjunctions(2), **given, n_max=100)
+            smalldb.plan(flags(3), Conjunctions(2), **given, n_max=100)
         return
-    made = smalldb.plan(domain(3), Conjunctions(2), **given, n_max=100)
+    made = smalldb.plan(flags(3), Conjunctions(2), **given, n_max=100)
     assert (made.mechanism, made.rows) == ("marginals", None)
     with pytest.raises(ValueError, match="need n_max, a public guess"):
-        smalldb.plan(domain(3), Conjunctions(2), **given)
+        smalldb.plan(flags(3), Conjunctions(2), **given)
 
 
 @pytest.mark.parametrize("mechanism", ["rejection", *FOR_FLAGS])
 def test_under_add_remove_what_depends_on_n_needs_n_max(mechanism):
     keywords = {"epsilon": 1, "rows": 20, "neighbours": "add-remove"} | way(mechanism)
     with pytest.raises(ValueError, match=r"needs? n_max, a public guess"):
-        smalldb.plan(domain(6), Conjunctions(2), **keywords)
-    made = smalldb.plan(domain(6), Conjunctions(2), **keywords, n_max=200)
+        smalldb.plan(flags(6), Conjunctions(2), **keywords)
+    made = smalldb.plan(flags(6), Conjunctions(2), **keywords, n_max=200)
     assert mechanism in (made.mechanism, made.strategy)
     assert (made.n, made.bound) == (None, None)
     # marginals estimate theirs by n_max; rejection would have to know n
@@ -120,36 +116,36 @@ def test_under_add_remove_what_depends_on_n_needs_n_max(mechanism):
 
 def test_what_is_named_is_not_refused_for_time():
     keywords = {"rows": 20, "mechanism": "rejection"}
-    made = smalldb.plan(domain(14), Conjunctions(2), n=100_000, epsilon=1, **keywords)
+    made = smalldb.plan(flags(14), Conjunctions(2), n=100_000, epsilon=1, **keywords)
     told = made.chosen.facts.cost
     assert "on most up to 25" in told
     assert "from less than a second to days" in told
-    quick = smalldb.plan(domain(14), Conjunctions(2), n=1000, epsilon=1, **keywords)
+    quick = smalldb.plan(flags(14), Conjunctions(2), n=1000, epsilon=1, **keywords)
     assert "on tables of many kinds it was seconds" in quick.chosen.facts.cost
-    assert smalldb.plan(domain(60), Conjunctions(2), n=100, epsilon=1, **keywords).rows == 20
-    assert smalldb.plan(domain(8), n=10**6, epsilon=1, candidates="multisets", **keywords).rows == 20
-    assert "; by name it is taken" in smalldb.plan(domain(14), n=1000, epsilon=1, rows=20).why
+    assert smalldb.plan(flags(60), Conjunctions(2), n=100, epsilon=1, **keywords).rows == 20
+    assert smalldb.plan(flags(8), n=10**6, epsilon=1, candidates="multisets", **keywords).rows == 20
+    assert "; by name it is taken" in smalldb.plan(flags(14), n=1000, epsilon=1, rows=20).why
 
 
 def test_what_there_is_no_room_for_is_refused_by_name():
     keywords = {"epsilon": 1, "mechanism": "rejection"}
     with pytest.raises(ValueError, match="epsilon up to") as caught:
-        smalldb.plan(domain(14), Conjunctions(2), n=10**9, rows=20, **keywords)
+        smalldb.plan(flags(14), Conjunctions(2), n=10**9, rows=20, **keywords)
     enough = str(caught.value).split("epsilon up to ")[1].split(";")[0]
-    assert smalldb.plan(domain(14), n=10**9, rows=20, **keywords | {"epsilon": enough}).rows == 20
+    assert smalldb.plan(flags(14), n=10**9, rows=20, **keywords | {"epsilon": enough}).rows == 20
     with pytest.raises(ValueError, match=r"the largest that can be done by rejection is \d+ rows") as caught:
-        smalldb.plan(domain(14), Conjunctions(2), n=1100, rows=65, **keywords)
+        smalldb.plan(flags(14), Conjunctions(2), n=1100, rows=65, **keywords)
     largest = int(str(caught.value).split("by rejection is ")[1].split()[0])
-    assert smalldb.plan(domain(14), Conjunctions(2), n=1100, rows=largest, **keywords).rows == largest > 20
+    assert smalldb.plan(flags(14), Conjunctions(2), n=1100, rows=largest, **keywords).rows == largest > 20
     with pytest.raises(ValueError, match="no room for multisets"):
-        smalldb.plan(domain(12), n=1000, rows=3, candidates="multisets", **keywords)
+        smalldb.plan(flags(12), n=1000, rows=3, candidates="multisets", **keywords)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("queries", [Conjunctions(2), Conjunctions(3)])
 def test_what_is_accepted_falls_with_attributes_rows_and_width(queries):
     def largest(attributes, rows):
-        return largest_c(queries.workload(domain(attributes)), rows)
+        return largest_c(queries.workload(flags(attributes)), rows)
 
     sizes = (6, 7, 8, 9, 10, 12, 14, 20)
     for rows in (1, 20, 21, 30, 40, 50, 64):
@@ -159,8 +155,8 @@ def test_what_is_accepted_falls_with_attributes_rows_and_width(queries):
     for d in sizes:
         found = [largest(d, rows) for rows in range(1, 65)]
         assert found == sorted(found, reverse=True)
-    assert largest_c(Conjunctions(3).workload(domain(6)), 20) < largest_c(
-        Conjunctions(2).workload(domain(6)), 20
+    assert largest_c(Conjunctions(3).workload(flags(6)), 20) < largest_c(
+        Conjunctions(2).workload(flags(6)), 20
     )
 
 
@@ -240,7 +236,7 @@ def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
 @pytest.mark.parametrize("n", [10**7, 10**9, 10**12])
 @pytest.mark.parametrize(("epsilon", "error"), [("1e-7", 1), (1, 0.01)])
 def test_counts_of_any_size_are_answered(n, epsilon, error):
-    rows = counted(domain(3), [n // 8 + position for position in range(8)])
+    rows = counted(flags(3), [n // 8 + position for position in range(8)])
     made = smalldb.release(rows, Marginals(3), epsilon=epsilon, rows=1000, strategy="contrasts")
     assert made.data.shape == (1000, 3)
     assert made.confidential.max_error <= (

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from builders import counted
+from builders import counted, flags
 from calling import called
 
 import smalldb
@@ -23,10 +23,6 @@ from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
 from smalldb.mechanisms import Marginal
 from smalldb.planning.plans import pairs_reached, tables_reached
 from smalldb.reporting.words import laid_out, tell
-
-
-def names(d):
-    return [f"x{i}" for i in range(d)]
 
 
 def largest(domain, queries, **keywords):
@@ -65,7 +61,7 @@ def test_the_largest_rows_are_the_largest(domain, queries, keywords, limit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("d", "queries"), [(7, Conjunctions(2)), (4, Marginals(2)), (9, Marginals(1))])
 def test_the_budget_binds_where_cost_does(d, queries):
-    domain = Domain(names(d))
+    domain = flags(d)
     workload = queries.workload(domain)
     found = largest(domain, queries, n=100)
     assert plannable(domain, queries, found, n=100)
@@ -85,9 +81,9 @@ def test_the_budget_binds_where_cost_does(d, queries):
 @pytest.mark.parametrize(
     ("domain", "queries", "message"),
     [
-        (Domain(names(21)), Conjunctions(1), "at most 20 attributes, not 21"),
-        (Domain(names(18)), Marginals(2), "queries on 262144 cells are too many"),
-        (Domain(names(30), valid="x0"), Conjunctions(1), "at most 20 attributes, not 30"),
+        (flags(21), Conjunctions(1), "at most 20 attributes, not 21"),
+        (flags(18), Marginals(2), "queries on 262144 cells are too many"),
+        (flags(30, "x0"), Conjunctions(1), "at most 20 attributes, not 30"),
         (Domain(["a"]), Linear([[0, f"1/{2**61}"]]), "scores would reach 2\\^62"),
         (Domain(["a"]), Linear([[0, f"1/{2**30}"]]), "score tables .* are too large"),
     ],
@@ -98,16 +94,16 @@ def test_what_no_rows_can_do_is_refused_for_its_own_reason(domain, queries, mess
 
 
 LARGE = [  # public inputs of all kinds; each took long, or was refused for a false reason, at some time
-    (Domain(names(10)), Marginals(4), {"rows": 5}),
-    (Domain(names(12)), Conjunctions(2), {}),
-    (Domain(names(12)), Conjunctions(2), {"rows": 1, "candidates": "tuples"}),
-    (Domain(names(12)), Predicates(["x0"]), {"rows": 10**5}),
-    (Domain(names(20)), Predicates(["x0"]), {"rows": 6 * 10**7}),
-    (Domain(names(2)), Linear([[0, f"1/{2**24}", 1, 0]]), {"rows": 2, "candidates": "tuples"}),
-    (Domain(names(6)), Linear([[f"{i}/{2**20}" for i in range(64)]]), {"rows": 8}),
-    (Domain(names(1)), Conjunctions(1), {"candidates": "tuples"}),
-    (Domain(names(6)), Conjunctions(1), {"rows": 10**9}),
-    (Domain(names(6), valid="x0"), Predicates(["x0"]), {"rows": 10**6, "candidates": "tuples"}),
+    (flags(10), Marginals(4), {"rows": 5}),
+    (flags(12), Conjunctions(2), {}),
+    (flags(12), Conjunctions(2), {"rows": 1, "candidates": "tuples"}),
+    (flags(12), Predicates(["x0"]), {"rows": 10**5}),
+    (flags(20), Predicates(["x0"]), {"rows": 6 * 10**7}),
+    (flags(2), Linear([[0, f"1/{2**24}", 1, 0]]), {"rows": 2, "candidates": "tuples"}),
+    (flags(6), Linear([[f"{i}/{2**20}" for i in range(64)]]), {"rows": 8}),
+    (flags(1), Conjunctions(1), {"candidates": "tuples"}),
+    (flags(6), Conjunctions(1), {"rows": 10**9}),
+    (flags(6, "x0"), Predicates(["x0"]), {"rows": 10**6, "candidates": "tuples"}),
 ]
 
 
@@ -192,10 +188,9 @@ def test_bad_plans_are_refused(change, kind, message):
 
 def test_many_attributes_are_planned_at_once():
     assert (
-        smalldb.plan(Domain(names(20)), Conjunctions(1), n=5, epsilon=1, rows=1).chosen.work.operations
-        == 20 * 2**20
+        smalldb.plan(flags(20), Conjunctions(1), n=5, epsilon=1, rows=1).chosen.work.operations == 20 * 2**20
     )
-    assert Marginals(2).workload(Domain(names(18))).size * 2**18 > MAX_MATRIX
+    assert Marginals(2).workload(flags(18)).size * 2**18 > MAX_MATRIX
 
 
 def test_one_query_is_promised_nothing_false():
@@ -207,7 +202,7 @@ def test_one_query_is_promised_nothing_false():
 
 def test_tuples_have_their_own_bounds():
     multisets, tuples = (
-        smalldb.plan(Domain(names(3)), Conjunctions(2), n=100, epsilon=1, rows=6, candidates=base)
+        smalldb.plan(flags(3), Conjunctions(2), n=100, epsilon=1, rows=6, candidates=base)
         for base in ("multisets", "tuples")
     )
     assert (multisets.candidate_count, tuples.candidate_count) == (comb(13, 6), 8**6)
@@ -217,7 +212,7 @@ def test_tuples_have_their_own_bounds():
 
 
 def test_a_plan_is_public_and_the_same_each_time(monkeypatch):
-    workload = Conjunctions(2).workload(Domain(names(4)))
+    workload = Conjunctions(2).workload(flags(4))
     first = work(workload, 30)
     rehearse.cache_clear()
     monkeypatch.setattr(cost, "process_time", iter(range(1000)).__next__)
@@ -261,7 +256,7 @@ def shapes(cells, seed):
     ],
 )
 def test_estimates_are_not_exceeded_and_not_useless(examples, d, queries, rows, candidates):
-    workload = queries.workload(Domain(names(d)))
+    workload = queries.workload(flags(d))
     foretold = rehearse(workload, candidates).estimate(rows)
     matrix, taken = workload.matrix(), []
     for histogram in [*shapes(2**d, d), autoworkers(examples, d)]:
@@ -276,7 +271,7 @@ def test_estimates_are_not_exceeded_and_not_useless(examples, d, queries, rows, 
 
 def test_made_up_tables_have_their_rows():
     for workload in (
-        Conjunctions(2).workload(Domain(names(6))),
+        Conjunctions(2).workload(flags(6)),
         Conjunctions(1).workload(Domain(["a", "b"], valid="~(a ^ b)")),
         Conjunctions(1).workload(Domain(["a"], valid="a")),
     ):
@@ -293,7 +288,7 @@ COUNTERS = {"enumeration": enumerate_scores, "dynamic": count_scores}
 
 @pytest.mark.parametrize("engine", COUNTERS)
 def test_a_census_runs_the_engine_that_is_named(engine):
-    domain = Domain(names(3))
+    domain = flags(3)
     data = counted(domain, range(8))
     found = smalldb.census(data, Conjunctions(2), rows=5, engine=engine)
     matrix = Conjunctions(2).workload(domain).matrix()
