@@ -392,9 +392,7 @@ def _checked(found: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str
             lines.append(f"  with {schema.most} or more of {schema.child}: {own['at_most_or_more']:,}")
         elif own["orphans"]:
             dropped = "dropped" if schema.drop else 'refused; orphans = "drop" drops them'
-            if schema.whole is None:
-                lines.append(f"  without a parent: {own['orphans']:,} ({dropped})")
-            else:
-                lines.append(f"  without a {schema.unit}: {own['orphans']:,} (refused)")
+            what, how = ("parent", dropped) if schema.whole is None else (schema.unit, "refused")
+            lines.append(f"  without a {what}: {own['orphans']:,} ({how})")
         lines += [f"  {said}" for said in own["wrong"]]
     return "\n".join([*lines, *["the tables fit"] * fits])

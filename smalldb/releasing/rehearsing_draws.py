@@ -62,7 +62,9 @@ def _compile_what_made_columns_may_not_need() -> None:
 
 def _planned(foreseen: Plan, strategy: str | None) -> Plan:
     """Plan a release of made columns by the same mechanism, under the same relation."""
-    domain = Domain(["a", "b", "c"] if foreseen.workload.domain.binary else made_columns())
+    columns = zip("abc", SIZES, (None, None, "thermometer"), strict=True)
+    made = [Column(name, [*map(str, range(size))], coding=coding) for name, size, coding in columns]
+    domain = Domain([*"abc"] if foreseen.workload.domain.binary else made)
     request, mechanism, relation = foreseen.request, foreseen.mechanism, foreseen.neighbours
 
     def planned(epsilon: Number, hint: int, rows: int) -> Plan:
@@ -101,13 +103,6 @@ def rehearse_walks(*schemas: Schema) -> None:
 def _codes(sizes: Sequence[int]) -> Integers:
     """Return made rows."""
     return np.stack([np.arange(ROWS) // (1 + c) % size for c, size in enumerate(sizes)], axis=1)
-
-
-def made_columns() -> list[Column]:
-    """Return columns of a few categories."""
-    codings = None, None, "thermometer"
-    named = zip("abc", SIZES, codings, strict=True)
-    return [Column(name, [*map(str, range(size))], coding=coding) for name, size, coding in named]
 
 
 BYTES_PER_FIELD = 64  # measured: values of the costliest kinds, decoded and written (52), and the rows before

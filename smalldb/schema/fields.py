@@ -277,13 +277,8 @@ def read_counts(fields: Fields, name: str) -> list[int]:
     return [int(text) for text in spelled]
 
 
-_PLAIN = (
-    "bool",
-    "object",
-    "float32",
-    "float64",
-    *(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")),
-)
+_MOMENTS = (f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns"))
+_PLAIN = ("bool", "object", "float32", "float64", *_MOMENTS)
 
 
 def dtype_of(name: str) -> Any | None:

@@ -29,7 +29,7 @@ from smalldb.schema.fields import spelled
 from smalldb.schema.file_format import COMMA, USUAL, FileFormat, agreed
 from smalldb.schema.kinds import Categories, Cuts, Integers
 from smalldb.schema.mapping import Schema
-from smalldb.schema.readers.compressed import check_compressing, compress, parted
+from smalldb.schema.readers.compressed import compress, parted, zstandard
 from smalldb.schema.readers.csv_files import signs_of
 from smalldb.schema.readers.registry import CSV, SUFFIXES, reader_of
 from smalldb.schema.schema_columns import Column
@@ -224,7 +224,8 @@ def form_of(path: str | None) -> str:
     reader = SUFFIXES.get(suffix or CSV.suffixes[0])
     if reader is None or reader.name not in {*SPELLED, *WRITERS} or (packed and not reader.lines):
         raise ValueError(f"a table is written as {NAMED}, not {path!r}")
-    check_compressing(packed)
+    if packed == ".zst":
+        zstandard()
     if reader.name in WRITERS:
         WRITERS[reader.name].check()
     return reader.name + packed

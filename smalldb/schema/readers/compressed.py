@@ -58,7 +58,7 @@ def compress(content: bytes, packed: str, name: str = "table") -> bytes:
         case ".gz":
             return gzip.compress(content, _LEVEL, mtime=0)
         case ".zst":
-            made: bytes = _zstandard().ZstdCompressor().compress(content)
+            made: bytes = zstandard().ZstdCompressor().compress(content)
             return made
         case ".zip":
             made_zip = io.BytesIO()
@@ -66,12 +66,6 @@ def compress(content: bytes, packed: str, name: str = "table") -> bytes:
                 archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
             return made_zip.getvalue()
     return content
-
-
-def check_compressing(packed: str) -> None:
-    """Refuse a compression whose package is not installed: ValueError."""
-    if packed == ".zst":
-        _zstandard()
 
 
 @final
@@ -133,14 +127,15 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _zstandard() -> Any:
+def zstandard() -> Any:
+    """Return the module for .zst files; ValueError: it is not installed."""
     with of_extra("zstandard", "zstd", ".zst files"):
-        import zstandard
-    return zstandard
+        import zstandard as found
+    return found
 
 
 def _zstd(path: str) -> IO[bytes]:
-    reading = _zstandard().ZstdDecompressor().stream_reader
+    reading = zstandard().ZstdDecompressor().stream_reader
     return cast(IO[bytes], reading(Path(path).open("rb"), read_across_frames=True, closefd=True))
 
 
