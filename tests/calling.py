@@ -18,8 +18,3 @@ def called(capfd, *arguments):
 def way(name):
     """The arguments of `plan` for a mechanism of this name, or for a strategy of marginals."""
     return {"mechanism": "marginals", "strategy": name} if name in STRATEGIES else {"mechanism": name}
-
-
-def way_options(name):
-    """The same for the command line."""
-    return [part for key, value in way(name).items() for part in (f"--{key}", value)]

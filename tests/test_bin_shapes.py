@@ -238,7 +238,7 @@ def test_means_of_columns_with_finer_bins_are_measured_for_their_own_part():
     assert answer.low <= truth <= answer.high and answer.estimate is not None
 
 
-def test_a_plan_is_of_its_schema(tmp_path):
+def test_a_plan_is_of_its_schema():
     schema, frame = parse_schema(SCHEMA), people()
     plan = smalldb.plan(schema=schema, n=2000, epsilon=1)
     made = smalldb.release(plan, frame, schema=schema, rng=3)

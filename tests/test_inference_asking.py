@@ -619,7 +619,7 @@ def frame_of(count=400):
 
 
 @pytest.mark.slow
-def test_a_release_answers_by_its_schema(tmp_path):
+def test_a_release_answers_by_its_schema():
     frame = frame_of()
     made = smalldb.release(frame, schema=as_schema(SCHEMA), epsilon=100, strategy="cells", seed=1)
     check_record(made.record)
@@ -651,7 +651,7 @@ def test_a_release_answers_by_its_schema(tmp_path):
     assert copy.ask("ill") == made.ask("ill")
 
 
-def test_small_records_hold_measurements_and_large_ones_do_not(monkeypatch):
+def test_small_records_hold_measurements_and_large_ones_do_not():
     made = smalldb.release(frame_of(), schema=as_schema(SCHEMA), epsilon=1, mechanism="marginals", seed=1)
     record = {key: value for key, value in made.record.items() if key not in ("measurements", "pairs")}
     assert made.measurements.numbers <= FEW and "measurements" in made.record

@@ -171,7 +171,7 @@ def test_moments_are_those_of_the_law(noise, reach):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "reach"), SMALL, ids=str)
-def test_quantiles_are_not_exceeded(noise, reach, monkeypatch):
+def test_quantiles_are_not_exceeded(noise, reach):
     law = law_of(noise, reach)
     every, odds = np.array(list(law)), np.array(list(law.values()))
     for failure in (Fraction(1, 5), Fraction(1, 50), Fraction(1, 2000)):

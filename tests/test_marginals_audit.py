@@ -76,7 +76,7 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
-def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
+def test_each_round_loses_its_share_and_no_more(replaced):
     """Selection and measurement together, given what was released before, over all outcomes."""
     plan = plan_tables(UNIVERSE, EPSILON * 4, None, replaced, 100, strategy="adaptive")
     tables = databases(replaced)
