@@ -192,17 +192,9 @@ def test_every_mechanism_releases_and_records(mechanism, neighbours):
 
 @pytest.mark.slow
 def test_a_larger_table_than_n_max_is_not_refused():
-    frame = table(4, 300)
+    given = {"epsilon": "1/10", "rows": 4, "neighbours": "add-remove", "n_max": 10}
     for mechanism in ("rejection", *FOR_FLAGS):
-        made = smalldb.release(
-            frame,
-            Conjunctions(2),
-            epsilon="1/10",
-            rows=4,
-            neighbours="add-remove",
-            n_max=10,
-            **way(mechanism),
-        )
+        made = smalldb.release(table(4, 300), Conjunctions(2), **given, **way(mechanism))
         assert len(made.data) == 4
 
 
@@ -221,14 +213,8 @@ def test_denominators_that_pass_64_bits_are_refused_whatever_the_data(mechanism,
 @pytest.mark.parametrize("epsilon", [1, 10, 40])
 @pytest.mark.parametrize("attributes", [1, 3])
 def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
-    made = smalldb.release(
-        table(attributes, 0),
-        epsilon=epsilon,
-        rows=5,
-        neighbours="add-remove",
-        n_max=1000,
-        strategy="contrasts",
-    )
+    given = {"epsilon": epsilon, "rows": 5, "neighbours": "add-remove", "n_max": 1000}
+    made = smalldb.release(table(attributes, 0), strategy="contrasts", **given)
     assert made.data.shape == (5, attributes)
     assert made.confidential.max_error == 0
 
