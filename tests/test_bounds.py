@@ -1,9 +1,7 @@
-import json
 import math
 import random
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 
 import naive
 import numpy as np
@@ -15,20 +13,6 @@ from smalldb import bounds
 from smalldb.bounds.optimum import tails
 from smalldb.exact import enclosures
 
-VECTORS = {
-    entry["id"]: entry["value"] for entry in json.loads(Path(__file__).with_name("vectors.json").read_text())
-}
-SETTINGS = {
-    "bound_d4_J10_n1000": {"n": 1000, "cells": 2**4, "queries": 10, "epsilon": 1, "beta": "0.05"},
-    "bound_d10_J56_n100000": {"n": 10**5, "cells": 2**10, "queries": 56, "epsilon": 0.5, "beta": 0.01},
-    "bound_d32_J41449_n100000000": {
-        "n": 10**8,
-        "cells": 2**32,
-        "queries": 41449,
-        "epsilon": Fraction(1, 10),
-        "beta": Decimal("0.001"),
-    },
-}
 PROMISES = (bounds.sharp, bounds.proposition_4_4_rows)
 SIZES = {"n": 1000, "cells": 16, "queries": 10, "epsilon": 1, "beta": "0.05"}
 
@@ -119,37 +103,20 @@ def many_digits():
 # Oracles
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_worked_table(name):
-    sizes, expected = SETTINGS[name], VECTORS[name]
-    error, best = bounds.theorem_4_5(**sizes), bounds.best_rows(**sizes)
-    assert (bounds.theorem_4_5_rows(**sizes), best) == (expected["m_thm"], expected["best_min_m"])
-    found = (
-        error,
-        bounds.proposition_4_4(alpha=Fraction(error) / 2, **sizes),
-        bounds.sharp(rows=best, **sizes),
-    )
-    assert found == pytest.approx(
-        [expected[k] for k in ("thm45_alpha", "prop44_at_half", "best_min")], rel=1e-8
-    )
-    data = {key: value for key, value in sizes.items() if key != "n"}
-    assert bounds.theorem_4_5_data(error=0.1, **data) == math.ceil(expected["thm45_n_for_alpha_0_1"])
-
-
 @pytest.mark.parametrize("queries", [2, 10])
-def test_rows_of_each_method(queries):
-    expected = VECTORS[f"m_J{queries}_a1/10"]
+def test_rows_of_each_method(queries, vectors):
+    expected = vectors[f"m_J{queries}_a1/10"]["value"]
     assert bounds.rows_for(alpha=0.1, queries=queries) == expected["lecture"]
     assert bounds.rows_for(alpha="1/10", queries=queries, method="hoeffding") == expected["hoeffding"]
     assert bounds.rows_for(alpha=0.1, queries=queries, method="binomial") == expected["exact_binomial"]
 
 
-def test_the_logarithm_of_the_number_of_small_databases():
+def test_the_logarithm_of_the_number_of_small_databases(vectors):
     # epsilon n = 2: the bound on the mean is OPT + ln |R|
     sizes = {"cells": 16, "queries": 10, "rows": 40}
     found = bounds.expected(n=2, epsilon=1, **sizes)
     assert is_least_float_above(found, naive_expected(n=2, epsilon=1, **sizes))
-    assert found - bounds.opt(**sizes) == pytest.approx(float(VECTORS["lnR_16_40"]), rel=1e-12)
+    assert found - bounds.opt(**sizes) == pytest.approx(float(vectors["lnR_16_40"]["value"]), rel=1e-12)
 
 
 # Rounding: the result is the least float that is not below the truth

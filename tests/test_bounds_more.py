@@ -29,19 +29,24 @@ ROWS = {  # d, |Q|, n, eps, beta -> the worked table of the theory
 
 
 @pytest.mark.parametrize("case", ROWS, ids=str)
-def test_the_worked_table(case):
+def test_the_worked_table(case, vectors):
     d, queries, n, epsilon, beta = case
     given = {"n": n, "cells": 2**d, "queries": queries, "epsilon": epsilon, "beta": beta}
     theorem, rows = bounds.theorem_4_5(**given), bounds.theorem_4_5_rows(**given)
+    best = [bounds.best_rows(**given, method=method) for method in ("hoeffding", "least")]
     sharp = [
-        bounds.sharp(**given, rows=rows, method="hoeffding"),
-        *(
-            bounds.sharp(**given, rows=bounds.best_rows(**given, method=method), method=method)
-            for method in ("hoeffding", "least")
-        ),
+        bounds.sharp(**given, rows=m, method=method)
+        for m, method in zip([rows, *best], ("hoeffding", "hoeffding", "least"), strict=True)
     ]
     printed = bounds.proposition_4_4(alpha=theorem / 2, **given), bounds.proposition_4_4(**given)
     assert (theorem, rows, *printed, *sharp) == pytest.approx(ROWS[case], abs=6e-9)
+    if (name := f"bound_d{d}_J{queries}_n{n}") in vectors:
+        value = vectors[name]["value"]
+        assert (rows, best[1]) == (value["m_thm"], value["best_min_m"])
+        digits = [value[key] for key in ("thm45_alpha", "prop44_at_half", "best_min")]
+        assert (theorem, printed[0], sharp[2]) == pytest.approx(digits, rel=1e-8)
+        data = bounds.theorem_4_5_data(error=0.1, **{k: v for k, v in given.items() if k != "n"})
+        assert data == math.ceil(value["thm45_n_for_alpha_0_1"])
 
 
 def vc_rows(dimension, alpha, method, cells=1024):
