@@ -25,10 +25,6 @@ def cells_of(attributes):
     return list(product((0, 1), repeat=attributes))
 
 
-def with_true(matrix):
-    return [[1] * len(matrix[0]), *matrix]
-
-
 def two_way_cells(attributes):
     pairs = [(i, j) for i in range(attributes) for j in range(i + 1, attributes)]
     return [
@@ -165,22 +161,6 @@ def test_random_instances(instance, shard, chance):
         if count:
             index = chance.randrange(count)
             assert tuple(found.candidate(rank, index).tolist()) == expected[level][index]
-
-
-@pytest.mark.parametrize(
-    ("name", "matrix", "data", "rows"),
-    [
-        ("census_d2_conj", with_true(naive.conjunctions(2, 2)), [3, 1, 0, 2], 3),
-        ("census_d3_cells", two_way_cells(3), [4, 0, 1, 2, 0, 3, 1, 1], 4),
-        ("census_d3_conj", with_true(naive.conjunctions(3, 2)), [20, 5, 3, 2, 4, 1, 2, 3], 6),
-        ("census_thresh8", thresholds(8), [2, 1, 0, 4, 0, 0, 1, 2], 4),
-        ("census_empty", with_true(naive.conjunctions(2, 2)), [0, 0, 0, 0], 2),
-    ],
-)
-def test_vectors(vectors, name, matrix, data, rows):
-    scores, _ = posed(matrix, data, rows)
-    expected = {int(level): count for level, count in vectors[name]["value"]["census"].items()}
-    assert as_counter(scores, enumerate_scores(scores)) == expected
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
