@@ -224,16 +224,12 @@ def adversaries(data):
 def test_a_start_that_is_wrong_costs_no_more_than_the_question(number):
     data = people(3000, 1)
     name, start = list(adversaries(people(2000, 2)))[number]
+    rounds = {"strategy": "adaptive"}  # which follow a start that is left: columns are measured already
     errors = {
-        which: np.mean(
-            [
-                off(np.asarray(released(data, given, seed, "1").codes, dtype=np.int64), data)
-                for seed in range(4)
-            ]
-        )
+        which: np.mean([off(released(data, given, seed, "1", **rounds).codes, data) for seed in range(4)])
         for which, given in (("scratch", None), (name, start))
     }
-    assert errors[name] < 1.25 * errors["scratch"] + 0.005, errors
+    assert errors[name] < 1.1 * errors["scratch"] + 0.005, errors
 
 
 def test_a_row_moves_no_score_of_a_column_by_more_than_its_partners():
