@@ -459,7 +459,13 @@ def test_the_keyboard_alone_does_it_and_at_four_hundred_percent_nothing_runs_ove
                 page.keyboard.type("categories", delay=25)  # as slowly as forms are written anew
                 page.locator("#field-1-values").wait_for()
                 assert page.evaluate("document.activeElement.id") == "field-1-kind"
+                page.evaluate(
+                    "() => { window.sent = []; const set = Shiny.setInputValue;"
+                    " Shiny.setInputValue = (...own) => { sent.push(own[1].value); set(...own) } }"
+                )
                 page.keyboard.type("bool")
+                page.keyboard.press("Tab")  # a field that is left is sent, before a button is pressed
+                assert page.evaluate("sent") == ["bool"]
                 page.locator("#field-1-true").wait_for(state="attached")
             if number == 3:
                 reach("#budget")

@@ -255,6 +255,8 @@ def test_a_column_that_is_coded_in_reverse_is_left_out_and_the_others_serve():
     assert honest.record["start"]["believed"] and "left_out" not in honest.record["start"]
     assert wrong.record["start"]["believed"] and wrong.record["start"]["left_out"] == "h"
     assert "start is used but for h, which the data relate otherwise" in " ".join(wrong.report().split())
+    assert "is from the start (public), not from these data: " in (note := wrong.ask("h>=10 | b>=10").note)
+    assert note.endswith(f"{WORDS} (but for h, independent of the others)")
     depends = [np.corrcoef(made.codes.T.astype(float))[7, :7].mean() for made in (honest, wrong)]
     assert depends[0] > 0.5 and abs(depends[1]) < 0.1
     assert np.corrcoef(wrong.codes.T.astype(float))[0, 1] > 0.5

@@ -1,6 +1,8 @@
 """The commands on two related tables."""
 
+import gzip
 import json
+import sys
 from fractions import Fraction
 
 import pandas as pd
@@ -8,7 +10,9 @@ import pytest
 from test_related_release import SCHEMA, made_tables
 
 import smalldb
+from queries import DataError
 from smalldb.cli import main
+from smalldb.files import LibraryMissing
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.transaction import begun_beside
 
@@ -181,6 +185,18 @@ def test_where_nothing_is_expected_nothing_is_paid(files, capsys):
     assert Ledger("led").read().spent == Fraction(1, 50)
     with pytest.warns(smalldb.EmptyReleaseWarning, match="nothing useful is expected"):
         smalldb.release(made_tables(200), schema=SCHEMA, epsilon="0.02")
+
+
+def test_what_a_file_lacks_is_told_as_of_one_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    schema = 'person = "id"\nfixed = ["a"]\ncolumns.a.kind = "bool"\ncolumns.b.kind = "bool"\n'
+    (tmp_path / "t.parquet").write_bytes(b"")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"id,a,b\n1,0,1\n")[:-9])
+    with pytest.raises(LibraryMissing, match="pyarrow"):
+        smalldb.release("t.parquet", schema=schema, epsilon=1)
+    with pytest.raises(DataError, match="for the curator only"):
+        smalldb.release("t.csv.gz", schema=schema, epsilon=1)
 
 
 def test_a_schema_of_related_tables_is_shown(files, tmp_path, capsys):

@@ -1,17 +1,24 @@
-// browsers join keys within a second to the name of one option: a form is written anew after the last of them
+// browsers join keys within a second to the name of one option: a form is written anew after the last of them, or
+// once the field is left, before anything else can be pressed
 const SECOND = 1000
+let waiting = null, timer = 0
+const send = () => {
+  clearTimeout(timer)
+  if (waiting) Shiny.setInputValue("answer", {...waiting.dataset, value: waiting.value}, {priority: "event"})
+  waiting = null
+}
 let keyed = -SECOND
 document.addEventListener("keydown", event => { keyed = event.timeStamp })
 document.addEventListener("change", event => {
   const own = event.target
   if (!own.matches(".answer")) return
-  const send = () => {
-    const left = own.matches("select") ? keyed + SECOND - performance.now() : 0
-    if (left > 0) setTimeout(send, left)
-    else Shiny.setInputValue("answer", {...own.dataset, value: own.value}, {priority: "event"})
-  }
-  send()
+  if (waiting !== own) send()
+  waiting = own
+  clearTimeout(timer)
+  if (own.matches("select") && performance.now() < keyed + SECOND) timer = setTimeout(send, SECOND)
+  else send()
 })
+document.addEventListener("focusout", send)
 document.addEventListener("click", event => {
   const own = event.target
   if (own.matches(".copy")) navigator.clipboard.writeText(own.nextElementSibling.textContent)

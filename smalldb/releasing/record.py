@@ -413,7 +413,10 @@ def stated_bound(record: Mapping[str, Any]) -> float | None:
 def stated_start(record: Mapping[str, Any]) -> str | None:
     """Return what the public start is that a table was made from, if it was."""
     start = record.get("start")
-    return str(start.get("is")) if isinstance(start, dict) and start.get("believed") else None
+    if not isinstance(start, dict) or not start.get("believed"):
+        return None
+    but = f" (but for {start['left_out']}, independent of the others)" if "left_out" in start else ""
+    return f"{start.get('is')}{but}"
 
 
 def stated_epsilon(record: Mapping[str, Any]) -> Fraction | None:

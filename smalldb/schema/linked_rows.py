@@ -17,6 +17,7 @@ from queries.arrays import Integers, pd
 from queries.expressions import joined, suggestion
 from queries.frames import as_frame
 from queries.rule_tables import told
+from smalldb.files import LibraryMissing
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
 from smalldb.schema.fields import Fields, Piece, spelled
@@ -112,6 +113,8 @@ def check_tables(tables: Any, schema: RelatedSchema) -> None:
                     else f"{said} has no column {key!r}{suggestion(key, given)}"
                     for key in lacking
                 ]
+        except (DataError, LibraryMissing):
+            raise  # no refusal of names: other classes, and another exit code
         except ValueError as error:
             wrong.append(f"{said}: {error}" if name else str(error))
     if wrong:

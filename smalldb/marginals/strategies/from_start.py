@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import log, prod
+from math import ceil, log, prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -154,7 +154,7 @@ class FromStart(TableStrategy):
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        question = "one number that decides whether the public start is used"
+        question = "two questions that decide whether the public start is used"
         return f"{self.adaptive.described}; and {question}"
 
     @property
@@ -217,7 +217,7 @@ class FromStart(TableStrategy):
         order = np.argsort(chance - related, kind="stable").tolist()
         partners = [[p for p in order if c in pairs[p]][:PARTNERS] for c in range(len(sizes))]
         middle = [round(float((related + chance)[own].sum()) / 2) for own in partners]
-        margin = round(2 * PARTNERS / cost * (log(len(sizes)) + MARGIN))
+        margin = ceil(2 * PARTNERS / cost * (log(len(sizes)) + MARGIN))
 
         def scores(counts: list[Integers]) -> Integers:
             agree = [int((own * sign).sum()) for own, sign in zip(counts, signs, strict=True)]
