@@ -44,6 +44,7 @@ _ID_LABEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
+GROUPS = "columns", "tables"  # what a schema has tables of
 _SMALL = 40  # whole numbers of a range that are categories each
 
 
@@ -176,17 +177,28 @@ def schema_text(given: Mapping[str, Any]) -> str:
 
 def _tables_of(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the tables of columns, and of related tables, each with its dotted name."""
-    for group in ("columns", "tables"):
-        for name, table in given.get(group, {}).items():
-            own = f"{path}{group}.{_key(name)}"
-            yield own, table
-            if group == "tables":
-                yield from _tables_of(table, f"{own}.")
+    for group in GROUPS:
+        own = given.get(group)
+        for name, table in own.items() if isinstance(own, Mapping) else ():
+            if isinstance(table, Mapping):
+                dotted = f"{path}{group}.{_key(name)}"
+                yield dotted, table
+                if group == "tables":
+                    yield from _tables_of(table, f"{dotted}.")
 
 
-def _lines_of(table: Mapping[str, Any]) -> str:
-    groups = ("columns", "tables")
-    return "".join(f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if key not in groups)
+def _lines_of(given: Mapping[str, Any]) -> str:
+    lines = list[tuple[str, object]]()
+    for key, value in given.items():
+        if (
+            key in GROUPS and isinstance(value, Mapping) and value
+        ):  # what is no table is refused by who reads it
+            lines += [
+                (f"{key}.{_key(name)}", own) for name, own in value.items() if not isinstance(own, Mapping)
+            ]
+        else:
+            lines.append((_key(key), value))
+    return "".join(f"{key} = {toml(value)}\n" for key, value in lines)
 
 
 def _said(dtype: object, described: Described | None) -> str:
