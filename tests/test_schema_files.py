@@ -88,7 +88,7 @@ def test_what_is_no_schema_is_refused_in_one_line(tmp_path, text, message):
         read_schema(str(path))
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
-    if text and message != "not TOML":  # as a dict, too
+    if text not in ("a =", "", "[columns]"):  # as a dict, too
         with pytest.raises(ValueError, match=message):
             read_schema(tomllib.loads(text))
 
