@@ -190,9 +190,7 @@ def _tables_of(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mappi
 def _lines_of(given: Mapping[str, Any]) -> str:
     lines = list[tuple[str, object]]()
     for key, value in given.items():
-        if (
-            key in GROUPS and isinstance(value, Mapping) and value
-        ):  # what is no table is refused by who reads it
+        if key in GROUPS and isinstance(value, Mapping):  # what is no table is refused when it is read
             lines += [
                 (f"{key}.{_key(name)}", own) for name, own in value.items() if not isinstance(own, Mapping)
             ]
