@@ -45,8 +45,8 @@ from smalldb.cli import main, parser
 from smalldb.commands.input_files import named
 from smalldb.releasing.record import written_record
 from smalldb.schema import draft_schema, read_schema
+from smalldb.schema.answers import LEFT_OUT, Place, answered, changed, columns_of, keys_of, shown
 from smalldb.schema.column_parsing import SHARED
-from smalldb.schema.drafting import LEFT_OUT, Place, answered, changed, columns_of, keys_of, shown
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import read_any

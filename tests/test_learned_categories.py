@@ -18,7 +18,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
 from smalldb.noise.privacy_loss import Loss
 from smalldb.releasing import learned_categories as learning
-from smalldb.releasing import rehearsing_draws as memory
+from smalldb.releasing import memory
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learned_categories import frequent, quantiles, threshold

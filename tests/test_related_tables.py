@@ -125,7 +125,7 @@ def test_a_named_release_is_paid_once(files, capsys):
 
 
 def test_more_rows_than_memory_holds_are_refused_before_the_payment(files, monkeypatch, capsys):
-    monkeypatch.setattr("smalldb.releasing.rehearsing_draws.memory_limit", lambda: 1 << 16)
+    monkeypatch.setattr("smalldb.releasing.memory.memory_limit", lambda: 1 << 16)
     given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
     assert main([*given, "--ledger", "led", "--budget", "2"]) == 2
     assert "rows of 5 columns need about" in capsys.readouterr().err

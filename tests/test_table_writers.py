@@ -16,7 +16,7 @@ from calling import called
 
 import smalldb
 from smalldb.exact.bits import SeededBits
-from smalldb.releasing import rehearsing_draws as memory
+from smalldb.releasing import memory
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, Times, parse_schema

@@ -5,8 +5,8 @@ from typing import Any
 
 from shiny.ui import Tag, TagChild, tags
 
+from smalldb.schema.answers import LEFT_OUT, LINES, Place, keys_of, shown
 from smalldb.schema.column_parsing import DERIVED, ID
-from smalldb.schema.drafting import LEFT_OUT, LINES, Place, keys_of, shown
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.related_schema import LINKS, OF_CHILDREN
 

@@ -22,7 +22,7 @@ from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import plot_plan
 from smalldb.reporting.words import CONFIDENTIAL, laid_out, tell
 from smalldb.schema import Schema
-from smalldb.schema.drafting import Place, changed, columns_of
+from smalldb.schema.answers import Place, changed, columns_of
 from smalldb.schema.parsing import toml_of
 from smalldb.schema.reading import OpenSchema, read_any
 from smalldb.schema.related_schema import RelatedSchema

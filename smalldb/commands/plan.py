@@ -18,8 +18,8 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.planning.plans import pairs_reached
 from smalldb.planning.starting import rehearsed, with_start
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
-from smalldb.releasing.rehearsing_draws import check_memory
 from smalldb.reporting.plots_base import check_plotting, plot_plan
 from smalldb.reporting.words import as_json, laid_out, tell
 

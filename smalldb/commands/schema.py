@@ -26,13 +26,14 @@ from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
+from smalldb.schema.answers import answered
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.column_relations import SAID
 from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
-from smalldb.schema.drafting import answered, column_text, draft_related, file_line, toml
+from smalldb.schema.drafting import column_text, draft_related, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
 from smalldb.schema.linked_rows import check_tables, coded_tables, linked_keys

@@ -45,8 +45,9 @@ from smalldb.releasing.learned_categories import (
     shared,
 )
 from smalldb.releasing.ledger_account import Account
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record, with_measurements, with_tables
-from smalldb.releasing.rehearsing_draws import check_memory, rehearse_draw
+from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import LinkedSource, Source, with_measured_means
 from smalldb.releasing.transaction import Transaction, begun_beside, request_of

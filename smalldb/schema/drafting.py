@@ -1,4 +1,4 @@
-"""Drafts of schemas from names, types and code books, never from data, and what people answer to them."""
+"""A first draft of a schema, from names, declared types and code books; never from a value of the data."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from queries.arrays import pd
 from queries.frames import as_frame, without_index
 from smalldb.schema.codebook import Described, declared_fields, read_table_schema
-from smalldb.schema.column_parsing import ID, IDS, LEARN, SHARED, TOP
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.kinds import SPECS, Spec
 from smalldb.schema.kinds.bins import DIGITS, WHOLE
-from smalldb.schema.parsing import toml_of
-from smalldb.schema.related_schema import LINKS, PERSON
 
 _HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
@@ -44,7 +40,6 @@ _ID_LABEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
-GROUPS = "columns", "tables"  # what a schema has tables of
 _SMALL = 40  # whole numbers of a range that are categories each
 
 
@@ -175,28 +170,25 @@ def schema_text(given: Mapping[str, Any]) -> str:
     )
 
 
+def _is_group(key: str, value: object) -> bool:
+    """Tell whether a key holds tables: of columns, or related ones."""
+    tables = isinstance(value, Mapping) and all(isinstance(own, Mapping) for own in value.values())
+    return key in ("columns", "tables") and tables
+
+
 def _tables_of(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the tables of columns, and of related tables, each with its dotted name."""
-    for group in GROUPS:
-        own = given.get(group)
-        for name, table in own.items() if isinstance(own, Mapping) else ():
-            if isinstance(table, Mapping):
-                dotted = f"{path}{group}.{_key(name)}"
-                yield dotted, table
-                if group == "tables":
-                    yield from _tables_of(table, f"{dotted}.")
+    for group in ("columns", "tables"):
+        for name, table in given.get(group, {}).items() if _is_group(group, given.get(group)) else ():
+            own = f"{path}{group}.{_key(name)}"
+            yield own, table
+            if group == "tables":
+                yield from _tables_of(table, f"{own}.")
 
 
-def _lines_of(given: Mapping[str, Any]) -> str:
-    lines = list[tuple[str, object]]()
-    for key, value in given.items():
-        if key in GROUPS and isinstance(value, Mapping):  # what is no table is refused when it is read
-            lines += [
-                (f"{key}.{_key(name)}", own) for name, own in value.items() if not isinstance(own, Mapping)
-            ]
-        else:
-            lines.append((_key(key), value))
-    return "".join(f"{key} = {toml(value)}\n" for key, value in lines)
+def _lines_of(table: Mapping[str, Any]) -> str:
+    lines = (f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if not _is_group(key, value))
+    return "".join(lines)
 
 
 def _said(dtype: object, described: Described | None) -> str:
@@ -318,105 +310,3 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
         drafted(child, {key, *own[:1]}),
     ]
     return "".join(lines)
-
-
-LEFT_OUT = "ignore"
-LINES = ("valid", "measure_first")  # keys whose texts hold commas: answers have one a line
-
-
-def answered(kind: str, key: str, answer: str) -> tuple[str, object]:
-    """Return the key and the value of TOML that an answer means: ``f, m`` is a list where a list is meant."""
-    types = {**TOP, **PERSON, **LINKS, **SHARED, **(SPECS[kind].keys if kind in SPECS else {})}.get(key, str)
-    text = answer.strip()
-    if types is str:
-        return key, text
-    listed = types is list or (isinstance(types, tuple) and list in types)
-    if not listed or text.startswith("["):
-        return key, _value(text)
-    if text.startswith("bins "):
-        return answered(kind, "bins", text.removeprefix("bins "))
-    if key == "missing" and text.lower() in ("y", "yes", "true"):
-        return key, True
-    if text == LEARN:
-        return key, text
-    parts = [part.strip() for part in text.split("\n" if key in LINES else ",") if part.strip()]
-    whole = kind != "times" and all(part.lstrip("-").isdecimal() for part in parts)
-    numbers = key != "missing" and (kind in ("cuts", "integers") or whole)
-    return key, [_value(part) if numbers else part for part in parts]
-
-
-def _value(text: str) -> object:
-    """Read a value of TOML; a text, where it is none."""
-    try:
-        return toml_of(f"x = {text}")["x"]
-    except ValueError:
-        return text
-
-
-class Place(NamedTuple):
-    """A column: the name of its table among related ones (empty: there is one table), and its own.
-
-    Without a name of its own it is that table itself, with its keys and links.
-    """
-
-    table: str
-    column: str
-
-
-def columns_of(given: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None]:
-    """Return the columns of a schema's TOML, behind their table if it is related; None: one is left out."""
-    found = dict[Place, Mapping[str, Any] | None]()
-    tables = given["tables"] if isinstance(given.get("tables"), dict) else {"": given}
-    for table, own in tables.items():
-        if table and isinstance(own, dict):
-            found[Place(table, "")] = own
-        columns, left = (own.get(key) if isinstance(own, dict) else None for key in ("columns", LEFT_OUT))
-        for name, keys in columns.items() if isinstance(columns, dict) else ():
-            found[Place(table, name)] = keys if isinstance(keys, dict) else {}
-        for name in left if isinstance(left, list) else ():
-            found.setdefault(Place(table, str(name)), None)
-    return found
-
-
-def changed(text: str, place: Place | None, key: str, answer: str) -> str:
-    """Return the TOML of a schema with another answer for a key of a column, or of the whole (None)."""
-    given = toml_of(text)
-    table = given["tables"][place.table] if place is not None and place.table else given
-    if place is not None and key == "kind":
-        columns = table.setdefault("columns", {})
-        table[LEFT_OUT] = [name for name in table.get(LEFT_OUT, []) if name != place.column]
-        if answer == LEFT_OUT:
-            columns.pop(place.column, None)
-            table[LEFT_OUT].append(place.column)
-        else:  # keys that both kinds have stay
-            kept = {key: own for key, own in columns.get(place.column, {}).items() if key in keys_of(answer)}
-            columns[place.column] = {**kept, "kind": answer}
-    else:
-        own = table if place is None or not place.column else table["columns"][place.column]
-        other, value = answered(str(own.get("kind", "")), key, answer)
-        own.pop(key, None)
-        if answer.strip():
-            own[other] = value
-    head = [*takewhile(lambda line: line.startswith("#") or not line.strip(), text.splitlines())]
-    return "\n".join([*head, schema_text(given)])
-
-
-def keys_of(kind: str) -> Mapping[str, Any]:
-    """Return the keys that a column of a kind can have."""
-    return IDS if kind == ID else {**SHARED, **SPECS[kind].keys} if kind in SPECS else {}
-
-
-def shown(value: object, sign: str = ", ") -> str:
-    """Write a value of TOML as it is answered in a form (see `answered`); `sign` parts a list."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case True:
-            return "yes"
-        case list():
-            texts = [*map(str, value)]
-            if not any(sign.strip(" ") in text or "{" in text for text in texts):
-                return sign.join(texts)
-    return toml(value)
