@@ -235,8 +235,10 @@ def test_a_start_that_is_wrong_costs_no_more_than_the_question(number):
 def test_a_row_moves_no_score_of_a_column_by_more_than_its_partners():
     given = {"epsilon": 1, "n": 600, "mechanism": "marginals"}
     strategy = smalldb.plan(DOMAIN, start=rows(people(2000, 0)), start_is=WORDS, **given).chosen.strategy
-    asked = strategy.worst_column(Started.of(strategy.start, strategy.universe, 600))
+    start = Started.of(strategy.start, strategy.universe, 600)
+    asked = strategy.worst_column(start)
     assert asked.moved == 3 and asked.cost == Fraction(1, 40)
+    assert asked.of is strategy.question(start).of  # the tables of both are counted once
     every, moved = np.random.default_rng(4).integers(0, DOMAIN.sizes, (400, 5)), []
     pairs = [table.columns for table in asked.of]
     for one, other in zip(every[::2], every[1::2], strict=True):

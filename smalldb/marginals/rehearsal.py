@@ -8,8 +8,8 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals.counted_rows import CountedRows
 from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import Curator, PrivacyFilter
-from smalldb.marginals.strategies.from_start import FromStart, asked_pairs
-from smalldb.marginals.strategies.strategy import Strategy, whole_table
+from smalldb.marginals.strategies.from_start import FromStart, asked_tables
+from smalldb.marginals.strategies.strategy import Strategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Journal
 from smalldb.mechanisms.start import Start
@@ -27,7 +27,7 @@ def rehearse(strategy: Strategy, universe: Universe, law: Start, rows: int) -> f
     budget = PrivacyFilter(strategy.loss.amount, strategy.law.replaced)
     curator = Curator(_counted(drawn), Journal(SeededBits(SEED)), budget)
     made = curator.follow(strategy.release(rows)).codes
-    asked = [whole_table(pair, [universe.sizes[c] for c in pair]) for pair in asked_pairs(universe)]
+    asked = asked_tables(universe)
     tables = zip(_counted(drawn).count(asked), _counted(made.astype(np.int64)).count(asked), strict=True)
     return sum(float(np.abs(one - two).sum()) for one, two in tables) / (2 * rows * len(asked))
 

@@ -115,7 +115,7 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
                         if kind not in variances:
                             variances[kind] = _white(each, start, part, i, j)
                         variance, total = variances[kind], n or max(1.0, float(table.sum()))
-                        beyond = _beyond(table) / variance
+                        beyond = from_independence(table) / variance
                         limit = _limit(prod(length - 1 for length in table.shape))
                         # half of what the cells differ by, from the root of the sum of their squares
                         scale = sqrt(table.size * variance) / (2 * total)
@@ -164,11 +164,15 @@ def _white(each: Measurement, start: int, part: Marginal, i: int, j: int) -> flo
     return max(each.noise.variance(weights) / float((unit**2).sum()), 1e-9)
 
 
-def _beyond(table: Floats) -> float:
+def independent(table: Floats) -> Floats:
+    """Return a table of two columns as if they were independent."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    return np.asarray(np.outer(rows, columns) / max(float(rows.sum()), 1.0))
+
+
+def from_independence(table: Floats) -> float:
     """Return the sum of squared differences from independent columns."""
-    counts = table.astype(np.float64)
-    total = max(counts.sum(), 1.0)
-    return float(((counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total) ** 2).sum())
+    return float(((table - independent(table)) ** 2).sum())
 
 
 def _limit(freedom: int) -> float:

@@ -47,7 +47,7 @@ class Start:
     def without(self, column: int, shares: Floats) -> "Start":
         """Return the start with one column independent of the others, by shares of its categories."""
         codes, many = self.codes.copy(), len(self.codes)
-        codes[:, column] = systematic(shares, many)[np.argsort(splitmix64(many, column))]
+        codes[:, column] = _shuffled(shares, many, column)
         return replace(self, codes=codes)
 
     def mixed(
@@ -70,13 +70,18 @@ class Start:
         for c, size in enumerate(sizes):
             held = np.bincount(own[:, c], weights, size) if shares is None else shares[c]
             share = held.astype(np.float64) * (1 - UNSEEN) + UNSEEN / size
-            columns.append(systematic(share, many)[np.argsort(splitmix64(many, c))])
+            columns.append(_shuffled(share, many, c))
         others = np.stack(columns, axis=1)
         others = others[possible(others)]
         if not len(others):
             return own, weights
         share = np.full(len(others), INDEPENDENT / len(others))
         return np.concatenate([own, others]), np.concatenate([weights * (1 - INDEPENDENT), share])
+
+
+def _shuffled(shares: Floats, many: int, column: int) -> Integers:
+    """Return so many categories of a column, by their shares, in an order that is as of no other column."""
+    return systematic(shares, many)[np.argsort(splitmix64(many, column))]
 
 
 def systematic(weights: npt.NDArray[np.floating[Any]], many: int, offset: float = 0.5) -> Integers:

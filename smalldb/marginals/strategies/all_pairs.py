@@ -31,6 +31,7 @@ from smalldb.marginals.strategies.strategy import (
 )
 from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Marginal
+from smalldb.mechanisms.known_pairs import from_independence
 from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.privacy_loss import Loss
@@ -213,7 +214,5 @@ def modelled(plan: TableStrategy, estimator: Estimator, read: Sequence[NoisyTabl
 
 def dependence(table: NoisyTable) -> float:
     """Return the sum of squared differences from independent columns, less what noise adds to it."""
-    counts = table.counts.astype(np.float64)
-    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
-    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    return float(((counts - independent) ** 2).sum() - table.variance * freedom)
+    freedom: int = (table.counts.shape[0] - 1) * (table.counts.shape[1] - 1)
+    return from_independence(table.counts.astype(np.float64)) - table.variance * freedom

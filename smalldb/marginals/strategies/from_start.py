@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil, log, prod
 from typing import ClassVar, Self
 
@@ -28,7 +28,8 @@ from smalldb.marginals.strategies.strategy import (
     whole_table,
 )
 from smalldb.marginals.universe import Universe, pairs_of
-from smalldb.mechanisms import Dependence
+from smalldb.mechanisms import Dependence, Marginal
+from smalldb.mechanisms.known_pairs import independent
 from smalldb.mechanisms.start import Start
 from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
@@ -49,6 +50,12 @@ def asked_pairs(universe: Universe) -> tuple[tuple[int, int], ...]:
     return tuple(pairs[:: 1 + (len(pairs) - 1) // MOST_PAIRS] if pairs else ())
 
 
+@lru_cache(maxsize=4)
+def asked_tables(universe: Universe) -> tuple[Marginal, ...]:
+    """Return the tables of these pairs: the same ones for both questions, so that they are counted once."""
+    return tuple(whole_table(pair, [universe.sizes[c] for c in pair]) for pair in asked_pairs(universe))
+
+
 # Proof: docs/proofs/start.md, lemma 1.
 def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
     """
@@ -60,11 +67,6 @@ def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
     2
     """
     return sum(int(np.abs(own - other).sum()) for own, other in zip(counts, expected, strict=True))
-
-
-def alone(table: Floats) -> Floats:
-    """Return a table of two columns as if they were independent."""
-    return np.asarray(np.outer(table.sum(axis=1), table.sum(axis=0)) / max(float(table.sum()), 1e-9))
 
 
 def audible(plan: Adaptive) -> bool:
@@ -186,7 +188,7 @@ class FromStart(TableStrategy):
         pairs = asked_pairs(self.universe)
         expected = [np.rint(start.table(pair)).astype(np.int64) for pair in pairs]
         return Number(
-            of=[whole_table(pair, [self.universe.sizes[c] for c in pair]) for pair in pairs],
+            of=asked_tables(self.universe),
             function=partial(apart, expected),
             moved=len(pairs),
             noise=self._noise(len(pairs)),
@@ -211,8 +213,8 @@ class FromStart(TableStrategy):
         halves, signs, expected = start.halves(), list[Booleans](), list[list[float]]()
         for pair in pairs:
             one, other = (half.table(pair) for half in halves)
-            signs.append(one > alone(one))
-            expected.append([float((table * signs[-1]).sum()) for table in (other, alone(other))])
+            signs.append(one > independent(one))
+            expected.append([float((table * signs[-1]).sum()) for table in (other, independent(other))])
         related, chance = np.array(expected).T
         order = np.argsort(chance - related, kind="stable").tolist()
         partners = [[p for p in order if c in pairs[p]][:PARTNERS] for c in range(len(sizes))]
@@ -226,7 +228,7 @@ class FromStart(TableStrategy):
 
         fixed = {c for columns, _ in self.universe.rules for c in columns}
         return Worst(
-            of=[whole_table(pair, [sizes[c] for c in pair]) for pair in pairs],
+            of=asked_tables(self.universe),
             scores=scores,
             moved=PARTNERS,
             law=self.law,
