@@ -228,9 +228,8 @@ class FinerShape:
 
 UNITS = 1 << 16  # of a bin's width: rounding moves a mean by less than a hundred-thousandth of a bin
 HALF = UNITS // 2
-MEANS_SHARE = Fraction(
-    1, 25
-)  # of epsilon, if nobody says otherwise: shares of rows have a twenty-fourth more noise
+# of epsilon, for means, if nobody says otherwise: shares of rows have a twenty-fourth more noise
+MEANS_SHARE = Fraction(1, 25)
 _EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])  # more digits than numbers in bins have
 _CELLS = 64  # of a bin that values are drawn from
 _LEAST = 1e-6  # of a bin's rows, in each cell: else no mean could be reached

@@ -22,9 +22,8 @@ from smalldb.schema.orders import inexact
 from smalldb.schema.schema_columns import Column
 
 DAY = 86_400 * 10**6  # microseconds
-_SIGNS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
-    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-}
+_SIGNS: Mapping[str, Callable[[Fraction, Fraction], Fraction]]
+_SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _DIGITS = 4  # that a divisor is taken to have which is itself a quotient
 
 
