@@ -95,12 +95,12 @@ def reached() -> Callable[[Mutant], tuple[str, ...]]:
         here = {
             line: {re.split(r"[\[|]", each)[0] for each in by_line[line] if "::" in each} for line in by_line
         }
-        functions[path.partition("/smalldb/")[2]] = here
+        functions[os.path.relpath(path, ROOT)] = here
     lines = Counter(f for here in functions.values() for some in here.values() for f in some)
 
     def of(mutant: Mutant) -> tuple[str, ...]:
         before, was, _ = (ROOT / mutant.file).read_text(encoding="utf-8").partition(mutant.was)
-        here, first = functions[mutant.file.removeprefix("smalldb/")], before.count("\n") + 1
+        here, first = functions[os.path.normpath(mutant.file)], before.count("\n") + 1
         some = set().union(*(here.get(line, ()) for line in range(first, first + was.count("\n") + 1)))
         some = some or set().union(*here.values())  # a constant, which an import reads
         return (*dict.fromkeys((*mutant.tests, *sorted(some, key=lambda f: (lines[f], f))[:MOST])),)
