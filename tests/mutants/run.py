@@ -93,7 +93,8 @@ def reached() -> Callable[[Mutant], tuple[str, ...]]:
     for path in data.measured_files():
         by_line = data.contexts_by_lineno(path)
         here = {
-            line: {re.split(r"[\[|]", each)[0] for each in by_line[line] if "::" in each} for line in by_line
+            line: {re.split(r"[\[|]", each)[0] for each in by_line[line] if each.startswith("tests/")}
+            for line in by_line
         }
         functions[os.path.relpath(path, ROOT)] = here
     lines = Counter(f for here in functions.values() for some in here.values() for f in some)
