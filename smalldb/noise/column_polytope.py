@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import comb, log
 from typing import TypeAlias
 
@@ -19,23 +19,14 @@ _LISTED = 1 << 20
 # Proof: docs/proofs/k-norm.md, lemma 1.
 @lru_cache(maxsize=1 << 16)
 def points(size: int, up: int, down: int) -> int:
-    """Count integer vectors of `size` entries that sum to `up - down`.
-
-    Their positive entries sum to at most `up`, the negative ones to at least `-down`.
-
-    >>> points(3, 1, 1)  # 0, and one category up and another down
-    7
-    >>> points(2, 1, 0), points(2, 3, 2)
-    (2, 6)
-    """
+    """Count integer vectors with the sum up - down, positive entries up to `up` in all, others to -down."""
+    # of 3 entries, for 1 and 1: seven, 0 and one category up and another down
     return sum(_by_positive(size - 1, up, down))
 
 
 def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
-    """Count those of which 0, 1, 2... of the first `free` entries are positive; the last one follows.
-
-    Of which j are: comb(free, j) comb(up, j) comb(down + free - j, free - j), each from the one before.
-    """
+    """Count those of which 0, 1, 2... of the first `free` entries are positive; the last one follows."""
+    # of which j are: comb(free, j) comb(up, j) comb(down + free - j, free - j), each from the one before
     those = comb(down + free, free)
     for positive in range(min(free, up) + 1):
         yield those
@@ -46,31 +37,30 @@ def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
 # Proof: docs/proofs/k-norm.md, lemma 1.
 def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
     """Draw one of `points`, uniformly, exactly."""
-    free, left = size - 1, uniform_below(points(size, up, down), source)
+    free, position = size - 1, uniform_below(points(size, up, down), source)
     ends = accumulate(_by_positive(free, up, down))
-    positive = next(positive for positive, end in enumerate(ends) if left < end)
+    positive = next(positive for positive, end in enumerate(ends) if position < end)
     signs = _subset(positive, free, source)
     rest = free - positive
     rises = iter(_gaps(_subset(positive, up, source)))
     falls = iter(_gaps(_subset(rest, down + rest, source)))
-    found = [next(rises) if position in signs else 1 - next(falls) for position in range(1, free + 1)]
-    return [*found, up - down - sum(found)]
+    entries = [next(rises) if entry in signs else 1 - next(falls) for entry in range(1, free + 1)]
+    return [*entries, up - down - sum(entries)]
 
 
 # Proof: docs/proofs/draw.md, lemma 4.
 def _subset(count: int, most: int, source: BitSource) -> set[int]:
     """Draw `count` of the integers 1..most, uniformly, exactly (Floyd's algorithm, Bentley 1987)."""
-    found = set[int]()
+    subset = set[int]()
     for last in range(most - count + 1, most + 1):
         drawn = uniform_below(last, source) + 1
-        found.add(last if drawn in found else drawn)
-    return found
+        subset.add(last if drawn in subset else drawn)
+    return subset
 
 
-def _gaps(found: set[int]) -> list[int]:
+def _gaps(subset: set[int]) -> list[int]:
     """Return the steps from 0 to the least, and on to the next: at least 1 each, at most the last in all."""
-    ranked = sorted(found)
-    return [here - before for before, here in zip([0, *ranked], ranked, strict=False)]
+    return [here - before for before, here in pairwise([0, *sorted(subset)])]
 
 
 def log_points(size: int, up: Radii, down: Radii) -> Floats:
@@ -99,11 +89,11 @@ def log_tails(size: int, least: int, up: Radii, down: Radii) -> Floats:
 
 def _added(free: int, positive: Callable[[int], Floats], down: Radii) -> Floats:
     """Return the logarithm of a sum over how many of the free entries are positive."""
-    found = np.full(len(down), -np.inf)
+    logs = np.full(len(down), -np.inf)
     for j in range(free + 1):
         rest = free - j
-        found = np.logaddexp(found, positive(j) + _log_comb(down + rest, rest) + log(comb(free, j)))
-    return found
+        logs = np.logaddexp(logs, positive(j) + _log_comb(down + rest, rest) + log(comb(free, j)))
+    return logs
 
 
 def _log_comb(n: Radii, k: int) -> Floats:

@@ -10,9 +10,9 @@ exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/pro
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice
-from math import ceil, comb, isqrt, log, prod, sqrt
+from math import ceil, comb, isqrt, prod, sqrt
 from operator import mul
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -25,7 +25,7 @@ from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
 from smalldb.noise.noise_protocol import Moved, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.simulating import State, Uniforms
-from smalldb.noise.tails import moment_quantile
+from smalldb.noise.tails import log_odds, moment_quantile
 
 _BITS = 64  # of each normal number that are looked at first, and two more for each category of a column
 Pairs: TypeAlias = Sequence[tuple[int, int]]
@@ -33,10 +33,7 @@ Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ConeDifference(Noise):
-    """Tables of the difference of two matrices from the cone, rounded to nearest.
-
-    It speaks of rows: one that is added moves it by 1, one that is replaced by 2.
-    """
+    """Tables of the difference of two matrices from the cone, rounded to nearest."""
 
     name: ClassVar[str] = "cone"
     word: ClassVar[str] = name
@@ -55,11 +52,7 @@ class ConeDifference(Noise):
 
     # Proof: docs/proofs/pairs.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw all values, rounded to nearest, exactly: int64.
-
-        As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is
-        returned is a function of the ideal noise.
-        """
+        """Draw all values, rounded to nearest, exactly: int64."""
         check_count(self.count, count)
         sizes, each = self.sizes, width(self.sizes)
         needed = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
@@ -80,11 +73,7 @@ class ConeDifference(Noise):
 
     # Proof: docs/proofs/noise.md, lemma 4.
     def variance(self, weights: Weights = None) -> float:
-        """Return the exact variance of a linear combination.
-
-        It is made of the total times a constant, of deviations of shares in each column, and in each pair of
-        what is beyond both: none of these is correlated with another.
-        """
+        """Return the exact variance of a linear combination."""
         if weights is None:
             units = (np.eye(1, self.count, self._kinds.index(kind))[0] for kind in set(self._kinds))
             return max(map(self.variance, units))
@@ -94,11 +83,7 @@ class ConeDifference(Noise):
     # Proof: docs/proofs/pairs.md, lemma 7.
     @property
     def variances(self) -> tuple[list[float], dict[tuple[int, int], float]]:
-        """The variance of the noise: of a category's count for each column, and of a cell for each pair.
-
-        That of a cell is of the white noise which, less its means along both axes, is what a table gets
-        beyond its margins.
-        """
+        """The variance of a category's count for each column; for each pair, of a cell beyond its margins."""
         sizes, shape = self.sizes, dimensions(self.sizes)
         # of two totals: each is a gamma number of that shape
         second = float(2 * shape * (shape + 1) / self.rate**2)
@@ -123,6 +108,7 @@ class ConeDifference(Noise):
 
     def _features(self, weights: Floats) -> Floats:
         """Return a vector whose square is the variance: of parts of the noise that are not correlated."""
+        # the total times a constant, deviations of shares in columns, and in pairs what is beyond both
         sizes = self.sizes
         halves = [squares(sizes, size) / 2 for size in sizes]
         wholes = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
@@ -152,15 +138,15 @@ class ConeDifference(Noise):
         columns = sorted({c for scope in used for c in scope})
         entries = sum(self.sizes[c] for c in columns) ** 2
         rows = np.vstack([weights, np.zeros(weights.shape[1])])
-        found = []
+        totals = []
         for part in uniforms.in_parts(1 << max(0, entries.bit_length() - 9)):
             tables, after = _simulated_tables(self, tuple(used), part.draws, part.state)
             part.go_on(after)
             total = np.zeros((part.draws, weights.shape[1]))
             for table, chosen in zip(tables, used.values(), strict=True):
                 total += table @ rows[chosen]
-            found.append(total)
-        return np.concatenate(found)
+            totals.append(total)
+        return np.concatenate(totals)
 
     def of_columns(
         self, columns: Sequence[int], uniforms: Uniforms, pairs: bool
@@ -195,13 +181,8 @@ class ConeDifference(Noise):
 
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""
-        return rounded_quantile(
-            self,
-            weights,
-            self._kinds,
-            lambda kind, each: quantile(self.sizes, self.rate, kind, each),
-            failure,
-        )
+        entry = partial(quantile, self.sizes, self.rate)
+        return rounded_quantile(self, weights, self._kinds, entry, failure)
 
     def cell_quantile(self, shape: tuple[int, ...], failure: Fraction) -> float:
         """Return that of a cell of a column or pair of such categories."""
@@ -266,20 +247,17 @@ def squares(sizes: Sequence[int], size: int) -> int:
 # Proof: docs/proofs/pairs.md, lemma 8.
 @lru_cache(maxsize=1024)
 def quantile(sizes: tuple[int, ...], rate: Fraction, shape: tuple[int, ...], failure: Fraction) -> int:
-    """Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
-
-    By the best of three moments.
-    """
-    near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
-    tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
-    at_rate_1 = _even_moments(sizes, shape, tried)
+    """Return an r that rounded noise exceeds in absolute value that rarely, by the best of three moments."""
+    near = log_odds(failure)  # of a normal number, about the best m
+    orders = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
+    at_rate_1 = _even_moments(sizes, shape, orders)
     return moment_quantile({m: moment / rate ** (2 * m) for m, moment in at_rate_1.items()}, failure)
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-def _even_moments(sizes: Sequence[int], shape: Sequence[int], wanted: Sequence[int]) -> dict[int, Fraction]:
+def _even_moments(sizes: Sequence[int], shape: Sequence[int], orders: Sequence[int]) -> dict[int, Fraction]:
     """Return E V^2m of each m, at rate 1: V is the difference of two independent entries of A."""
-    count = 2 * max(wanted) + 1
+    count = 2 * max(orders) + 1
     totals = _rising(2 * dimensions(sizes), count)
     columns = [(squares(sizes, size), size) for size in shape]
     shares = [(_rising(h, count), _rising((size - 1) * h, count)) for h, size in columns]
@@ -289,14 +267,14 @@ def _even_moments(sizes: Sequence[int], shape: Sequence[int], wanted: Sequence[i
     def moment(j: int) -> Fraction:
         """E A^j: of the part z^2 z'^2 some power, and of y . y' an even one."""
         last = j // 2 if len(shape) == 2 else 0
-        found = 0
+        total = 0
         for i in range(last + 1):
             part = comb(j, 2 * i) * odd[i] * (beside[last] // beside[i])
-            for own, others in shares:
-                part *= own[j - i] * others[i]
-            found += part
+            for share, others in shares:
+                part *= share[j - i] * others[i]
+            total += part
         # a factor 2 for each of j of the total; those of shares and of cos cancel
-        return Fraction(found * totals[j], prod(whole[j] for whole in wholes) * beside[last] << j)
+        return Fraction(total * totals[j], prod(whole[j] for whole in wholes) * beside[last] << j)
 
     of_one = [moment(j) for j in range(count)]
     return {
@@ -304,7 +282,7 @@ def _even_moments(sizes: Sequence[int], shape: Sequence[int], wanted: Sequence[i
             ((-1) ** i * comb(2 * m, i) * of_one[i] * of_one[2 * m - i] for i in range(2 * m + 1)),
             Fraction(0),
         )
-        for m in wanted
+        for m in orders
     }
 
 
@@ -404,29 +382,26 @@ def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
     """Make rows orthonormal one after another (Gram and Schmidt); None where they may depend."""
     one, each = 1 << bits, len(rows[0])
     slack = isqrt(each) + 1  # of a vector whose entries are each off by up to 1 unit
-    given = np.array([[number.floor(bits) for number in row] for row in rows], dtype=object)
-    found, errors = np.zeros((0, each), dtype=object), np.zeros(0, dtype=object)
-    for row in given:
-        along = found @ row >> bits
-        left = row - (along @ found >> bits)
+    vectors = np.array([[number.floor(bits) for number in row] for row in rows], dtype=object)
+    axes, errors = np.zeros((0, each), dtype=object), np.zeros(0, dtype=object)
+    for row in vectors:
+        along = axes @ row >> bits
+        rest = row - (along @ axes >> bits)
         # |c' q' - c q| <= |c'| |q' - q| + |c' - c|, and c' is off by |q' - q| |row|, the row, and rounding
         each_off = (errors * (isqrt(int(row @ row)) + 1 + np.abs(along)) >> bits) + slack + 2
         error = int(each_off.sum()) + 2 * slack
-        size = isqrt(int(left @ left))
+        size = isqrt(int(rest @ rest))
         if size <= 2 * error:
             return None
         # |v / |v| - w / |w|| <= 2 |v - w| / |v|; the root is rounded down, and so are the entries
-        found = np.vstack([found, [(left << bits) // size]])
+        axes = np.vstack([axes, [(rest << bits) // size]])
         errors = np.append(errors, (2 * error + 1) * one // size + slack + 1)
-    return Balls(found, errors)
+    return Balls(axes, errors)
 
 
 # Proof: docs/proofs/pairs.md, lemma 5.
 def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) -> Balls:
-    """Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
-
-    With a q for each category, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
-    """
+    """Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0."""
     roots = np.array([isqrt(max(0, int(low)) << bits) for low in shares - margins], dtype=object)
     tops = np.array([isqrt(int(high) << bits) + 1 for high in shares + margins], dtype=object)
     of_roots, slack = tops - roots, isqrt(axes.middles.shape[1]) + 1

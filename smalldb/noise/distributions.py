@@ -34,7 +34,7 @@ def read(name: str, parameters: Mapping[str, Any]) -> Noise:
 
 
 def _field(value: Any) -> Any:
-    """Return what a parameter stands for."""
+    """Return a parameter from its value in a record."""
     if isinstance(value, str):
         return as_fraction(value, "a parameter of noise")
     return tuple(map(_field, value)) if isinstance(value, list) else value

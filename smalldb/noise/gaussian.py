@@ -8,6 +8,7 @@ where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import comb, isqrt, pi, sqrt
 from operator import mul
 from typing import ClassVar
@@ -20,22 +21,17 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Moved, Noise, Weights, magnitudes, sum_of_squares, times_of
-from smalldb.noise.simulating import DRAWS, Uniforms
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, combined, magnitudes, sum_of_squares
+from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
 BITS = 24  # of a weight
-
-
 _NORMAL = 64  # squared scale from which a discrete Gaussian has it as its variance, to the last digit
 
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Noise):
-    """Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
-
-    It speaks of the square of the L2 norm (Canonne, Kamath and Steinke 2020).
-    """
+    """Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale))."""
 
     name: ClassVar[str] = "discrete Gaussian"
     word: ClassVar[str] = "Gaussian"
@@ -45,20 +41,17 @@ class DiscreteGaussian(Noise):
 
     # Proof: docs/proofs/delta.md, lemma 1.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw independent values, exactly; int64, cut off at `CLIP`.
-
-        By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
-        exp(-(|x| - scale / t)^2 / (2 scale)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in four
-        are.
-        """
+        """Draw independent values, exactly; int64, cut off at `CLIP`."""
+        # a two-sided geometric number of scale t = floor(sigma) + 1 is kept with probability
+        # exp(-(|x| - scale / t)^2 / (2 scale)), about three in four (CKS, Algorithm 3)
         t = isqrt(self.scale.__floor__()) + 1
         middle = self.scale / t
         drawn, pending = np.zeros(count, dtype=object), np.arange(count)
         while len(pending):
-            tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
-            kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * self.scale), source) for x in tried]
-            drawn[pending] = tried
-            pending = pending[np.logical_not(kept)]
+            proposals = whole_geometric(Fraction(1, t), len(pending), source).tolist()
+            accepted = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * self.scale), source) for x in proposals]
+            drawn[pending] = proposals
+            pending = pending[np.logical_not(accepted)]
         return clipped(drawn.tolist())
 
     def variance(self, weights: Weights = None) -> float:
@@ -78,11 +71,7 @@ class DiscreteGaussian(Noise):
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: values of the same weights are summed first."""
-        found = np.zeros((DRAWS, weights.shape[1]))
-        for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
-            if times and row.any():
-                found += uniforms.gaussian_sums(float(self.scale), times)[:, None] * row
-        return found
+        return combined(weights, kinds, partial(uniforms.gaussian_sums, float(self.scale)))
 
     @property
     def mean_size(self) -> float:
@@ -105,23 +94,14 @@ class DiscreteGaussian(Noise):
 
 # Proof: docs/proofs/delta.md, lemma 3.
 def moving(attributes: int, order: int, distance: int) -> int:
-    """Return how many sets of an order hold an odd number of `distance` given attributes of so many.
-
-    Their parities, and no other, differ between two rows that differ in just these attributes.
-
-    >>> moving(3, 2, 1)  # of ab, ac and bc, those with a
-    2
-    """
+    """Return how many parities of an order differ between rows that differ in so many attributes."""
+    # those of sets with an odd number of these: of ab, ac and bc, at distance 1 in a, two
     return sum(comb(distance, j) * comb(attributes - distance, order - j) for j in range(1, order + 1, 2))
 
 
 # Proof: docs/proofs/delta.md, lemma 3.
 def moves(attributes: int, sizes: Mapping[int, int], replaced: bool) -> list[dict[int, int]]:
-    """Return how many counts of each order move, by 1 each, for each way in which neighbours can differ.
-
-    Replace-one: rows that differ in h attributes move the odd counts of no more sets than there are, nor than
-    `moving(attributes, order, h)`, whatever h is. Add-remove: every sum moves.
-    """
+    """Return how many counts of each order move, by 1 each, for each way in which neighbours can differ."""
     if not replaced:
         return [dict(sizes)]
     ways = range(1, attributes + 1)
@@ -132,13 +112,9 @@ def moves(attributes: int, sizes: Mapping[int, int], replaced: bool) -> list[dic
 def least_variances(
     attributes: int, sizes: Mapping[int, int], needs: Mapping[int, float], rho: Fraction, replaced: bool
 ) -> dict[int, Fraction]:
-    """Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours.
-
-    Weights w_o = 1 / (2 sigma_o^2) are rho-zCDP if the sum of moved_o w_o is at most rho for each way of
-    `moves`; they are scaled by the largest, exactly. The sum of needs_o / w_o is least, for given numbers
-    that move, at w_o proportional to sqrt(needs_o / moved_o). These are taken of each way in turn, and the
-    best weights kept.
-    """
+    """Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours."""
+    # Weights w = 1 / (2 sigma^2), scaled so that no way moves more than rho. For each way in turn they are
+    # proportional to sqrt(needs / moved), where the sum of needs / w is least; the best are taken.
     orders = sorted(sizes)
     ways = [[moved[o] for o in orders] for moved in moves(attributes, sizes, replaced)]
     needed = np.array([needs[o] for o in orders])

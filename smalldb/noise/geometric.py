@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import exp, expm1
 from typing import ClassVar
-
-import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
@@ -13,8 +12,8 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.enclosures import Log, Real
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Moved, Noise, Weights, magnitudes, sum_of_squares, times_of
-from smalldb.noise.simulating import DRAWS, Uniforms
+from smalldb.noise.noise_protocol import Moved, Noise, Weights, combined, magnitudes, sum_of_squares
+from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import noise_quantile
 
 _DIGITS = 50
@@ -22,10 +21,7 @@ _DIGITS = 50
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Noise):
-    """Independent two-sided geometric noise: P(x) is proportional to exp(-rate |x|).
-
-    It speaks of the L1 norm.
-    """
+    """Independent two-sided geometric noise: P(x) is proportional to exp(-rate |x|)."""
 
     name: ClassVar[str] = "geometric"
     word: ClassVar[str] = name
@@ -50,11 +46,7 @@ class Geometric(Noise):
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: values of the same weights are summed first."""
-        found = np.zeros((DRAWS, weights.shape[1]))
-        for row, times in zip(weights, times_of(weights, kinds).tolist(), strict=True):
-            if times and row.any():
-                found += uniforms.geometric_sums(float(self.rate), times)[:, None] * row
-        return found
+        return combined(weights, kinds, partial(uniforms.geometric_sums, float(self.rate)))
 
     # Proof: docs/proofs/noise.md, lemma 1.
     def quantile(self, weights: Weights, failure: Fraction) -> float:

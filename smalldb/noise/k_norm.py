@@ -34,13 +34,10 @@ _SHARES = np.linspace(0, 1, 4097)
 
 @dataclass(frozen=True, slots=True)
 class KNorm(Noise):
-    """
-    Noise V on the counts of whole columns with P(v) proportional to exp(-rate |v|) (Hardt and Talwar 2010).
+    """Noise on the counts of whole columns with P(v) proportional to exp(-rate |v|)."""
 
-    The unit ball of the norm is the convex hull of what a row changes in all columns: a count of each goes up
-    or down by 1; or, if rows are replaced, a count of each column goes up and another one down. A ball of a
-    radius is drawn first, and then a point of it for each column.
-    """
+    # Hardt and Talwar 2010. The unit ball is the convex hull of what a row changes in all columns: a count of
+    # each goes up or down by 1; or, if rows are replaced, a count goes up and another one down.
 
     name: ClassVar[str] = "K-norm"
     word: ClassVar[str] = name
@@ -59,12 +56,9 @@ class KNorm(Noise):
         return clipped([value for size in self.sizes for value in draw_point(size, up, down, source)])
 
     def _radii(self, source: BitSource) -> tuple[int, int]:
-        """
-        Draw by how much counts may go up, and down: pairs with weights of their points and exp(-rate level).
-
-        A level is proposed with the weight of the pair that has most points, times the number of pairs; where
-        the law is wide, in blocks that have the weight of their last level.
-        """
+        """Draw by how much counts may go up, and down: a pair has the weight of its points and its level."""
+        # A level is proposed with the weight of the pair that has most points, times the number of pairs;
+        # where the law is wide, in blocks that have the weight of their last level.
         width = self._block
         blocks = _blocks(self, width)
         while True:
@@ -113,50 +107,46 @@ class KNorm(Noise):
     def covariance(self, weights: Floats) -> Floats:
         """Return the covariance of several linear combinations: weights (values, k), covariances (k, k)."""
         squares, common = _moments(self)
-        found, means = np.zeros((2, weights.shape[1], weights.shape[1])), np.zeros(weights.shape[1])
-        for size, own in self._by_column(weights):
+        total, means = np.zeros((weights.shape[1], weights.shape[1])), np.zeros(weights.shape[1])
+        for size, column in self._by_column(weights):
             between = (common - size * squares[size]) / (size * (size - 1))
-            mean = own.sum(axis=0) / size
-            found[0] += (squares[size] - between) * (own.T @ own)
-            found[0] += (between * size**2 - common) * np.outer(mean, mean)
+            mean = column.sum(axis=0) / size
+            total += (squares[size] - between) * (column.T @ column)
+            total += (between * size**2 - common) * np.outer(mean, mean)
             means += mean
-        return np.asarray(found[0] + common * np.outer(means, means))
+        return np.asarray(total + common * np.outer(means, means))
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: radii, and given these a point for each column."""
         from smalldb.kernels.polytope_points import draw_points
 
         up, down = self._simulated_radii(uniforms)
-        found = np.zeros((len(up), weights.shape[1]))
+        totals = np.zeros((len(up), weights.shape[1]))
         each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
-        for size, own in self._by_column(each):
-            if (own == own[0]).all():
-                found += (up - down)[:, None] * own[0]
+        for size, column in self._by_column(each):
+            if (column == column[0]).all():
+                totals += (up - down)[:, None] * column[0]
             else:
                 state = np.array([uniforms.bits.bits(64)], dtype=np.uint64)
-                found += draw_points(size, up, down, state) @ own
-        return found
+                totals += draw_points(size, up, down, state) @ column
+        return totals
 
     # Proof: docs/proofs/k-norm.md, lemma 5.
     def quantile(self, weights: Weights, failure: Fraction) -> float:
-        """
-        Return the quantile of one value, or of a sum: the best of what a ball allows, and values one by one.
-
-        A ball allows a sum of the level times the largest weights of the columns; of rows that are replaced,
-        times what is between the largest and the least. All values of a column sum to a number of its own
-        law. Levels are added up one by one; in blocks, rounded up, where they are many.
-        """
+        """Return that of one value, or of a sum: the best of what a ball allows, and values one by one."""
+        # A ball allows a sum of the level times the largest weights of the columns; of rows that are
+        # replaced, times what is between the largest and the least.
         if weights is None:
             return float(max(_quantile(self, size, failure) for size in set(self.sizes)))
         array = np.asarray(weights, dtype=np.float64)[:, None]
-        columns = [(size, own) for size, own in self._by_column(array) if own.any()]
+        columns = [(size, column) for size, column in self._by_column(array) if column.any()]
         if not columns:
             return 0.0
         if len(columns) == 1 and np.ptp(columns[0][1]) == 0:
             return _quantile(self, 0, failure) * float(abs(columns[0][1][0, 0])) * SLACK
-        ball = sum(float(np.ptp(own) if self.replaced else np.abs(own).max()) for _, own in columns)
+        ball = sum(float(np.ptp(column) if self.replaced else np.abs(column).max()) for _, column in columns)
         each = failure / int(np.count_nonzero(array))
-        apart = sum(float(np.abs(own).sum()) * _quantile(self, size, each) for size, own in columns)
+        apart = sum(float(np.abs(column).sum()) * _quantile(self, size, each) for size, column in columns)
         return min(ball * self._level_quantile(failure), apart) * SLACK
 
     # Proof: docs/proofs/k-norm.md, lemma 5.
@@ -220,10 +210,10 @@ class KNorm(Noise):
 
     def _log_points(self, up: Floats | Integers, down: Floats | Integers) -> Floats:
         """Return the logarithms of how many points all columns have together."""
-        found = np.zeros(len(up))
+        logs = np.zeros(len(up))
         for size, many in Counter(self.sizes).items():
-            found += many * log_points(size, up, down)
-        return found
+            logs += many * log_points(size, up, down)
+        return logs
 
 
 def weights_of(noise: KNorm) -> dict[int, list[Floats]]:
@@ -293,10 +283,8 @@ def _law(noise: KNorm) -> _Law:
 
 @lru_cache(maxsize=64)
 def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
-    """Return the mean square of a value of each size of column, and of the sum of a column.
-
-    Radii spread by about one part in the root of the dimensions: of many, few are simulated.
-    """
+    """Return the mean square of a value of each size of column, and of the sum of a column."""
+    # radii spread by about one part in the root of the dimensions: of many, few are simulated
     up, down = noise._simulated_radii(Uniforms.fixed())
     some = [radii[: 4 * DRAWS // max(4, noise._dimensions)] for radii in (up, down)]
     squares = {
@@ -309,10 +297,7 @@ def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
 # Proof: docs/proofs/k-norm.md, lemma 5.
 @lru_cache(maxsize=256)
 def _quantile(noise: KNorm, size: int, failure: Fraction) -> int:
-    """Return an r that a value of a column of that size exceeds with probability at most `failure`.
-
-    Of the size 0: the sum of a column. The least one, but for blocks.
-    """
+    """Return what a value of a column of that size exceeds that rarely; of size 0: the column's sum."""
     up, down, logs, width = _law(noise)
     # logarithms of factorials are rounded: of large ones by more than SLACK
     rounded = _ROUNDED * len(noise.sizes) * lgamma(float(max(up.max(), down.max())) + max(noise.sizes) + 1)

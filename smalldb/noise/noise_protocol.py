@@ -60,10 +60,8 @@ class Noise(ABC):
         return np.asarray(self.variance() * (weights.T @ weights))
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
-        """Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
-
-        This one draws all values as a release does, which any noise can; others have quicker ways.
-        """
+        """Return linear combinations of the values, simulated for intervals: shape (DRAWS, k)."""
+        # all values are drawn as a release does, which any noise can; others have quicker ways
         each = np.vstack([weights, np.zeros(weights.shape[1])])[kinds]
         drawn = [self.draw(len(kinds), uniforms.bits) for _ in range(DRAWS)]
         return np.asarray(np.array(drawn, dtype=np.float64) @ each)
@@ -101,12 +99,7 @@ def rounded_quantile(
     entry: Callable[[_Kind, Fraction], int],
     failure: Fraction,
 ) -> float:
-    """
-    Return the best of two quantiles of rounded log-concave noise, whose values have quantiles of their own.
-
-    All values within theirs (union bound); or what no log-concave number of that variance exceeds, and all
-    that rounding adds.
-    """
+    """Return the quantile of a sum of rounded log-concave noise, by its values or by its variance."""
     if weights is None:
         return float(max(entry(kind, failure) for kind in set(kinds)))
     sums = defaultdict[_Kind, Fraction](Fraction)
@@ -131,9 +124,14 @@ def sum_of_squares(weights: Weights) -> float:
     return 1.0 if weights is None else float(np.square(np.asarray(weights, dtype=np.float64)).sum())
 
 
-def times_of(weights: Floats, kinds: Integers) -> Integers:
-    """Return how many values have each row of weights."""
-    return np.bincount(kinds[kinds >= 0], minlength=len(weights))
+def combined(weights: Floats, kinds: Integers, sums: Callable[[int], Floats]) -> Floats:
+    """Return linear combinations, simulated, by sums of so many independent values: one a row of weights."""
+    totals = np.zeros((DRAWS, weights.shape[1]))
+    counts = np.bincount(kinds[kinds >= 0], minlength=len(weights)).tolist()
+    for row, count in zip(weights, counts, strict=True):
+        if count and row.any():
+            totals += sums(count)[:, None] * row
+    return totals
 
 
 def check_count(there: int, count: int) -> None:

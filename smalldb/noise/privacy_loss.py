@@ -29,11 +29,10 @@ _WIDTH = 1e-9  # relative, of the orders where the search ends
 
 @dataclass(frozen=True, slots=True)
 class LossLaw(ABC):
-    """A pair of distributions that no pair of neighbours is easier to tell apart than.
+    """A pair of distributions that no pair of neighbours is easier to tell apart than."""
 
-    So composition with any other steps, chosen adaptively, loses no more than with this pair in its place
-    (Zhu, Dong and Wang 2022, Theorem 10).
-    """
+    # so composition with any other steps, chosen adaptively, loses no more than with this pair in its place
+    # (Zhu, Dong and Wang 2022, Theorem 10)
 
     law: ClassVar[str]  # what records call it, and its fields
     keys: ClassVar[tuple[str, ...]] = ("epsilon",)
@@ -71,11 +70,7 @@ class LawOfOne(LossLaw):
 
 @dataclass(frozen=True, slots=True)
 class RandomisedResponse(LawOfOne):
-    """
-    What loses most of all that is epsilon-DP: losses of epsilon and -epsilon (Kairouz, Oh, Viswanath 2015).
-
-    Geometric noise of that rate on a count that moves by 1 loses exactly this.
-    """
+    """What loses most of all that is epsilon-DP: epsilon and -epsilon (Kairouz, Oh, Viswanath 2015)."""
 
     law: ClassVar[str] = "randomised response"
 
@@ -192,11 +187,11 @@ class Loss(NamedTuple):
     @classmethod
     def of(cls, laws: Mapping[LossLaw, int]) -> "Loss":
         """Return the loss of so many steps of each law."""
-        kept = tuple(sorted(((law, times) for law, times in laws.items() if times), key=repr))
+        steps = tuple(sorted(((law, times) for law, times in laws.items() if times), key=repr))
         return cls(
-            sum((law.epsilon * times for law, times in kept), Fraction(0)),
-            sum((law.rho * times for law, times in kept), Fraction(0)),
-            kept,
+            sum((law.epsilon * times for law, times in steps), Fraction(0)),
+            sum((law.rho * times for law, times in steps), Fraction(0)),
+            steps,
         )
 
     @classmethod
@@ -288,22 +283,22 @@ class Loss(NamedTuple):
         ]
 
 
-def read_laws(told: Any) -> dict[LossLaw, int]:
+def read_laws(entries: Any) -> dict[LossLaw, int]:
     """Return laws as `Loss.laws_as_json` wrote them."""
-    found = Counter[LossLaw]()
+    laws = Counter[LossLaw]()
     try:
-        for one in told:
-            given = dict(one)
-            kind = next((kind for kind in LAWS if kind.law == given.get("law")), None)
+        for entry in map(dict, entries):
+            kind = next((kind for kind in LAWS if kind.law == entry.get("law")), None)
             if kind is None:
-                raise ValueError(f"laws: no law is called {given.get('law')!r}")
-            times = whole(given["times"], "times")
-            own = zip(fields(kind), kind.keys, strict=True)
-            parts = [(whole if each.type is int else positive)(given[key], key) for each, key in own]
-            found[kind(*parts)] += times
+                raise ValueError(f"laws: no law is called {entry.get('law')!r}")
+            times = whole(entry["times"], "times")
+            keys = zip(fields(kind), kind.keys, strict=True)
+            laws[kind(*((whole if of.type is int else positive)(entry[key], key) for of, key in keys))] += (
+                times
+            )
     except (KeyError, AttributeError) as error:
         raise ValueError("laws: each needs its law, its parameters and times") from error
-    return dict(found)
+    return dict(laws)
 
 
 def _real(x: Fraction | int) -> Real:

@@ -23,10 +23,7 @@ _ROUNDED = 2.0**-34  # more than what rounding takes from a sum of probabilities
 
 @dataclass(frozen=True, slots=True)
 class Uniforms:
-    """Independent uniform numbers of the interval (0, 1), `draws` of each; nothing private depends on them.
-
-    They stand in for an integral over the noise: what is computed from them is a function of public numbers.
-    """
+    """Independent uniform numbers of (0, 1), `draws` of each; nothing private depends on them."""
 
     bits: SeededBits  # a seeded source
     draws: int = DRAWS  # how many of each number; `DRAWS` but where draws are made in parts
@@ -81,18 +78,13 @@ class Uniforms:
 
     # Proof: docs/proofs/noise.md, lemma 5.
     def triangle(self, rows: int, width: int) -> Floats:
-        """
-        Return rows of `width` independent normal numbers, turned such that the i-th has i + 1 numbers only.
-
-        Inner products of rows are those of the normal numbers (Bartlett's decomposition): shape (draws, rows,
-        min(rows, width)).
-        """
-        found = np.zeros((self.draws, rows, min(rows, width)))
+        """Return rows of `width` independent normal numbers, rotated to be lower triangular (Bartlett)."""
+        numbers = np.zeros((self.draws, rows, min(rows, width)))
         for i in range(rows):
-            found[:, i, : min(i, width)] = self.normals(min(i, width))
+            numbers[:, i, : min(i, width)] = self.normals(min(i, width))
             if i < width:
-                found[:, i, i] = self.roots_of_squares(width - i)
-        return found
+                numbers[:, i, i] = self.roots_of_squares(width - i)
+        return numbers
 
     def pass_triangle(self, rows: int, width: int) -> None:
         """Pass over the numbers of a triangle that nobody needs: later ones are the same as behind it."""
@@ -164,10 +156,7 @@ def _ring(deviation: float) -> int:
 
 
 def _tails(transform: Floats) -> Floats:
-    """Return P(|S| > k) for k = 0, 1, ..., rounded up, as far as a uniform number of 32 bits reaches.
-
-    S is a symmetric sum of whole numbers on a ring of residues, given by its characteristic function there.
-    """
+    """Return P(|S| > k), rounded up, of a symmetric sum on a ring of residues with that Fourier transform."""
     law = np.maximum(np.fft.irfft(transform), 0.0)
     law = law[: len(law) // 2]
     beyond: Floats = 2 * np.cumsum(law[:0:-1])[::-1] + _ROUNDED

@@ -20,13 +20,9 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 
 # Proof: docs/proofs/answers.md, lemma 4.
 def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fraction, *, power: int = 1) -> int:
-    """Return an r that a level exceeds with probability < failure, drawn from a log-concave family.
-
-    The least one where the rate is above 1/32: `draw_level` inverts the distribution function at the number
-    whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
-    with the count of its first. That makes no block lighter in comparison with those before it, so it errs
-    upwards, by less than 1 / (6 rate).
-    """
+    """Return an r that a level of a log-concave family exceeds with probability < failure."""
+    # `draw_level` inverts the distribution function at the number whose bits it reads. Where the rate is
+    # at most 1/32 levels are taken in blocks, which errs upwards.
     width = max(1, (1 / (16 * rate)).__floor__())
     blocks = LogConcave(lambda block: count(block * width), power=power)
     return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
@@ -35,12 +31,8 @@ def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fractio
 # Proof: docs/proofs/answers.md, lemma 3.
 @lru_cache(maxsize=256)
 def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
-    """Return what |sum of w_c X_c| exceeds with probability at most `failure`, rounded up.
-
-    X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
-    `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
-    Chernoff's bound on either side the probability is at most 2 exp(weight g(s) - s t).
-    """
+    """Return what a sum of geometric noise exceeds that rarely, weights up to 1 and `weight` in all."""
+    # Chernoff's bound, 2 exp(weight g(s) - s t) with g(s) = ln E exp(s X), at the best s of a grid
     odds = Log(_DIGITS)(2 / failure)
     grid = np.arange(1, _GRID) / _GRID
     x = float(rate) * np.array([0 * grid, grid, -grid])
@@ -54,16 +46,14 @@ def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
 # Proof: docs/proofs/wishart.md, lemma 9.
 @lru_cache(maxsize=256)
 def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int:
-    """Return an r that a rounded sum of Laplace numbers exceeds with probability at most `failure`.
-
-    Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
-    rounding of the arithmetic (outwards, 50 digits).
-    """
+    """Return an r that |factor times the sum of `count` Laplace numbers|, rounded, exceeds that rarely."""
     limit = Real.of(failure / 2, _DIGITS).low
 
-    def rare(r: int) -> bool:
-        return laplace_sum_tail(count, Fraction(2 * r + 1, 2) / factor).high <= limit
+    return _least(lambda r: laplace_sum_tail(count, Fraction(2 * r + 1, 2) / factor).high <= limit)
 
+
+def _least(rare: Callable[[int], bool]) -> int:
+    """Return the least whole number from 0 on that is exceeded rarely; noise is cut off at `CLIP`."""
     reach = 1
     while reach < CLIP and not rare(reach):
         reach *= 2
@@ -72,25 +62,17 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
 
 # Proof: docs/proofs/wishart.md, lemma 8; docs/proofs/pairs.md, lemma 8.
 def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
-    """Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
-
-    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
-    """
+    """Return an r that a rounded |V| exceeds with probability at most `failure`, by some E V^2m."""
 
     def least(m: int) -> int:
-        return bisect_left(
-            range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
-        )
+        return _least(lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m))
 
     return min(map(least, moments))
 
 
 # Proof: docs/proofs/noise.md, lemma 3.
 def log_concave_quantile(variance: float, failure: Fraction) -> float:
-    """Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density.
-
-    E X^2m is at most (2m)! (variance / 2)^m, that of Laplace's law: by the best of some m.
-    """
+    """Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density."""
     odds = log_odds(failure)
     orders = range(2, 2 * ceil(odds) + 5, 2)
     return sqrt(variance / 2) * exp(min((lgamma(o + 1) + odds) / o for o in orders)) * SLACK
@@ -104,35 +86,25 @@ def log_odds(failure: Fraction) -> float:
 # Proof: docs/proofs/delta.md, lemma 7.
 @lru_cache(maxsize=256)
 def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
-    """Return an r that |X| exceeds with probability at most `failure`, X discrete Gaussian of that sigma^2.
-
-    The least r = x - 1 where one of two bounds on P(|X| >= x) says so. X is subgaussian: 2 exp(-x^2 / (2
-    variance)). And 2 P(N >= x - 1), N normal: the weights of all k >= x add up to less than the integral from
-    x - 1, and those of all k to more than sigma sqrt(2 pi) (Canonne, Kamath and Steinke 2020). There
-    P(N >= t) <= sigma / (sqrt(2 pi) t) exp(-t^2 / (2 variance)), and sqrt(2 pi) > 5/2.
-    """
+    """Return an r that a discrete Gaussian number of that sigma^2 exceeds that rarely, either way."""
+    # by the better of two bounds: X is subgaussian, and no likelier beyond r than a normal number
     odds = Log(_DIGITS)(2 / failure)
 
-    def rare(x: int) -> bool:
-        squares = [Fraction(end * end) / (2 * variance) for end in (x, x - 1)]
+    def rare(r: int) -> bool:
+        squares = [Fraction(end * end) / (2 * variance) for end in (r + 1, r)]
         bounds = [squares[0] - odds]
-        if x > 1:
+        if r:  # sqrt(2 pi) > 5/2
             bounds.append(squares[1] + Log(_DIGITS)(squares[1] * Fraction(25, 2)) / 2 - odds)
         return max(bound.low for bound in bounds) >= 0
 
-    reach = 1
-    while reach < CLIP and not rare(reach):  # noise is cut off there
-        reach *= 2
-    return bisect_left(range(1, reach + 1), True, key=rare)
+    return _least(rare)
 
 
 # Proof: docs/proofs/wishart.md, lemma 9.
 def laplace_sum_tail(count: int, x: Fraction) -> Real:
-    """Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.
-
-    X is the time of the last of `count` arrivals of a Poisson process, less that of another one. If j of
-    the first fall before x, the other's must all come before its last count - j: tosses of a fair coin.
-    """
+    """Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers."""
+    # X is the time of the last of `count` arrivals of a Poisson process, less that of another one. If j of
+    # the first fall before x, the other's must all come before its last count - j: tosses of a fair coin.
     arrivals = Real.of(1, _DIGITS)
     total = Real.of(0, _DIGITS)
     for j in range(count):

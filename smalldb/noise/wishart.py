@@ -40,11 +40,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WishartDifference(Noise):
-    """Entries of the difference of two matrices from a cone, rounded to nearest (`noise.wishart`).
-
-    It speaks of rows: one that adds u u^T to the matrix, u = (1, signs), moves it by 1. Where half of the
-    signs are summed, a row that is replaced moves it by 1, too.
-    """
+    """Entries of the difference of two matrices from a cone, rounded to nearest."""
 
     name: ClassVar[str] = "Wishart difference"
     word: ClassVar[str] = "Wishart"
@@ -57,15 +53,9 @@ class WishartDifference(Noise):
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw the entries of V at the pairs, rounded to nearest, exactly: int64.
-
-        V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
-        (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix
-        is uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as
-        it takes to know every rounded entry, so what is returned is a function of the ideal V.
-
-        Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
-        """
+        """Draw the entries of V = A - A' at the pairs, rounded to nearest, exactly: int64."""
+        # A = R G G^T R: G holds independent standard normal numbers, (p, p + 1), and R is diagonal and gives
+        # A its diagonal (b, a, ..., a). 2 x b and 2 y a are sums of squares of as many more.
         check_count(len(self.pairs), count)
         p, (low, high) = self.attributes + 1, degrees(self.attributes)
         drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
@@ -79,19 +69,21 @@ class WishartDifference(Noise):
     # Proof: docs/proofs/noise.md, lemma 4.
     def variance(self, weights: Weights = None) -> float:
         """Return the sum of squared weights times variances: no two of the entries are correlated."""
-        of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
+        variances = self._variances
         if weights is None:
-            return max(of_order.values())
+            return max(variances)
         squares = np.square(np.asarray(weights, dtype=np.float64))
-        return sum(
-            float(square) * of_order[_order(pair)] for square, pair in zip(squares, self.pairs, strict=True)
-        )
+        return sum(float(square) * variance for square, variance in zip(squares, variances, strict=True))
 
     def covariance(self, weights: Floats) -> Floats:
         """Return the covariance of linear combinations: no two of the entries are correlated."""
-        of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
-        each = np.array([of_order[_order(pair)] for pair in self.pairs])
-        return np.asarray(weights.T @ (each[:, None] * weights))
+        return np.asarray(weights.T @ (np.array(self._variances)[:, None] * weights))
+
+    @property
+    def _variances(self) -> list[float]:
+        """That of each entry."""
+        of_order = {order: self.entry_variance(order) for order in set(map(_order, self.pairs))}
+        return [of_order[_order(pair)] for pair in self.pairs]
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
@@ -100,11 +92,11 @@ class WishartDifference(Noise):
         rows = sorted({row for entry, _ in used for row in self.pairs[entry]})
         at = {row: rank for rank, row in enumerate(rows)}
         one, other = (self._of_rows(rows, uniforms) for _ in range(2))
-        found = np.zeros((DRAWS, weights.shape[1]))
+        totals = np.zeros((DRAWS, weights.shape[1]))
         for entry, kind in used:
             i, j = (at[row] for row in self.pairs[entry])
-            found += np.rint(one(i, j) - other(i, j))[:, None] * weights[kind]
-        return found
+            totals += np.rint(one(i, j) - other(i, j))[:, None] * weights[kind]
+        return totals
 
     def _of_rows(self, rows: Sequence[int], uniforms: Uniforms) -> Callable[[int, int], Floats]:
         """Return what gives the entries of A between some of its rows, (DRAWS,) each, by their ranks."""
@@ -159,21 +151,14 @@ def degrees(attributes: int) -> tuple[int, int]:
 
 # Proof: docs/proofs/wishart.md, lemma 4.
 def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
-    """Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation.
-
-    Replace-one, where odd rows are counted (half of a sum of signs): the matrix moves by u u^T / 2 up and
-    v v^T / 2 down, each for (x + y) / 2. Add-remove, where signs are summed: by u u^T, for x + y.
-    """
+    """Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation."""
     return tilt * epsilon, (1 - tilt) * epsilon
 
 
 # Proof: docs/proofs/wishart.md, lemma 8.
 def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: int) -> list[Fraction]:
-    """Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2.
-
-    V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions:
-    E cos^2m = 1 3 ... (2m - 1) / ((d + 2) (d + 4) ... (d + 2m)), and E a^m = k (k + 1) ... (k + m - 1) / y^m.
-    """
+    """Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2."""
+    # V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions
     low, high = (Fraction(degree, 2) for degree in degrees(attributes))
     parts = [Fraction(1)]
     for m in range(1, count):
@@ -192,12 +177,9 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
 # Proof: docs/proofs/wishart.md, lemma 8.
 @lru_cache(maxsize=256)
 def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
-    """Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
-
-    In absolute value, by the best of many moments: never worse than Chernoff's bound.
-    """
-    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
-    moments = even_moments(attributes, order, x, y, tried)
+    """Return an r that a rounded entry exceeds in absolute value that rarely, by the best of many moments."""
+    count = max(8, 2 * (1 / failure).__ceil__().bit_length())
+    moments = even_moments(attributes, order, x, y, count)
     return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
 
 
