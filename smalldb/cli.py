@@ -186,4 +186,7 @@ def run() -> NoReturn:
     gc.set_threshold(SELDOM)
     atexit.register(gc.freeze)  # nor is there any use in looking for them at the end
     signals.take()
-    sys.exit(main())
+    code = main()
+    if unfinished.done:
+        signals.ignore()
+    sys.exit(code)

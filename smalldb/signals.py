@@ -23,6 +23,13 @@ def take() -> None:
             signal.signal(number, stop)
 
 
+def ignore() -> None:
+    """Let the process end well: a signal would kill it once Python has taken its handlers away."""
+    for name in ENDINGS:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
 def stop(number: int, *_: object) -> None:
     """Leave at a signal with nothing behind, at once: an exception can drown in compiled code.
 

@@ -106,6 +106,22 @@ def test_a_signal_behind_the_last_output_changes_nothing(workdir, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("command", "code"), [([*GENERATE, *OUTPUTS], 0), (["--version"], -signal.SIGTERM)])
+def test_a_signal_behind_the_end_of_python_changes_nothing_once_all_is_done(workdir, command, code):
+    """The C library calls kill(exit code, SIGTERM) last; 0 is the group of processes, here the child alone."""
+    script = """if True:
+        import ctypes, signal
+        from smalldb.__main__ import run
+
+        libc = ctypes.CDLL(None)
+        assert libc.on_exit(libc.kill, signal.SIGTERM) == 0
+        run()
+    """
+    child = subprocess.run([sys.executable, "-c", script, *command], start_new_session=True)
+    assert child.returncode == code
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["pathlib.Path.rename", REMOVE])
 def test_a_signal_changes_nothing_once_a_folder_of_tables_stands(workdir, where):
     options = ["--epsilon", "1", "--tables", "2", "-o", "out", "--mechanism", "marginals"]
