@@ -108,7 +108,7 @@ def test_a_signal_behind_the_last_output_changes_nothing(workdir, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), [([*GENERATE, *OUTPUTS], 0), (["--version"], -signal.SIGTERM)])
 def test_a_signal_behind_the_end_of_python_changes_nothing_once_all_is_done(workdir, command, code):
-    """The C library calls kill(exit code, SIGTERM) last; 0 is the group of processes, here the child alone."""
+    """The C library calls kill(exit code, SIGTERM) last. To 0 it goes to the child and its group."""
     script = """if True:
         import ctypes, signal
         from smalldb.__main__ import run
