@@ -85,7 +85,7 @@ class Column:
     ordered: bool
     coding: str
     cuts: tuple[int | float | Decimal, ...] = ()
-    _given: bytes | None = field(default=None, repr=False)
+    _entries: bytes | None = field(default=None, repr=False)
     # of yes/no: what files write for no, and for yes, where that is not as usual
     spelled: tuple[tuple[str, ...], ...] = field(default=(), repr=False, compare=False)
 
@@ -163,29 +163,29 @@ class Column:
         # np.isin takes long for the 2^24 cells of a large column
         binary = (settings <= 1 if settings.dtype == np.uint8 else np.isin(settings, (0, 1))).all()
         if settings.shape != (len(texts), len(names)) or not binary:
-            said = f"expected a 0/1 table of {len(texts)} categories x {len(names)} attributes"
-            raise Fault(said, "columns", name)
-        found = [_number(str(cut)) for cut in cuts]
-        numbers = tuple(number for number in found if number is not None)
-        if len(numbers) < len(found):
+            message = f"expected a 0/1 table of {len(texts)} categories x {len(names)} attributes"
+            raise Fault(message, "columns", name)
+        parsed = [_number(str(cut)) for cut in cuts]
+        numbers = tuple(number for number in parsed if number is not None)
+        if len(numbers) < len(parsed):
             raise Fault("cuts must be numbers, dates or times", "columns", name)
         if (numbers and not len(numbers) < len(texts)) or any(a >= b for a, b in pairwise(numbers)):
             raise Fault("cuts must ascend, and be fewer than the categories", "columns", name)
         column = object.__new__(cls)
-        given = settings.astype(np.uint8).tobytes()
-        column._set(name, "labels", texts, names, ordered, "table", numbers, given)
+        entries = settings.astype(np.uint8).tobytes()
+        column._set(name, "labels", texts, names, ordered, "table", numbers, entries)
         return column
 
     def _set(self, *values: object) -> None:
-        fields = ("name", "kind", "labels", "attributes", "ordered", "coding", "cuts", "_given", "spelled")
+        fields = ("name", "kind", "labels", "attributes", "ordered", "coding", "cuts", "_entries", "spelled")
         for key, value in zip(fields, (*values, ()), strict=True):
             object.__setattr__(self, key, value)
 
     def spelled_as(self, texts: Iterable[Iterable[str]]) -> "Column":
         """Return the column, which files spell like this: texts that mean no, and texts that mean yes."""
-        found = copy(self)
-        object.__setattr__(found, "spelled", tuple(map(tuple, texts)))
-        return found
+        column = copy(self)
+        object.__setattr__(column, "spelled", tuple(map(tuple, texts)))
+        return column
 
     def __repr__(self) -> str:
         return (
@@ -239,18 +239,18 @@ class Column:
         if not self.ordered or value not in self.labels:
             return None
         code = self.labels.index(value)
-        found: Booleans = {"<": at < code, "<=": at <= code, ">": at > code, ">=": at >= code}[sign]
-        return found
+        held: Booleans = {"<": at < code, "<=": at <= code, ">": at > code, ">=": at >= code}[sign]
+        return held
 
 
 @lru_cache(maxsize=256)
 def _table(column: Column) -> Bits:
     k, attributes = column.size, len(column.attributes)
     if k * attributes > MAX_ENTRIES:
-        said = f"{attributes} attributes of {k} categories are too many: use coding 'bits'"
-        raise Fault(said, "columns", column.name)
-    if column._given is not None:
-        table: Bits = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
+        message = f"{attributes} attributes of {k} categories are too many: use coding 'bits'"
+        raise Fault(message, "columns", column.name)
+    if column._entries is not None:
+        table: Bits = np.frombuffer(column._entries, dtype=np.uint8).reshape(k, attributes)
     else:  # of two categories, yes/no is a thermometer
         table = coded_table(k, column.coding)
     table.setflags(write=False)
@@ -258,11 +258,7 @@ def _table(column: Column) -> Bits:
 
 
 def coded_table(categories: int, coding: str, gap: bool = False) -> Bits:
-    """Return which attributes hold in each category; a gap is the last one, and reaches no threshold.
-
-    >>> coded_table(4, "thermometer", gap=True).tolist()
-    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
-    """
+    """Return which attributes hold in each category; a gap is the last one, and reaches no threshold."""
     if coding in ("one-hot", "bins"):
         return np.eye(categories, dtype=np.uint8)
     if coding == "bits":
@@ -278,11 +274,7 @@ def coded_table(categories: int, coding: str, gap: bool = False) -> Bits:
 def attribute_names(
     name: str, labels: Sequence[str], cuts: Sequence[object], coding: str, gap: bool = False
 ) -> tuple[str, ...]:
-    """Name the attributes of a column by its labels, or by the cuts between bins; a gap is the last category.
-
-    >>> attribute_names("hours", ["0", "1", "2"], (), "thermometer", gap=True)
-    ('hours>=1', 'hours>=2', 'hours=missing')
-    """
+    """Name the attributes of a column by its labels, or by the cuts between bins; a gap comes last."""
     gaps = [f"{name}=missing"] * gap
     if coding == "yes/no":
         return name, *gaps
@@ -293,11 +285,7 @@ def attribute_names(
 
 
 def bit_names(name: str, categories: Sequence[str], width: int) -> list[str]:
-    """Name each bit by the categories in which it holds, or by its number if they are more than four.
-
-    >>> bit_names("job", ["job=none", "job=part", "job=full"], 2)
-    ['job=full', 'job=part']
-    """
+    """Name each bit by the categories in which it holds, or by its number if they are more than four."""
     bits = []
     for i in range(1, width + 1):
         every = (category for at, category in enumerate(categories) if at >> width - i & 1)
@@ -327,18 +315,16 @@ def _labels(name: str, categories: Iterable[str] | int) -> tuple[str, ...]:
     labels = tuple(categories)
     if any(not isinstance(label, str) for label in labels):
         raise TypeFault("labels of categories must be text", "columns", name)
-    wrong = [
-        f"label {label!r} is empty or has backticks" for label in labels if not label.strip() or "`" in label
-    ]
-    wrong += [
-        f"category {label!r} stands {times} times" for label, times in Counter(labels).items() if times > 1
-    ]
+    unfit = [label for label in labels if not label.strip() or "`" in label]
+    wrong = [f"label {label!r} is empty or has backticks" for label in unfit]
+    repeated = [(label, times) for label, times in Counter(labels).items() if times > 1]
+    wrong += [f"category {label!r} stands {times} times" for label, times in repeated]
     if len(set(labels)) < 2:
         wrong.append("a column has at least two categories")
     if len(labels) > MAX_CATEGORIES:
         wrong = [f"a column has at most 2^20 categories, not {len(labels)}"]
     if wrong:
-        raise Fault(f"{'; '.join(wrong)}", "columns", name)
+        raise Fault("; ".join(wrong), "columns", name)
     return labels
 
 

@@ -220,23 +220,23 @@ def count_subsets(
         raise ValueError(f"width {width} is more than the {d} attributes of the domain")
     if width > largest:
         raise ValueError(f"width {width} is too large: queries are tables over at most {largest} attributes")
-    each, found = 1, []  # so wide parities are counted quickly, too
+    each, counts = 1, []  # so wide parities are counted quickly, too
     for i in range(width + 1):
-        found.append(each)
+        counts.append(each)
         each = each * (d - i) * base // (i + 1)
-    return found[-1] if exactly else sum(found)
+    return counts[-1] if exactly else sum(counts)
 
 
 def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
     """Count the cells of the tables of the columns of all queries, over all their categories."""
-    found = [1] + [0] * width  # of all queries over 0, 1, ... attributes
+    weights = [1] + [0] * width  # of all queries over 0, 1, ... attributes
     for column in domain.columns:
         alone = [math.comb(len(column.attributes), j) * base**j * column.size for j in range(width + 1)]
-        found = [
-            found[w] + sum(alone[j] * found[w - j] for j in range(1, w + 1) if alone[j])
+        weights = [
+            weights[w] + sum(alone[j] * weights[w - j] for j in range(1, w + 1) if alone[j])
             for w in range(width + 1)
         ]
-    return found[-1] if exactly else sum(found)
+    return weights[-1] if exactly else sum(weights)
 
 
 def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from queries.arrays import Booleans, Codes, Integers, pd
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, codes_dtype, read_column, write_column
-from queries.expressions import count_told, joined
+from queries.expressions import count_text, joined
 from queries.rule_tables import (
     Truth,
     broken,
@@ -22,7 +22,7 @@ from queries.rule_tables import (
     owners,
     repeated,
     rule_texts,
-    told,
+    ruled_out_message,
     unknown,
 )
 from queries.rules import Parts, Relation, Rule, count, listed, projected
@@ -97,23 +97,26 @@ class Domain:
             columns = [f"x{i + 1}" for i in range(columns)]
         if isinstance(columns, Mapping):
             raise TypeError("a domain takes a list: Domain([Column(name, categories), ...]), not a mapping")
-        made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
-        if not made:
+        every_column = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
+        if not every_column:
             raise ValueError("a domain needs at least one attribute")
-        made_of = {
-            "columns": made,
-            "attributes": tuple(a for c in made for a in c.attributes),
-            "sizes": tuple(c.size for c in made),
-            "binary": all(c.yes_no for c in made),
-            "_owners": owners(made),
+        fields = {
+            "columns": every_column,
+            "attributes": tuple(a for c in every_column for a in c.attributes),
+            "sizes": tuple(c.size for c in every_column),
+            "binary": all(c.yes_no for c in every_column),
+            "_owners": owners(every_column),
             "relations": tuple(relations),
         }
-        for name, value in made_of.items():
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
         texts = rule_texts(valid)
         if any(not isinstance(rule, str) for rule in texts):
             raise TypeError("valid must be a predicate text, or several")
-        wrong = [*repeated(made), *unknown(made, texts, [relation.text for relation in self.relations])]
+        wrong = [
+            *repeated(every_column),
+            *unknown(every_column, texts, [relation.text for relation in self.relations]),
+        ]
         if wrong:
             raise ValueError(joined(wrong))
         object.__setattr__(self, "valid", valid if isinstance(valid, str) else tuple(texts) or None)
@@ -145,11 +148,11 @@ class Domain:
             return self.product
         if self.product <= MAX_CELLS:
             return len(self.cells())
-        if (found := _count(self)) is None:
+        if (size := _count(self)) is None:
             raise ValueError(
                 "valid: the rows that the rules leave cannot be counted: use fewer rules that meet"
             )
-        return found
+        return size
 
     @property
     def valid_decided(self) -> bool:
@@ -226,11 +229,11 @@ class Domain:
         if self.binary:
             return codes if attributes is None else codes[:, list(attributes)]
         chosen = range(len(self.attributes)) if attributes is None else attributes
-        found = np.empty((len(codes), len(chosen)), dtype=np.uint8)
+        held = np.empty((len(codes), len(chosen)), dtype=np.uint8)
         for i, attribute in enumerate(chosen):
             column, within = self.column_of(attribute)
-            found[:, i] = self.columns[column].table[codes[:, column], within]
-        return found
+            held[:, i] = self.columns[column].table[codes[:, column], within]
+        return held
 
     def column_of(self, attribute: int) -> tuple[int, int]:
         """Return the column that an attribute (by its position) belongs to, and its position there."""
@@ -283,7 +286,7 @@ class Domain:
         for c, column in enumerate(self.columns):
             codes[:, c] = read_column(frame[column.name], column)
         if self.valid is not None and not (kept := self.contains(codes)).all():
-            raise DataError(told(self.valid, self.broken(codes[~kept])))
+            raise DataError(ruled_out_message(self.valid, self.broken(codes[~kept])))
         return codes
 
     def decode(self, codes: Codes, like: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -306,8 +309,8 @@ def _rules(domain: Domain) -> tuple[Rule, ...]:
         return ()
     stated = {relation.text for relation in domain.relations}
     texts = [text for text in rule_texts(domain.valid) if text not in stated]
-    given = [rule for relation in domain.relations for rule in relation.rules]
-    return compiled(texts, domain.find, domain.sizes, given)
+    of_relations = [rule for relation in domain.relations for rule in relation.rules]
+    return compiled(texts, domain.find, domain.sizes, of_relations)
 
 
 @lru_cache(maxsize=32)
@@ -317,10 +320,10 @@ def _parts(domain: Domain) -> Parts:
 
 @lru_cache(maxsize=32)
 def _count(domain: Domain) -> int | None:
-    found = count(domain.rules, domain.sizes)
-    if found is None and (cells := _joined(domain)) is not None:
-        found = len(cells)
-    return found
+    number = count(domain.rules, domain.sizes)
+    if number is None and (cells := _joined(domain)) is not None:
+        number = len(cells)
+    return number
 
 
 @lru_cache(maxsize=4)
@@ -358,7 +361,7 @@ def _cells(domain: Domain) -> Integers:
             f"not {len(domain.attributes)}"
         )
     else:
-        many = count_told(domain.size if domain.valid_decided else domain.product)
+        many = count_text(domain.size if domain.valid_decided else domain.product)
         raise ValueError(f"a table of all cells is made for at most 2^20 cells, not {many}")
     cells.setflags(write=False)
     return cells

@@ -21,11 +21,7 @@ def codes_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:
 
 
 def pack(bits: Bits) -> Words:
-    """Pack 0/1 rows (r, d) into words (r, ceil(d / 64)): the row as a big-endian integer.
-
-    >>> pack(np.array([[1, 0, 1]], dtype=np.uint8)).tolist()
-    [[5]]
-    """
+    """Pack 0/1 rows (r, d) into words (r, ceil(d / 64)): the row as a big-endian integer."""
     rows, d = bits.shape
     words = -(-d // 64)
     padded = np.zeros((rows, 64 * words), dtype=np.uint8)
@@ -45,13 +41,7 @@ def width(sizes: Sequence[int]) -> int:
 
 
 def pack_codes(codes: Codes, sizes: Sequence[int]) -> Words:
-    """Pack rows of codes (r, C) into words: big-endian, the first column first, so words are in row order.
-
-    For columns of two categories it is `pack`.
-
-    >>> pack_codes(np.array([[2, 1]], dtype=np.uint8), [3, 2]).tolist()
-    [[5]]
-    """
+    """Pack rows of codes (r, C) into words: big-endian, the first column first, so words are in row order."""
     if max(sizes) == 2:
         return pack(codes.astype(np.uint8, copy=False))
     words = np.zeros((len(codes), width(sizes)), dtype=np.uint64)
@@ -78,21 +68,21 @@ def unpack_codes(words: Words, sizes: Sequence[int]) -> Codes:
 
 def _fields(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return the word of each column's lowest bit, the shift in it, and the bits."""
-    at, found = 0, []
+    at, fields = 0, []
     words = width(sizes)
     for k in reversed(sizes):
         bits = (k - 1).bit_length()
-        found.append((words - 1 - at // 64, at % 64, bits))
+        fields.append((words - 1 - at // 64, at % 64, bits))
         at += bits
-    return found[::-1]
+    return fields[::-1]
 
 
 def merge(words: Words, counts: Integers | None = None) -> tuple[Words, Integers]:
     """Bring equal rows together, in ascending order; without counts each row occurs once."""
     if words.shape[1] == 1:
         if counts is None:
-            distinct, found = np.unique(words[:, 0], return_counts=True)
-            return distinct[:, None], found.astype(np.int64)
+            distinct, times = np.unique(words[:, 0], return_counts=True)
+            return distinct[:, None], times.astype(np.int64)
         order = np.argsort(words[:, 0], kind="stable")
     else:
         order = np.lexsort(words.T[::-1])
@@ -110,15 +100,7 @@ def merge(words: Words, counts: Integers | None = None) -> tuple[Words, Integers
 
 
 def merge_runs(words: Words, counts: Integers, others: Words, times: Integers) -> tuple[Words, Integers]:
-    """Bring equal rows of two tables together, whose rows are distinct and ascend.
-
-    The rows of the shorter one are looked up in the longer one: in half the time of `merge`, and its memory.
-
-    >>> one, other = np.array([[2], [5]], dtype=np.uint64), np.array([[3], [5]], dtype=np.uint64)
-    >>> found, times = merge_runs(one, np.array([1, 2]), other, np.array([4, 8]))
-    >>> found[:, 0].tolist(), times.tolist()
-    ([2, 3, 5], [1, 4, 10])
-    """
+    """Bring equal rows of two tables together, whose rows are distinct and ascend."""
     if words.shape[1] > 1:
         return merge(np.concatenate([words, others]), np.concatenate([counts, times]))
     if len(words) < len(others):
@@ -133,10 +115,10 @@ def merge_runs(words: Words, counts: Integers, others: Words, times: Integers) -
     places = at[new] + np.arange(len(new))
     kept = np.ones(len(long) + len(new), dtype=bool)
     kept[places] = False
-    found, merged = np.empty(len(kept), dtype=np.uint64), np.empty(len(kept), dtype=np.int64)
-    found[places], merged[places] = short[new], times[new]
-    found[kept], merged[kept] = long, counts
-    return found[:, None], merged
+    distinct, merged = np.empty(len(kept), dtype=np.uint64), np.empty(len(kept), dtype=np.int64)
+    distinct[places], merged[places] = short[new], times[new]
+    distinct[kept], merged[kept] = long, counts
+    return distinct[:, None], merged
 
 
 _OTHERS = " (others: schema=..., or domain=Domain([Column(name, categories), ...]))"
@@ -159,11 +141,11 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> Non
         raise TypeError(f"expected a pandas DataFrame, not {type(frame).__name__}")
     if not frame.columns.is_unique:
         raise ValueError("the table has two columns of one name")
-    given, known = list(frame.columns), set(names)
+    present, known = list(frame.columns), set(names)
     for name in names:
-        if name not in given:
-            raise ValueError(f"the table has no column {name!r}{suggestion(name, map(str, given))}")
-    for column in given:
+        if name not in present:
+            raise ValueError(f"the table has no column {name!r}{suggestion(name, map(str, present))}")
+    for column in present:
         if column not in known:
             raise ValueError(f"column {column!r} is not {word} of the domain: select the columns to release")
 
@@ -235,17 +217,16 @@ def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     labels = pd.Index(column.labels, dtype=object)
     if isinstance(series.dtype, pd.CategoricalDtype):
         spelled = pd.Index([spell(value) for value in series.cat.categories], dtype=object)
-        code_of = labels.get_indexer(spelled)
-        codes: npt.NDArray[np.integer] = code_of[series.cat.codes.to_numpy()]
-        return codes
+        codes: npt.NDArray[np.integer] = labels.get_indexer(spelled)
+        return codes[series.cat.codes.to_numpy()]
     values = series
     if series.dtype == object and {*map(type, series.tolist())} != {str}:
         # equal objects of several types, such as True and 1, are spelled apart: each by itself
         values = pd.Series([spell(value) for value in series.tolist()], dtype=object)
     inverse, distinct = pd.factorize(values)
     spelled = pd.Index([spell(value) for value in distinct], dtype=object)
-    found: npt.NDArray[np.integer] = labels.get_indexer(spelled)
-    return found[inverse] if len(found) else np.zeros(0, dtype=np.int64)
+    codes = labels.get_indexer(spelled)
+    return codes[inverse] if len(codes) else np.zeros(0, dtype=np.int64)
 
 
 def spell(value: object) -> str:

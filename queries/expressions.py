@@ -62,11 +62,7 @@ class Expression:
         return tuple(dict.fromkeys(word for kind, word in self.steps if kind == "name"))
 
     def evaluate(self, column: Callable[[str], Booleans]) -> Booleans:
-        """Return the truth of the predicate, with ``column(name)`` the truth of an attribute.
-
-        >>> parse("a & ~b").evaluate(lambda name: np.array([name == "a", True])).tolist()
-        [True, False]
-        """
+        """Return the truth of the predicate, with ``column(name)`` the truth of an attribute."""
         return evaluate(
             self.steps,
             lambda _, name: column(name),
@@ -75,12 +71,8 @@ class Expression:
 
     @property
     def conjuncts(self) -> tuple[Expression, ...]:
-        """The predicates whose AND this one is, as far as its outermost signs tell.
-
-        >>> [part.names for part in parse("a & (b | c) & ~(d | e)").conjuncts]
-        [('a',), ('b', 'c'), ('d',), ('e',)]
-        """
-        found: list[Expression] = []
+        """The predicates whose AND this one is, as far as its outermost signs tell."""
+        parts: list[Expression] = []
         steps, begins = self.steps, self._begins
         waiting = [(len(steps) - 1, False)]  # the last step of a part, and whether a ~ stands before it
         while waiting:
@@ -92,8 +84,8 @@ class Expression:
                 waiting.append((at - 1, True))
             else:
                 part = steps[begins[at] : at + 1]
-                found.append(Expression(self.text, (*part, ("sign", "~")) if negated else part))
-        return tuple(found)
+                parts.append(Expression(self.text, (*part, ("sign", "~")) if negated else part))
+        return tuple(parts)
 
     @property
     def _begins(self) -> list[int]:
@@ -199,10 +191,10 @@ def _postfix(
         token = tokens.match(text, at)
         if token is None:
             raise fail(at, words)
-        found, sign = operand(token), token["sign"]
+        operands, sign = operand(token), token["sign"]
         if wanted:
-            if found:
-                steps += found
+            if operands:
+                steps += operands
                 wanted = False
             elif sign == "(" or sign in prefix:
                 waiting.append(prefix.get(sign, sign))
@@ -246,13 +238,7 @@ def evaluate(
 
 
 def chain(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the columns of an order and the signs between them; None: it is a predicate.
-
-    A value that is compared is no name.
-
-    >>> chain("a <= b < `c d`"), chain("age>=40"), chain("a & b<c")
-    ((('a', 'b', 'c d'), ('<=', '<')), None, None)
-    """
+    """Return the columns of an order and the signs between them; None: it is a predicate."""
     if _CHAIN.fullmatch(text) is None:
         return None
     links = [*_LINK.finditer(text)]
@@ -270,22 +256,18 @@ def too_many(texts: Sequence[str]) -> list[str]:
 
 def joined(faults: Sequence[str]) -> str:
     """Return the first faults, about as many as one reads at a time, and how many more there are."""
-    told = [said if len(said) <= LONGEST else f"{said[: LONGEST - 3]}..." for said in faults]
-    shown = max(1, sum(end <= MOST_TOLD for end in accumulate(map(len, told))))
-    more = len(told) - shown
-    return "; ".join([*told[:shown], *([f"and {more} more"] if more else [])])
+    texts = [text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..." for text in faults]
+    shown = max(1, sum(end <= MOST_TOLD for end in accumulate(map(len, texts))))
+    more = len(texts) - shown
+    return "; ".join([*texts[:shown], *([f"and {more} more"] if more else [])])
 
 
 def quote(name: str) -> str:
-    """Write an attribute name as the grammar reads it.
-
-    >>> quote("smoker"), quote("older than 40")
-    ('smoker', '`older than 40`')
-    """
+    """Write an attribute name as the grammar reads it."""
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name}`"
 
 
-def count_told(number: int) -> str:
+def count_text(number: int) -> str:
     """Write a count, which may be too large for its digits to tell anything."""
     return str(number) if number < 10**20 else "more than 10^20"
 
@@ -302,22 +284,20 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 class Fault(ValueError):
-    """What is wrong, and where: of a column the path begins with ``"columns"`` and its name.
+    """What is wrong, and where: of a column the path begins with ``"columns"`` and its name."""
 
-    >>> str(Fault("cuts must ascend, each above the one before", "columns", "age", "cuts"))
-    "column 'age': cuts must ascend, each above the one before"
-    """
-
-    def __init__(self, said: str, *path: str) -> None:
-        self.said, self.path = said, path
-        super().__init__(f"column {path[1]!r}: {said}" if path[:1] == ("columns",) and path[1:] else said)
+    def __init__(self, message: str, *path: str) -> None:
+        self.message, self.path = message, path
+        super().__init__(
+            f"column {path[1]!r}: {message}" if path[:1] == ("columns",) and path[1:] else message
+        )
 
     @staticmethod
     def of(error: Exception, *path: str) -> Fault:
         """Return the fault that an error tells, of what stands below a path that it may state itself."""
-        said, below = (error.said, error.path) if isinstance(error, Fault) else (str(error), ())
+        message, below = (error.message, error.path) if isinstance(error, Fault) else (str(error), ())
         whole = below if below[:1] == path[:1] else (*path, *below)
-        return (TypeFault if isinstance(error, TypeError) else Fault)(said, *whole)
+        return (TypeFault if isinstance(error, TypeError) else Fault)(message, *whole)
 
 
 class TypeFault(Fault, TypeError):
@@ -327,6 +307,6 @@ class TypeFault(Fault, TypeError):
 class Faults(ValueError):
     """Several faults, told at once: one after another, or as `told` has it."""
 
-    def __init__(self, faults: Iterable[Fault | str], told: str = "") -> None:
+    def __init__(self, faults: Iterable[Fault | str], text: str = "") -> None:
         self.each = tuple(each if isinstance(each, Fault) else Fault(each) for each in faults)
-        super().__init__(told or joined([*map(str, self.each)]))
+        super().__init__(text or joined([*map(str, self.each)]))

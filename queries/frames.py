@@ -39,7 +39,7 @@ def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of pandas with the nullable types of pandas in place of Arrow's; by dtypes alone."""
     from pyarrow import types
 
-    made = table.copy(deep=False)
+    frame = table.copy(deep=False)
     for i, dtype in enumerate(table.dtypes):
         if not isinstance(dtype, pd.ArrowDtype):
             continue
@@ -48,14 +48,14 @@ def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
             arrow = arrow.value_type
             column = column.astype(pd.ArrowDtype(arrow))
         if types.is_date(arrow) or types.is_time(arrow):
-            made.isetitem(i, _moments(column.array.__arrow_array__()))
+            frame.isetitem(i, _moments(column.array.__arrow_array__()))
             continue
         plain = pd.api.types.pandas_dtype(_without_arrow_dtype(arrow))
         if hasattr(plain, "__from_arrow__"):  # astype would take large integers beside a gap for floats
-            made.isetitem(i, plain.__from_arrow__(column.array.__arrow_array__()))
+            frame.isetitem(i, plain.__from_arrow__(column.array.__arrow_array__()))
         else:
-            made.isetitem(i, column.astype(plain).array)
-    return made
+            frame.isetitem(i, column.astype(plain).array)
+    return frame
 
 
 def _without_arrow_dtype(arrow: Any) -> Any:
@@ -75,7 +75,7 @@ def _without_arrow_dtype(arrow: Any) -> Any:
     return object
 
 
-def as_given(frame: pd.DataFrame, like: object) -> Any:
+def in_library_of(frame: pd.DataFrame, like: object) -> Any:
     """Return a table of pandas as one of the library of `like`: its names, and types that hold all values."""
     match type(like).__module__.partition(".")[0]:
         case "polars":
@@ -84,7 +84,7 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
             return _as_arrow(frame, like)
     if not isinstance(like, pd.DataFrame):
         return frame
-    made = frame.copy(deep=False)
+    converted = frame.copy(deep=False)
     for label, dtype in like.dtypes.items():
         name = str(label)
         if name in frame and isinstance(dtype, pd.ArrowDtype) and _lends(dtype.pyarrow_dtype, frame[name]):
@@ -92,9 +92,9 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
                 cast = frame[name].astype(dtype)
                 again = cast.astype(frame[name].dtype)
                 if again.where(cast.notna(), None).equals(frame[name]):  # texts beside None before pandas 3
-                    made[name] = cast
+                    converted[name] = cast
     labels = {str(label): label for label in like.columns}
-    return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)
+    return converted.set_axis([labels.get(name, name) for name in converted.columns], axis=1)
 
 
 def _lends(wanted: Any, column: pd.Series[Any]) -> bool:
@@ -166,9 +166,9 @@ def _moments(column: Any) -> Any:
     try:
         return column.to_pandas().to_numpy(dtype=object)
     except (ValueError, OverflowError):  # it may name a value, and one such value must not stop the others
-        made = np.empty(len(column), dtype=object)
-        made[:] = [_moment(value, string()) for value in column]
-        return made
+        values = np.empty(len(column), dtype=object)
+        values[:] = [_moment(value, string()) for value in column]
+        return values
 
 
 def _moment(value: Any, text: Any) -> object:
@@ -179,11 +179,7 @@ def _moment(value: Any, text: Any) -> object:
 
 
 def is_index(names: Sequence[str]) -> bool:
-    """Tell whether the first of a table's columns is an index: it has no name, or what pandas calls that.
-
-    >>> is_index(["", "age"]), is_index(["Unnamed: 0", "age"]), is_index(["age", ""])
-    (True, True, False)
-    """
+    """Tell whether the first of a table's columns is an index: it has no name, or what pandas calls that."""
     return len(names) > 1 and names[0].strip() in ("", "Unnamed: 0")
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from queries.domain import Domain
-from queries.expressions import count_told, quote
+from queries.expressions import count_text, quote
 from queries.query import Query
 from queries.query_class import QueryClass
 
@@ -93,7 +93,7 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
     if queries.stated(domain) * domain.product > MAX_ENTRIES:
         if not domain.binary:
             raise ValueError(
-                f"{queries.text}: {queries.stated(domain)} tables of {count_told(domain.product)} cells are "
+                f"{queries.text}: {queries.stated(domain)} tables of {count_text(domain.product)} cells are "
                 f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or categories"
             )
         most = max(i for i in range(1, 25) if queries.stated(Domain(i)) << i <= MAX_ENTRIES)
@@ -182,14 +182,14 @@ def _halfspaces(d: int, last: bool = False) -> tuple[tuple[tuple[int, ...], int]
     def plainness(weights: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         return sum(map(abs, weights)), sum(w < 0 for w in weights), tuple(-w for w in weights)
 
-    found: dict[bytes, tuple[tuple[int, ...], int]] = {}
+    halfspaces: dict[bytes, tuple[tuple[int, ...], int]] = {}
     for weights in sorted(product(range(-largest, largest + 1), repeat=d), key=plainness):
         if last and weights[-1] >= 0:
             continue
         sums = cells @ weights
         for threshold in (0,) if last else (*np.unique(sums).tolist(), int(sums.max()) + 1):
-            found.setdefault((sums >= threshold).tobytes(), (weights, threshold))
-    return tuple(found.values())
+            halfspaces.setdefault((sums >= threshold).tobytes(), (weights, threshold))
+    return tuple(halfspaces.values())
 
 
 def _label(domain: Domain, weights: tuple[int, ...], threshold: int) -> str:
@@ -243,8 +243,8 @@ class DecisionLists(QueryClass):
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by length, each over the attributes that it asks."""
         names = [quote(name) for name in domain.attributes]
-        for table, (asked, label) in _lists(len(names)).items():
-            yield Query(label.format(*names), asked, _table(table, asked, len(names)))
+        for table, (attributes, label) in _lists(len(names)).items():
+            yield Query(label.format(*names), attributes, _table(table, attributes, len(names)))
 
 
 @lru_cache(maxsize=MOST_ATTRIBUTES)
@@ -257,32 +257,32 @@ def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
     for i in range(d):
         where = sum(1 << cell for cell in cells if cell >> (d - 1 - i) & 1)
         literals += [(i, where, f"{{{i}}}"), (i, everywhere ^ where, f"~{{{i}}}")]
-    found: dict[int, tuple[tuple[int, ...], str]] = {0: ((), "FALSE"), everywhere: ((), "TRUE")}
-    found |= {where: ((i,), label) for i, where, label in literals}
+    lists: dict[int, tuple[tuple[int, ...], str]] = {0: ((), "FALSE"), everywhere: ((), "TRUE")}
+    lists |= {where: ((i,), label) for i, where, label in literals}
     # A list in which an attribute decides nothing is a shorter one. So a list of k attributes asks one before
     # a list of k - 1 others. With a and b these are a & b, a | b, a & ~b, ...: 8 of them.
-    longest = [*found][2:]
+    longest = [*lists][2:]
     for _ in range(1, d):
         longer = []
         for i, where, label in literals:
             for rest in longest:
-                asked, others = found[rest]
-                if i not in asked:
+                attributes, others = lists[rest]
+                if i not in attributes:
                     for sign, other, table in (("&", "|", where & rest), ("|", "&", where | rest)):
-                        if table not in found:
+                        if table not in lists:
                             inner = f"({others})" if other in others else others
-                            found[table] = tuple(sorted((i, *asked))), f"{label} {sign} {inner}"
+                            lists[table] = tuple(sorted((i, *attributes))), f"{label} {sign} {inner}"
                             longer.append(table)
         longest = longer
-    return found
+    return lists
 
 
-def _table(table: int, asked: tuple[int, ...], d: int) -> tuple[int, ...]:
+def _table(table: int, attributes: tuple[int, ...], d: int) -> tuple[int, ...]:
     """Return the answers by the settings of the attributes asked, the others 0."""
-    return tuple(table >> cell & 1 for cell in _cells(asked, d))
+    return tuple(table >> cell & 1 for cell in _cells(attributes, d))
 
 
 @lru_cache(maxsize=1 << MOST_ATTRIBUTES)
-def _cells(asked: tuple[int, ...], d: int) -> tuple[int, ...]:
-    bits = product((0, 1), repeat=len(asked))
-    return tuple(sum(bit << (d - 1 - i) for bit, i in zip(some, asked, strict=True)) for some in bits)
+def _cells(attributes: tuple[int, ...], d: int) -> tuple[int, ...]:
+    bits = product((0, 1), repeat=len(attributes))
+    return tuple(sum(bit << (d - 1 - i) for bit, i in zip(some, attributes, strict=True)) for some in bits)

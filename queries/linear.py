@@ -111,12 +111,12 @@ class Predicates(QueryClass):
     texts: tuple[str, ...]
 
     def __init__(self, texts: Iterable[str]) -> None:
-        given = (texts,) if isinstance(texts, str) else tuple(texts)
-        if not given:
+        predicates = (texts,) if isinstance(texts, str) else tuple(texts)
+        if not predicates:
             raise ValueError("predicates: expected at least one")
-        for text in given:
+        for text in predicates:
             parse(text)
-        object.__setattr__(self, "texts", given)
+        object.__setattr__(self, "texts", predicates)
 
     @property
     def text(self) -> str:
@@ -135,8 +135,8 @@ class Predicates(QueryClass):
 
 def _query(text: str, domain: Domain) -> Query:
     expression = parse(text)
-    found = {name: domain.find(name) for name in expression.names}
-    for name, truth in found.items():
+    truths = {name: domain.find(name) for name in expression.names}
+    for name, truth in truths.items():
         if truth is None:
             word = "attribute" if domain.binary else "attribute or category"
             raise ValueError(
@@ -144,7 +144,7 @@ def _query(text: str, domain: Domain) -> Query:
             )
     if not set(expression.names) <= set(domain.attributes):
         return _of_categories(
-            text, expression, {name: truth for name, truth in found.items() if truth}, domain
+            text, expression, {name: truth for name, truth in truths.items() if truth}, domain
         )
     attributes = tuple(sorted(domain.attributes.index(name) for name in expression.names))
     width = len(attributes)

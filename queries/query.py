@@ -136,8 +136,8 @@ class Query:
 
 def odd(chosen: Bits) -> Booleans:
     """Tell which 0/1 rows have an odd number of ones."""
-    found: Booleans = chosen.sum(axis=1) % 2 == 1
-    return found
+    is_odd: Booleans = chosen.sum(axis=1) % 2 == 1
+    return is_odd
 
 
 def settings(chosen: Bits) -> Integers:
@@ -206,12 +206,12 @@ class Cells:
         sizes = tuple(domain.sizes[c] for c in self.columns)
         cells = self.in_order(domain, np.arange(self.cells).reshape(sizes)).tolist()
         words = product(*(_words(domain.columns[c]) for c in self.columns))
-        shape, found = None if domain.binary else sizes, []
-        for cell, said, kept in zip(cells, words, self.kept.tolist(), strict=True):
+        shape, queries = None if domain.binary else sizes, []
+        for cell, literals, kept in zip(cells, words, self.kept.tolist(), strict=True):
             if kept:
                 weights = (0,) * cell + (1,) + (0,) * (self.cells - cell - 1)
-                found.append(Query(" & ".join(said) or "TRUE", self.columns, weights, 1, shape))
-        return found
+                queries.append(Query(" & ".join(literals) or "TRUE", self.columns, weights, 1, shape))
+        return queries
 
 
 def _words(column: Column) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from queries.arrays import Booleans, Codes
 from queries.domain import Domain
 from queries.encoding import codes_dtype
-from queries.expressions import count_told
+from queries.expressions import count_text
 from queries.query import Query
 from queries.workload import LESS, MAX_QUERIES, Workload
 
@@ -51,11 +51,7 @@ class VCDimension:
 
 
 def search(table: Booleans, low: int = 0, high: int | None = None, splits: int = SPLITS) -> VCDimension:
-    """Find the VC dimension of functions given as the rows of a 0/1 table, by exhaustion.
-
-    >>> search(np.eye(4, dtype=bool))
-    VCDimension(low=1, high=1, how='search')
-    """
+    """Find the VC dimension of functions given as the rows of a 0/1 table, by exhaustion."""
     # a set of cells is shattered where it cuts the functions into 2^(its size) blocks, none empty; it is
     # grown cell by cell, and as long as it lacks w cells, every block needs 2^w functions
     functions = np.unique(table, axis=0)
@@ -207,7 +203,7 @@ class QueryClass(ABC):
         word, number = (
             ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
         )
-        many = f"more than {most} {what}" if stated is None else f"{count_told(stated)} {what}"
+        many = f"more than {most} {what}" if stated is None else f"{count_text(stated)} {what}"
         limit = "" if stated is None else f", more than {most}"
         less = LESS.replace("columns", word)
         raise ValueError(f"{self.text} states {many} over {number} {word}{limit}: {less}")

@@ -52,7 +52,7 @@ def reduced_cells(
     domain: Domain, tables: Iterable[tuple[int, ...]], marks: "Marks | None"
 ) -> tuple[Cells, ...]:
     """Keep one of each group of equal cells of tables, the first, and no constant."""
-    found = []
+    blocks = []
     ruled = domain.ruled
     for columns in dict.fromkeys(tables):
         block = Cells.of(domain, columns)
@@ -64,8 +64,8 @@ def reduced_cells(
             kept = np.ones(block.cells, dtype=bool) if kept is None else kept
             kept[np.flatnonzero(kept)[existing - 1 :]] = False
         if existing > 1:
-            found.append(block if kept is None else Cells.of(domain, columns, kept))
-    return tuple(found) if marks is None else _distinct(domain, found, marks)
+            blocks.append(block if kept is None else Cells.of(domain, columns, kept))
+    return tuple(blocks) if marks is None else _distinct(domain, blocks, marks)
 
 
 def in_cells(domain: Domain, blocks: tuple[Cells, ...], marks: "Marks | None") -> Drop:
@@ -94,14 +94,14 @@ def _distinct(domain: Domain, blocks: list[Cells], marks: "Marks") -> tuple[Cell
     order = np.lexsort((np.arange(len(prints)), prints[:, 1], prints[:, 0]))
     first = np.ones(len(prints), dtype=bool)
     first[order[1:]] = (prints[order[1:]] != prints[order[:-1]]).any(axis=1)
-    found, at = [], 0
+    distinct, at = [], 0
     for block in blocks:
         kept = block.kept
         kept[kept] = first[at : at + block.size]
         at += block.size
         if kept.any():
-            found.append(Cells.of(domain, block.columns, kept))
-    return tuple(found)
+            distinct.append(Cells.of(domain, block.columns, kept))
+    return tuple(distinct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,8 +188,8 @@ def _canonical(
     """Return the positions that matter, and the table over them without constant, sign and common factor."""
     # of a parity None in place of the table and its denominator
     table = np.array(weights, dtype=np.int64).reshape((2,) * (len(weights).bit_length() - 1))
-    positions, found, scale = _plain(table, denominator)
-    values = tuple(found.tolist())
+    positions, differences, scale = _plain(table, denominator)
+    values = tuple(differences.tolist())
     return positions, None if scale == 1 and values == _parity_table(len(positions)) else (values, scale)
 
 
@@ -228,10 +228,10 @@ def _key_on_columns(domain: Domain) -> Key:
         return np.broadcast_to(tables[core].reshape(shape), [domain.sizes[c] for c in columns])
 
     def key(query: Query) -> Hashable | None:
-        found = _canonical_on_columns(domain, query)
-        if found is None:
+        canonical = _canonical_on_columns(domain, query)
+        if canonical is None:
             return query.attributes, query.weights, query.sizes  # too wide to compare
-        columns, values, scale = found
+        columns, values, scale = canonical
         if domain.valid is not None and columns:
             values, scale = _unsigned(values[allowed(columns).reshape(-1)], scale)
         return (columns, sha256(values.tobytes()).digest(), scale) if values.any() else None

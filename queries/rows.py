@@ -13,7 +13,7 @@ from queries.arrays import Codes, Integers, Words, pd
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.encoding import merge, merge_runs, pack, pack_codes, unpack, unpack_codes, width
-from queries.rule_tables import RuledOut, told
+from queries.rule_tables import RuledOut, ruled_out_message
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
 MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB
@@ -46,7 +46,7 @@ class Rows:
     @classmethod
     def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> Rows:
         """Count the rows of a table (its columns: those of the domain, see `Domain.encode`)."""
-        return cls._made(domain, *merge(pack_codes(domain.encode(frame), domain.sizes)))
+        return cls._sound(domain, *merge(pack_codes(domain.encode(frame), domain.sizes)))
 
     @classmethod
     def from_counts(cls, domain: Domain, frame: pd.DataFrame, counts: Iterable[int]) -> Rows:
@@ -67,15 +67,19 @@ class Rows:
         DataError
             A count that is negative or no whole number, or a total of 2^62 or more.
         """
-        given = list(counts)
-        if len(given) != len(frame):
+        numbers = list(counts)
+        if len(numbers) != len(frame):
             raise DataError("counts must be one for each row of the table")
-        if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) or c < 0 for c in given):
+        if any(
+            isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) or c < 0 for c in numbers
+        ):
             raise DataError("counts must be whole numbers, none negative")
-        if sum(map(int, given)) >= MAX_TOTAL:
+        if sum(map(int, numbers)) >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
-        words, merged = merge(pack_codes(domain.encode(frame), domain.sizes), np.array(given, dtype=np.int64))
-        return cls._made(domain, words, merged)
+        words, merged = merge(
+            pack_codes(domain.encode(frame), domain.sizes), np.array(numbers, dtype=np.int64)
+        )
+        return cls._sound(domain, words, merged)
 
     @classmethod
     def from_codes(
@@ -100,21 +104,21 @@ class Rows:
         DataError
             A row that cannot exist.
         """
-        return cls._made(domain, *merge(packed(domain, codes), counts))
+        return cls._sound(domain, *merge(packed(domain, codes), counts))
 
     @classmethod
     def from_words(cls, domain: Domain, words: Words) -> Rows:
         """Count rows that `packed` has checked, shape (r, words)."""
-        return cls._made(domain, *merge(words))
+        return cls._sound(domain, *merge(words))
 
     def plus(self, other: Rows) -> Rows:
         """Add the rows of another table over the same domain: two sorted runs are merged."""
         if other.domain != self.domain:
             raise ValueError("the rows are over different domains")
-        return self._made(self.domain, *merge_runs(self.words, self.counts, other.words, other.counts))
+        return self._sound(self.domain, *merge_runs(self.words, self.counts, other.words, other.counts))
 
     @classmethod
-    def _made(cls, domain: Domain, words: Words, counts: Integers) -> Rows:
+    def _sound(cls, domain: Domain, words: Words, counts: Integers) -> Rows:
         if len(counts) and counts.min() <= 0:
             words, counts = words[counts > 0], counts[counts > 0]
         words.setflags(write=False)
@@ -143,7 +147,7 @@ class Rows:
             raise DataError("counts must not be negative, and add up to less than 2^62")
         codes = self.codes()
         if not np.array_equal(pack_codes(codes, self.domain.sizes), self.words):
-            raise DataError(told(None, []))
+            raise DataError(ruled_out_message(None, []))
         return Rows.from_codes(self.domain, codes, self.counts)
 
     def __repr__(self) -> str:
@@ -200,8 +204,8 @@ def packed(domain: Domain, codes: npt.NDArray[np.integer]) -> Words:
     if codes.ndim != 2 or codes.shape[1] != len(domain.sizes) or codes.dtype.kind not in "ui":
         raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
     if codes.dtype.kind == "i" and (codes < 0).any():
-        raise DataError(told(None, []))
+        raise DataError(ruled_out_message(None, []))
     if not (kept := domain.contains(codes)).all():
         numbers = domain.broken(codes[~kept])
-        raise RuledOut(told(domain.valid, numbers), numbers)
+        raise RuledOut(ruled_out_message(domain.valid, numbers), numbers)
     return pack_codes(codes, domain.sizes)

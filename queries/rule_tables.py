@@ -24,7 +24,7 @@ def compiled(
     texts: Iterable[str],
     find: Callable[[str], Truth | None],
     sizes: Sequence[int],
-    given: Iterable[Rule] = (),
+    rules: Iterable[Rule] = (),
 ) -> tuple[Rule, ...]:
     """Make the tables of rules: one for each set of columns, with all rules that look at just these."""
     tables: dict[tuple[int, ...], Booleans] = {}
@@ -45,7 +45,7 @@ def compiled(
             raise ValueError(TOO_LARGE)
         allowed = truth_of(expression, names, columns)
         tables[columns] = tables[columns] & allowed if columns in tables else allowed
-    for rule in given:
+    for rule in rules:
         total += 0 if rule.columns in tables else rule.allowed.size
         if total > MAX_RULES_CELLS:
             raise ValueError(TOO_LARGE)
@@ -76,10 +76,10 @@ def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
 @lru_cache(maxsize=8)
 def finder(columns: Columns) -> Callable[[str], Truth | None]:
     """Return what tells of a name its column, and in which of its categories it holds; None: unknown."""
-    return lru_cache(maxsize=1024)(partial(_found, columns))
+    return lru_cache(maxsize=1024)(partial(_truth, columns))
 
 
-def _found(columns: Columns, name: str) -> Truth | None:
+def _truth(columns: Columns, name: str) -> Truth | None:
     attribute = _positions(columns).get(name)
     if attribute is not None:
         c, within = owners(columns)[attribute]
@@ -114,11 +114,11 @@ def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -
     word = "attribute" if all(column.yes_no for column in columns) else "attribute or category"
     if many := too_many(texts):
         return many
-    found = finder(columns)
+    find = finder(columns)
     faults = [
         f"valid names an unknown {word} {shorten(name)!r}{nearest(columns, name)}"
         for name in dict.fromkeys(name for text in texts if text not in known for name in parse(text).names)
-        if found(name) is None
+        if find(name) is None
     ]
     lost = [f"valid lacks the relation {shorten(text)!r}" for text in known if text not in texts]
     return faults + lost
@@ -172,10 +172,10 @@ def broken(
     within = np.where(inside[:, None], codes, 0)
 
     def truth(name: str) -> Booleans:
-        found = find(name)
-        if found is None:  # a domain knows the names of its rules
+        named = find(name)
+        if named is None:  # a domain knows the names of its rules
             raise ValueError(f"unknown attribute {shorten(name)!r}")
-        column, table = found
+        column, table = named
         held: Booleans = table[within[:, column]]
         return held
 
@@ -186,15 +186,11 @@ def broken(
         )
         for number, text in enumerate(rule_texts(valid), start=1)
     }
-    return {number: found for number, found in rows.items() if found.any()}
+    return {number: which for number, which in rows.items() if which.any()}
 
 
-def told(valid: Valid, numbers: Collection[int]) -> str:
-    """Tell that rows cannot exist, and which rules they break, the first few with their texts.
-
-    >>> told(["a | b", "~a", "b"], [1, 3])
-    "rows break rule 1 ('a | b') and rule 3 ('b') of valid"
-    """
+def ruled_out_message(valid: Valid, numbers: Collection[int]) -> str:
+    """Tell that rows cannot exist, and which rules they break, the first few with their texts."""
     texts, shown = rule_texts(valid), sorted(numbers)
     if not shown:
         return "a row is in a cell that valid rules out"

@@ -125,12 +125,12 @@ class Parts:
     @classmethod
     def of(cls, rules: Sequence[Rule], sizes: Sequence[int]) -> "Parts":
         """Find out which rules meet."""
-        found: dict[int, Part] = {}
+        parts: dict[int, Part] = {}
         for rule in rules:
-            if rule.columns and rule.columns[0] not in found:
+            if rule.columns and rule.columns[0] not in parts:
                 part = Part.of(_meeting(rules, rule.columns), sizes)
-                found |= dict.fromkeys(part.columns, part)
-        return cls(found, sizes)
+                parts |= dict.fromkeys(part.columns, part)
+        return cls(parts, sizes)
 
     def allowed(self, columns: tuple[int, ...]) -> Booleans:
         """Return which settings of these columns can exist: bool, shaped by their sizes."""
@@ -149,11 +149,11 @@ class Parts:
 
     def _cores(self, columns: tuple[int, ...]) -> dict[Part, list[int]]:
         """Return what each part sees of some columns."""
-        found: dict[Part, list[int]] = {}
+        cores: dict[Part, list[int]] = {}
         for c in columns:
             if c in self.of_column:
-                found.setdefault(self.of_column[c], []).append(c)
-        return found
+                cores.setdefault(self.of_column[c], []).append(c)
+        return cores
 
 
 @lru_cache(maxsize=4096)
@@ -198,11 +198,11 @@ def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:
 @lru_cache(maxsize=32)
 def _by_column(rules: tuple[Rule, ...]) -> dict[int, list[int]]:
     """Return the rules of each column, by their positions."""
-    found: dict[int, list[int]] = {}
+    of_column: dict[int, list[int]] = {}
     for i, rule in enumerate(rules):
         for c in rule.columns:
-            found.setdefault(c, []).append(i)
-    return found
+            of_column.setdefault(c, []).append(i)
+    return of_column
 
 
 def _order(

@@ -98,11 +98,7 @@ _WORDS = re.compile(r"`[^`]*`|\S+")
 
 
 def named_tables(texts: str | Sequence[str], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Return the columns of each named table, by their numbers: ascending, no table twice.
-
-    >>> named_tables(["age x death", "sex x age x `a x b`"], ["sex", "age", "death", "a x b"])
-    ((1, 2), (0, 1, 3))
-    """
+    """Return the columns of each named table, by their numbers: ascending, no table twice."""
     several: Sequence[str] = (texts,) if isinstance(texts, str) else texts
     if not isinstance(several, Sequence) or not all(isinstance(text, str) for text in several):
         raise TypeError('tables to measure first must be texts such as "age x sex"')
@@ -118,12 +114,12 @@ def _columns(text: str, positions: dict[str, int]) -> tuple[int, ...]:
             named.append([])
         else:
             named[-1].append(word[1:-1] if word[0] == word[-1] == "`" and len(word) > 1 else word)
-    found, said = [" ".join(words) for words in named], f"the table {shorten(text)!r}"
-    if len(found) < 2 or not all(found):
-        raise ValueError(f'{said} must name two columns or more, such as "age x sex"')
-    for name in found:
+    columns, subject = [" ".join(words) for words in named], f"the table {shorten(text)!r}"
+    if len(columns) < 2 or not all(columns):
+        raise ValueError(f'{subject} must name two columns or more, such as "age x sex"')
+    for name in columns:
         if name not in positions:
-            raise ValueError(f"{said}: no column {name!r}{suggestion(name, positions)}")
-    if len(set(found)) < len(found):
-        raise ValueError(f"{said} names a column twice")
-    return tuple(sorted(positions[name] for name in found))
+            raise ValueError(f"{subject}: no column {name!r}{suggestion(name, positions)}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{subject} names a column twice")
+    return tuple(sorted(positions[name] for name in columns))

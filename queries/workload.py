@@ -12,7 +12,7 @@ import numpy as np
 
 from queries.arrays import Integers
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
-from queries.expressions import count_told
+from queries.expressions import count_text
 from queries.query import Cells, Query, odd, settings, sums_of_cells
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
@@ -91,23 +91,23 @@ class Workload:
         ValueError
             Rules that take long to enforce on these columns, or a common denominator of 2^62 or more.
         """
-        sets, given = list(tables), list(queries)
-        looked_at = () if domain.valid is None else (query.columns(domain) for query in given)
+        sets, listed = list(tables), list(queries)
+        looked_at = () if domain.valid is None else (query.columns(domain) for query in listed)
         compared = {*sets, *looked_at}
         marks = marks_for(domain, compared)
         if marks is None:
             check_rules(domain, compared, text)
         blocks = reduced_cells(domain, sets, marks)
-        stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets) + len(given)
-        key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks and given else None
+        stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets) + len(listed)
+        key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks and listed else None
         kept: dict[Hashable, Query] = {}
-        for query in given:
-            found = key(query)
-            if found is None or (dropped is not None and dropped(query)):
+        for query in listed:
+            identity = key(query)
+            if identity is None or (dropped is not None and dropped(query)):
                 continue
             # of several, the least denominator: the guarantee under add-remove depends on it
-            if query.denominator < kept.setdefault(found, query).denominator:
-                kept[found] = query
+            if query.denominator < kept.setdefault(identity, query).denominator:
+                kept[identity] = query
         workload = cls(domain, text, stated, tuple(kept.values()), blocks)
         if workload.denominator >= MAX_TOTAL:
             raise ValueError("the weights of the queries need a common denominator of 2^62 or more")
@@ -151,9 +151,9 @@ class Workload:
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:
         """The sets of columns that queries look at, each once, by their number of columns, then in order."""
-        found = dict.fromkeys(block.columns for block in self.cells)
-        found.update(dict.fromkeys(query.columns(self.domain) for query in self.listed))
-        return tuple(sorted(sorted(found), key=len))
+        sets = dict.fromkeys(block.columns for block in self.cells)
+        sets.update(dict.fromkeys(query.columns(self.domain) for query in self.listed))
+        return tuple(sorted(sorted(sets), key=len))
 
     @property
     def mean_squares(self) -> Fraction:
@@ -216,7 +216,7 @@ class Workload:
                     f"a table of {self.size} queries by 2^{len(domain.attributes)} cells is too large: "
                     f"at most {MAX_TABLE_ATTRIBUTES} attributes and {MAX_MATRIX} entries"
                 )
-            many = count_told(domain.size if domain.valid_decided else domain.product)
+            many = count_text(domain.size if domain.valid_decided else domain.product)
             raise ValueError(
                 f"a table of {self.size} queries by {many} cells is too large: "
                 f"at most 2^{MAX_TABLE_ATTRIBUTES} cells and {MAX_MATRIX} entries"

@@ -15,8 +15,16 @@ import smalldb
 from queries import Column, Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
-from smalldb.releasing.distances import CELLS, INDEPENDENT, apart, baselines, rank_correlations, whole
-from smalldb.releasing.evaluation import evaluate, joint_shares
+from smalldb.releasing.distances import (
+    CELLS,
+    INDEPENDENT,
+    apart,
+    baselines,
+    joint_shares,
+    rank_correlations,
+    whole,
+)
+from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.plots import plot_evaluation
 

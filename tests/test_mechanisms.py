@@ -19,7 +19,7 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
 from smalldb.planning import Settings, mechanisms
-from smalldb.releasing import record as record_keys
+from smalldb.releasing import record_keys
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
 from smalldb.reporting.words import laid_out, tell

@@ -222,7 +222,7 @@ class Steps:
             number = self.places.get(Place(table, column), 0)
             key = (*(path[2:] if number and column else path), "")[0]
             mark = f"fault-{number}-{key}"
-            beside[mark] = "; ".join(filter(None, [beside.get(mark), each.said]))
+            beside[mark] = "; ".join(filter(None, [beside.get(mark), each.message]))
         await self.session.send_custom_message("schema", {"text": self.text(), "faults": beside})
 
     def _problem(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from queries.arrays import splitmix64
-from queries.frames import as_frame, as_given
+from queries.frames import as_frame, in_library_of
 from smalldb.mechanisms.known_pairs import KnownPair
 
 NEAR = 1e-9  # relative: what the order of rows changes in a sum
@@ -104,7 +104,7 @@ def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str
             order = np.argsort(splitmix64(len(plain), SEED + SHUFFLES * c + number))
             shuffled[plain.columns[c]] = plain.iloc[:, c].iloc[order].to_numpy()
             shuffled = shuffled.astype(plain.dtypes)
-            if not alike(found, number_of(statistic(as_given(shuffled, table)))):
+            if not alike(found, number_of(statistic(in_library_of(shuffled, table)))):
                 changing.add(name)
                 break
     return frozenset(changing)

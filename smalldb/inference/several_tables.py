@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from queries import Domain
 from queries.arrays import pd, splitmix64
-from queries.frames import as_frame, as_given, rows_of
+from queries.frames import as_frame, in_library_of, rows_of
 from smalldb.exact.bits import bit_source
 from smalldb.inference.assumptions import APART, named
 from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
@@ -38,10 +38,10 @@ class Spelling:
         """Write rows; values inside bins are drawn by the seed, or are their middles."""
         like = as_frame(self.like)
         if self.schema is None:
-            return as_given(self.domain.decode(codes, like=like), self.like)
+            return in_library_of(self.domain.decode(codes, like=like), self.like)
         middle = seed is None
         frame = self.schema.decode(codes, middle=middle, rng=None if middle else bit_source(seed))
-        return as_given(frame[[*map(str, like.columns)]], self.like)
+        return in_library_of(frame[[*map(str, like.columns)]], self.like)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -76,9 +76,9 @@ class Ledger:
             ) from error
         if wanted is not None:
             create(self._path, _line("", _head(wanted)))
-        found = self.read()
-        if wanted is not None and (wanted.budget, wanted.delta) != (found.budget, found.delta):
-            raise ValueError(f"budget: that of {self._path} is {found.stated}, for good")
+        account = self.read()
+        if wanted is not None and (wanted.budget, wanted.delta) != (account.budget, account.delta):
+            raise ValueError(f"budget: that of {self._path} is {account.stated}, for good")
 
     @classmethod
     def within(
@@ -160,12 +160,14 @@ class Ledger:
                 raise ValueError(f"release {name} {account.outcome(name)}")
             self._append(handle, read, _end(name, outputs))
 
-    def _append(self, handle: int, read: "_Parsed", said: Mapping[str, Any]) -> str:
+    def _append(self, handle: int, read: "_Parsed", entry: Mapping[str, Any]) -> str:
         """Write a line durably behind the last whole one, or nothing; return its checksum."""
-        line = _line(read.last, said)
+        line = _line(read.last, entry)
         try:
             os.ftruncate(handle, read.end)
-            _write(handle, line if read.terminated else b"\n" + line)
+            raw = line if read.terminated else b"\n" + line
+            while raw:
+                raw = raw[os.write(handle, raw) :]
             os.fsync(handle)
             sync_folder(os.path.dirname(os.path.realpath(self._path)))  # who made it may have been killed
         except BaseException as error:
@@ -281,9 +283,9 @@ def _end(name: str, outputs: str) -> dict[str, Any]:
     return {"release_id": name, "outputs": outputs}
 
 
-def _line(last: str, said: Mapping[str, Any]) -> bytes:
+def _line(last: str, entry: Mapping[str, Any]) -> bytes:
     """Write a line that follows the one with the checksum `last`; it holds one closing brace, at its end."""
-    text = json.dumps(said, sort_keys=True)
+    text = json.dumps(entry, sort_keys=True)
     return f"{_checksum(last, text)} {text}\n".encode("ascii")
 
 
@@ -294,9 +296,3 @@ def _checksum(last: str, text: str) -> str:
 def _content(handle: int) -> bytes:
     with os.fdopen(os.dup(handle), "rb") as file:
         return file.read()
-
-
-def _write(handle: int, raw: bytes) -> None:
-    """Write all of it."""
-    while raw:
-        raw = raw[os.write(handle, raw) :]

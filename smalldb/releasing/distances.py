@@ -57,13 +57,7 @@ class Distances:
 
 
 def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELLS) -> Distances:
-    """Compare all tables of exactly `width` columns and at most `max_cells` cells; cost: `visits`.
-
-    >>> domain = Domain(["a", "b"])
-    >>> real, made = (Rows.from_codes(domain, np.array(r)) for r in ([[0, 1], [1, 1]], [[0, 0], [1, 1]]))
-    >>> distances(real, made, 1).tvd.tolist()
-    [0.0, 0.5]
-    """
+    """Compare all tables of exactly `width` columns and at most `max_cells` cells; cost: `visits`."""
     domain = real.domain
     if synthetic.domain != domain:
         raise ValueError("the two tables are over different domains")
@@ -77,14 +71,16 @@ def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELL
     ours, theirs = _tables(real, chosen), _tables(synthetic, chosen)
     margins = [table / n for table in _tables(real, [(c,) for c in range(len(domain.sizes))])]
     exact = np.int64 if 2 * n * m < 1 << 62 else object
-    found = np.empty((3, len(chosen)))
+    figures = np.empty((3, len(chosen)))
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         off = np.abs(a.astype(exact) * m - b.astype(exact) * n)
         product = reduce(np.multiply.outer, (margins[c] for c in chosen[i])).reshape(-1)
-        found[0, i] = int(off.sum()) / (2 * n * m)  # Python divides whole numbers to the nearest float
-        found[1, i] = int(off.max()) / (n * m)
-        found[2, i] = np.abs(a / n - product).sum() / 2
-    return Distances(domain, width, tuple(chosen), found[0], found[1], found[2], len(sets) - len(chosen))
+        figures[0, i] = int(off.sum()) / (2 * n * m)  # Python divides whole numbers to the nearest float
+        figures[1, i] = int(off.max()) / (n * m)
+        figures[2, i] = np.abs(a / n - product).sum() / 2
+    return Distances(
+        domain, width, tuple(chosen), figures[0], figures[1], figures[2], len(sets) - len(chosen)
+    )
 
 
 def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> Floats:
@@ -93,8 +89,8 @@ def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> F
     off = np.full((count, count), np.nan)
     for width in (1, min(2, len(real.domain.sizes))):
         if visits(real, synthetic, width) <= MAX_VISITS:
-            found = distances(real, synthetic, width)
-            for chosen, tvd in zip(found.tables, found.tvd.tolist(), strict=True):
+            compared = distances(real, synthetic, width)
+            for chosen, tvd in zip(compared.tables, compared.tvd.tolist(), strict=True):
                 if chosen[-1] < count:
                     off[chosen[0], chosen[-1]] = off[chosen[-1], chosen[0]] = tvd
     return off
@@ -118,12 +114,7 @@ def ordered_columns(domain: Domain) -> list[int]:
 
 
 def rank_correlations(rows: Rows) -> Floats:
-    """Return Spearman's rank correlation of each two ordered columns; NaN for one with one category in use.
-
-    >>> rows = Rows.from_codes(Domain(["a", "b"]), np.array([[0, 0], [1, 1], [1, 1]]))
-    >>> rank_correlations(rows).round(9).tolist()
-    [[1.0, 1.0], [1.0, 1.0]]
-    """
+    """Return Spearman's rank correlation of each two ordered columns; NaN: one has one category in use."""
     codes, counts, n = rows.codes(), rows.counts, rows.n
     chosen = ordered_columns(rows.domain)
     ranks = np.empty((len(chosen), len(counts)))
@@ -133,8 +124,15 @@ def rank_correlations(rows: Rows) -> Floats:
         middle = np.cumsum(share) - share / 2 - 0.5  # less the mean rank, which is one half
         spread = np.sqrt((share * middle**2).sum())
         ranks[i] = (middle / spread if spread > 1e-12 else np.full_like(middle, np.nan))[column]
-    found: Floats = (ranks * (counts / n)) @ ranks.T
-    return found
+    correlations: Floats = (ranks * (counts / n)) @ ranks.T
+    return correlations
+
+
+def joint_shares(rows: Rows) -> Floats:
+    """Return the share of rows in which two attributes both hold, shape (d, d); the diagonal has one."""
+    bits = rows.bits().astype(np.float64)
+    joint: Floats = (bits * rows.counts[:, None]).T @ bits / rows.n
+    return joint
 
 
 MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
@@ -146,20 +144,20 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
     domain, n, source = real.domain, real.n, SeededBits(0)
     rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)
     rows = min(n, MOST_ROWS)
-    made = np.empty((rows, len(domain.sizes)), dtype=np.int64)
+    codes = np.empty((rows, len(domain.sizes)), dtype=np.int64)
     for c, size in enumerate(domain.sizes):
         noisy = real.table((c,)) + Geometric(rate / len(domain.sizes)).draw(size, source)
         counts = on_simplex(noisy.astype(np.float64), n) * (rows / n)
         column = np.repeat(np.arange(size), whole(counts, rows))
-        made[:, c] = column[uniform_permutation(rows, source)]
-    kept = made[domain.contains(made)]
-    found = {INDEPENDENT: Rows.from_codes(domain, kept)} if len(kept) else {}
+        codes[:, c] = column[uniform_permutation(rows, source)]
+    kept = codes[domain.contains(codes)]
+    tables = {INDEPENDENT: Rows.from_codes(domain, kept)} if len(kept) else {}
     if domain.listable:
         cells = domain.table()
         noisy = real.histogram() + Geometric(rate).draw(len(cells), source)
         each = whole(on_simplex(noisy.astype(np.float64), n), n)
-        found[CELLS] = Rows.from_codes(domain, cells[each > 0], each[each > 0])
-    return found
+        tables[CELLS] = Rows.from_codes(domain, cells[each > 0], each[each > 0])
+    return tables
 
 
 def apart(rows: Rows, source: BitSource) -> Codes:
@@ -172,11 +170,7 @@ def apart(rows: Rows, source: BitSource) -> Codes:
 
 
 def whole(values: npt.NDArray[np.floating], total: int) -> Integers:
-    """Round values that sum to `total` to whole numbers that do: what stands before each is rounded.
-
-    >>> whole(np.array([0.4, 0.4, 0.4, 1.8]), 3).tolist()
-    [0, 1, 0, 2]
-    """
+    """Round values that sum to `total` to whole numbers that do: what stands before each is rounded."""
     ends = np.minimum(np.floor(np.cumsum(values) + 0.5).astype(np.int64), total)
     ends[-1] = total
     return np.diff(ends, prepend=0)
@@ -200,15 +194,15 @@ def _of_classifiers(real: Rows, tables: Mapping[str, Rows], target: int) -> list
         return []
     training = {REAL: rows[half:]} | {name: apart(table, SeededBits(0)) for name, table in tables.items()}
     truth, lines = rows[:half, target], list[Line]()
-    for name, given in training.items():
-        right = _told(real.domain, given, rows[:half], target) == truth
+    for name, codes in training.items():
+        right = _predicted(real.domain, codes, rows[:half], target) == truth
         by_category = [float(right[truth == code].mean()) for code in np.unique(truth)]
         lines.append((name, "accuracy", ALL, float(right.mean())))
         lines.append((name, "balanced_accuracy", ALL, float(np.mean(by_category))))
     return lines
 
 
-def _told(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes:
+def _predicted(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes:
     """Return the codes that a model of the training rows tells of the testing rows."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -221,8 +215,8 @@ def _told(domain: Domain, training: Codes, testing: Codes, target: int) -> Codes
         random_state=0, early_stopping=False, categorical_features=np.array(named)
     )
     model.fit(training[:, others], codes)
-    told: Codes = model.predict(testing[:, others])
-    return told
+    predicted: Codes = model.predict(testing[:, others])
+    return predicted
 
 
 WIDTHS = (1, 2, 3)  # columns of the tables that are compared
@@ -233,9 +227,9 @@ Line = tuple[str, str, str, float]
 
 
 MEASURES = {  # the rows of the summary, by their names in the long table
-    f"{kind}_{width}": said.format(width, "" if width == 1 else "s")
+    f"{kind}_{width}": text.format(width, "" if width == 1 else "s")
     for width in WIDTHS
-    for kind, said in (
+    for kind, text in (
         ("tvd_mean", "tables of {} column{}: distance, mean"),
         ("tvd_largest", "tables of {} column{}: distance, largest"),
         ("cell_largest", "tables of {} column{}: largest error of a cell"),
@@ -263,8 +257,8 @@ def overview(
     answers, correlated = workload.answers(real), rank_correlations(real)
     for name, table in tables.items():
         widths = feasible(real, table, MOST_TABLES)
-        for found in (known or {}).get(name) or (distances(real, table, width) for width in widths):
-            lines += _of_distances(name, found) if found.width in widths else []
+        for compared in (known or {}).get(name) or (distances(real, table, width) for width in widths):
+            lines += _of_distances(name, compared) if compared.width in widths else []
         lines += _of_queries(name, workload, answers, real.n, table)
         lines += _of_correlations(name, real.domain, correlated, table)
     if target is not None:
@@ -274,30 +268,35 @@ def overview(
 
 def summary(long: pd.DataFrame) -> pd.DataFrame:
     """Return what `overview` says of all columns together: measures that are known by tables."""
-    found = long[long["of"] == ALL].pivot(index="measure", columns="table", values="value")
-    order = [name for name in MEASURES if name in found.index]
-    return found.loc[order, list(dict.fromkeys(long["table"]))].rename_axis(index=None, columns=None)
+    pivoted = long[long["of"] == ALL].pivot(index="measure", columns="table", values="value")
+    order = [name for name in MEASURES if name in pivoted.index]
+    return pivoted.loc[order, list(dict.fromkeys(long["table"]))].rename_axis(index=None, columns=None)
 
 
-def feasible(real: Rows, made: Rows, tables: int | None = None) -> list[int]:
+def feasible(real: Rows, synthetic: Rows, tables: int | None = None) -> list[int]:
     """Return the widths of the tables that can be compared in seconds, where there are at most so many."""
     columns = len(real.domain.sizes)
-    widths = [w for w in WIDTHS if w <= columns and visits(real, made, w) <= MAX_VISITS]
-    return [w for w in widths if tables is None or comb(columns, w) <= tables]
+    return [
+        width
+        for width in WIDTHS
+        if width <= columns
+        and visits(real, synthetic, width) <= MAX_VISITS
+        and (tables is None or comb(columns, width) <= tables)
+    ]
 
 
-def _of_distances(name: str, found: Distances) -> list[Line]:
-    if not found.tables:
+def _of_distances(name: str, compared: Distances) -> list[Line]:
+    if not compared.tables:
         return []
-    among, width, lines = np.array(found.tables), found.width, []
-    parts = {column: (among == c).any(axis=1) for c, column in enumerate(found.domain.names)}
+    among, width, lines = np.array(compared.tables), compared.width, []
+    parts = {column: (among == c).any(axis=1) for c, column in enumerate(compared.domain.names)}
     for of, chosen in {**parts, ALL: np.ones(len(among), dtype=bool)}.items():
         if chosen.any():
-            tvd = found.tvd[chosen]
+            tvd = compared.tvd[chosen]
             lines += [
                 (name, f"tvd_mean_{width}", of, float(tvd.mean())),
                 (name, f"tvd_largest_{width}", of, float(tvd.max())),
-                (name, f"cell_largest_{width}", of, float(found.largest[chosen].max())),
+                (name, f"cell_largest_{width}", of, float(compared.largest[chosen].max())),
             ]
     return lines
 
@@ -320,9 +319,9 @@ def _of_correlations(name: str, domain: Domain, correlated: Floats, table: Rows)
     if not len(off):
         return []
     names = [domain.names[c] for c in chosen]
-    lines: list[Line] = [
-        (name, "correlation_error", f"{names[i]} x {names[j]}", value)
-        for i, j, value in zip(first.tolist(), second.tolist(), off.tolist(), strict=True)
+    pairs = zip(first.tolist(), second.tolist(), off.tolist(), strict=True)
+    return [
+        *((name, "correlation_error", f"{names[i]} x {names[j]}", value) for i, j, value in pairs),
+        (name, "correlation_mean", ALL, float(off.mean())),
+        (name, "correlation_largest", ALL, float(off.max())),
     ]
-    lines.append((name, "correlation_mean", ALL, float(off.mean())))
-    return [*lines, (name, "correlation_largest", ALL, float(off.max()))]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final, overload
 import numpy as np
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from queries.arrays import Floats, Integers, pd
+from queries.arrays import Integers, pd
 from queries.frames import as_frame
 from smalldb.exact.numbers import Number, positive
 from smalldb.marginals.families import Families
@@ -45,8 +45,6 @@ QUANTILES = {
 }
 NumberCounts: TypeAlias = dict[str, Counter[float]]
 """By column of numbers, how often each number occurs. Private, where it is of the data."""
-
-GROUPS = ("parents", "number", "children", "joined")  # of tables of related tables
 
 
 @final
@@ -127,8 +125,8 @@ class Evaluation:
 
     @cached_property
     def _distances(self) -> tuple[Distances, ...]:
-        real, made = self.real_rows, self.synthetic_rows
-        return tuple(distances(real, made, width) for width in feasible(real, made))
+        real, synthetic = self.real_rows, self.synthetic_rows
+        return tuple(distances(real, synthetic, width) for width in feasible(real, synthetic))
 
     def by_column(
         self,
@@ -269,17 +267,16 @@ def evaluate(
     known = None if read is None else read_schema(read)
     numbers: tuple[NumberCounts, NumberCounts] = {}, {}
     ours = _counted(real, domain, known, numbers[0])
-    universe = ours.domain
-    if isinstance(synthetic, Rows) and synthetic.domain != universe:
+    if isinstance(synthetic, Rows) and synthetic.domain != ours.domain:
         raise ValueError("the two tables are over different domains")
     stated = None if known is None else known.queries
-    workload = workload_of(stated if queries is None else queries, universe)
-    theirs = _counted(synthetic, None if known is not None else universe, known, numbers[1])
+    workload = workload_of(stated if queries is None else queries, ours.domain)
+    theirs = _counted(synthetic, None if known is not None else ours.domain, known, numbers[1])
     if ours.n == 0 or theirs.n == 0:
         raise DataError("a table has no rows")
     rows = isinstance(real, Rows) or isinstance(synthetic, Rows)
-    found = None if known is None or rows else number_summaries(*numbers)
-    return replace(_evaluated(workload, ours, theirs), numbers=found)
+    summaries = None if known is None or rows else number_summaries(*numbers)
+    return replace(_evaluated(workload, ours, theirs), numbers=summaries)
 
 
 def _counted(data: Any, domain: Domain | None, schema: Schema | None, numbers: NumberCounts) -> Rows:
@@ -292,13 +289,6 @@ def _counted(data: Any, domain: Domain | None, schema: Schema | None, numbers: N
 
 def _evaluated(workload: Workload, ours: Rows, theirs: Rows) -> Evaluation:
     return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs))
-
-
-def joint_shares(rows: Rows) -> Floats:
-    """Return the share of rows in which two attributes both hold, shape (d, d); the diagonal has one."""
-    bits = rows.bits().astype(np.float64)
-    joint: Floats = (bits * rows.counts[:, None]).T @ bits / rows.n
-    return joint
 
 
 @final
@@ -323,7 +313,8 @@ class RelatedEvaluation:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each group: its distance, and that of the baseline."""
-        return pd.DataFrame({"tables": GROUPS, "tvd": self.tvd, "independent": self.independent}, GROUPS)
+        groups = [*self.tvd]
+        return pd.DataFrame({"tables": groups, "tvd": self.tvd, "independent": self.independent}, groups)
 
 
 def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> RelatedEvaluation:
@@ -336,25 +327,24 @@ def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> Relate
     parents, walks = tables.values()
     number = len(schema.parents.columns)
 
-    def apart(made: Evaluation, width: int) -> Distances:
-        return distances(made.real_rows, made.synthetic_rows, width)
+    def apart(evaluation: Evaluation, width: int) -> Distances:
+        return distances(evaluation.real_rows, evaluation.synthetic_rows, width)
 
     joint = apart(walks, 2)
     inner = [columns[0] > number for columns in joint.tables]
-    compared: tuple[tuple[Distances, Any], ...] = (
-        (apart(parents, 2), slice(None)),
-        (apart(parents, 1), [number]),
-        (joint, inner) if any(inner) else (apart(walks, 1), [-1]),
-        (joint, [columns[0] <= number < columns[1] for columns in joint.tables]),
-    )
-    groups = dict(zip(GROUPS, compared, strict=True))
-    each = parents.real_rows, parents.synthetic_rows
-    counts = [np.cumsum(rows.table((number,))) / rows.n for rows in each]
+    groups: dict[str, tuple[Distances, Any]] = {
+        "parents": (apart(parents, 2), slice(None)),
+        "number": (apart(parents, 1), [number]),
+        "children": (joint, inner) if any(inner) else (apart(walks, 1), [-1]),
+        "joined": (joint, [columns[0] <= number < columns[1] for columns in joint.tables]),
+    }
+    pair = parents.real_rows, parents.synthetic_rows
+    shares_up_to = [np.cumsum(rows.table((number,))) / rows.n for rows in pair]
     return RelatedEvaluation(
         tables,
-        {group: float(found.tvd[some].mean()) for group, (found, some) in groups.items()},
-        {group: float(found.independent[some].mean()) for group, (found, some) in groups.items()},
-        1 - float(np.abs(counts[0] - counts[1]).max()),
+        {group: float(compared.tvd[some].mean()) for group, (compared, some) in groups.items()},
+        {group: float(compared.independent[some].mean()) for group, (compared, some) in groups.items()},
+        1 - float(np.abs(shares_up_to[0] - shares_up_to[1]).max()),
         {schema.unit: (ours.n, theirs.n), schema.child: (len(ours.children), len(theirs.children))},
     )
 
@@ -369,47 +359,41 @@ def _read(tables: Any, schema: RelatedSchema) -> tuple[Linked, dict[str, Rows]]:
     parents = Families(tables.parents, tables.children, tables.of).with_counts(schema.most)
     codes = parents, np.column_stack([parents[tables.of], tables.children])
     items = zip(schema.domains.items(), codes, strict=True)
-    return tables, {name: Rows.from_codes(domain, own) for (name, domain), own in items}
+    return tables, {name: Rows.from_codes(domain, rows) for (name, domain), rows in items}
 
 
 def gather_numbers(
     schema: Schema, counts: str | None, numbers: NumberCounts, pieces: Iterator[Piece]
 ) -> Iterator[Piece]:
     """Hand on the pieces of a table, and count on the way which numbers the columns of numbers hold."""
-    columns = [(c, column) for c, column in enumerate(schema.columns) if _is_number(column.kind)]
-    numbers |= {column.name: Counter() for _, column in columns}
+    kinds = [column.kind for column in schema.columns]
+    columns = [(c, k) for c, k in enumerate(kinds) if isinstance(k, Comparable) and k.measure == "numbers"]
+    numbers |= {schema.columns[c].name: Counter() for c, _ in columns}
     for fields, times in pieces:
         occur = occurrences(fields, times, counts)
-        for c, column in columns:
-            assert isinstance(column.kind, Comparable)
+        for c, kind in columns:
+            column = schema.columns[c]
             for text, weight in column.occurring(fields[c], occur):
-                if (value := column.kind.value(text)) is not None:
+                if (value := kind.value(text)) is not None:
                     numbers[column.name][float(value)] += weight
         yield fields, times
 
 
-def _is_number(kind: object) -> bool:
-    return isinstance(kind, Comparable) and kind.measure == "numbers"
-
-
 def number_summaries(real: NumberCounts, synthetic: NumberCounts) -> pd.DataFrame:
     """Return, of each column of numbers, its measures in both tables: column, measure, real, synthetic."""
-    rows = [
-        (name, measure, ours, theirs)
-        for name in real
-        if real[name] and synthetic.get(name)
-        for (measure, ours), (_, theirs) in zip(
-            _measures(real[name]), _measures(synthetic[name]), strict=True
-        )
-    ]
+    rows = []
+    for name in real:
+        if real[name] and synthetic.get(name):
+            ours, theirs = _measures(real[name]), _measures(synthetic[name])
+            rows += [(name, measure, ours[measure], theirs[measure]) for measure in ours]
     return pd.DataFrame(rows, columns=["column", "measure", "real", "synthetic"])
 
 
-def _measures(numbers: Counter[float]) -> list[tuple[str, float]]:
+def _measures(numbers: Counter[float]) -> dict[str, float]:
     values = np.array(sorted(numbers))
     counts = np.array([numbers[value] for value in values.tolist()], dtype=np.float64)
     mean = float(values @ counts / counts.sum())
     deviation = float(np.sqrt((values - mean) ** 2 @ counts / counts.sum()))
     below = np.cumsum(counts) / counts.sum()
-    quantiles = [(name, float(values[np.searchsorted(below, p - 1e-12)])) for name, p in QUANTILES.items()]
-    return [("mean", mean), ("standard deviation", deviation), *quantiles]
+    quantiles = {name: float(values[np.searchsorted(below, p - 1e-12)]) for name, p in QUANTILES.items()}
+    return {"mean": mean, "standard deviation": deviation, **quantiles}

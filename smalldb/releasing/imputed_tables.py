@@ -81,8 +81,8 @@ def streamed(
     if not refits.suitable:
         why = EMPTY if isinstance(refits, Refits) else LOUD
         raise ValueError(f"{why}: intervals from several tables would be too narrow; {INSTEAD}")
-    seeds = splitmix64(count, seed ^ 1).tolist()
-    draws = ((_some(table, rows, own), own) for own, table in zip(seeds, refits.draws(seed), strict=False))
+    tables = zip(splitmix64(count, seed ^ 1).tolist(), refits.draws(seed), strict=False)
+    draws = ((_some(table, rows, sample_seed), sample_seed) for sample_seed, table in tables)
     return Copies(refitted(refits, domain), total if rows is None else rows, draws)
 
 
@@ -92,7 +92,7 @@ def related_copies(release: Any, count: int, rows: int | None, coins: BitSource)
     whole(count, "the number of tables")
     if rows is not None:
         raise ValueError("related tables are drawn whole: leave out how many rows each has")
-    if not all(each.noise.refitted for own in release.measurements.values() for each in own):
+    if not all(each.noise.refitted for measured in release.measurements.values() for each in measured):
         raise ValueError(f"{AT_ONCE}: {INSTEAD}")
     parents = release.codes[schema.unit]
     if not len(parents):

@@ -63,17 +63,17 @@ def shared(
         )
     epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     costs, spent, gone = [], Fraction(0), Fraction(0)
-    for asked in schema.asked:
+    for to_learn in schema.asked:
         chance = None
-        if asked.what == "values":
+        if to_learn.what == "values":
             if delta is None:
                 raise ValueError(
                     'values = "learn" needs a delta: a rare text may be seen with that probability'
                 )
-            chance = asked.share * delta
+            chance = to_learn.share * delta
             gone += chance
-        spent += asked.share * epsilon
-        costs.append(Learned(asked.column, asked.what, asked.share * epsilon, chance))
+        spent += to_learn.share * epsilon
+        costs.append(Learned(to_learn.column, to_learn.what, to_learn.share * epsilon, chance))
     return tuple(costs), {"epsilon": epsilon - spent, "delta": None if delta is None else delta - gone}
 
 
@@ -82,16 +82,13 @@ def learn(
     schema: OpenSchema, categories: Mapping[str, list[str]], fits: Callable[[Schema], F]
 ) -> tuple[Schema, F]:
     """Put learned categories into a schema, without rarer ones where that makes the release possible."""
+    orders = {to_learn.column: _ORDERS[to_learn.what] for to_learn in schema.asked}
     while True:
         try:
-            made = schema.learned(
-                {
-                    a.column: sorted(categories[a.column], key=_ORDERS[a.what])
-                    for a in schema.asked
-                    if categories[a.column]
-                }
+            learned = schema.learned(
+                {name: sorted(kept, key=orders[name]) for name, kept in categories.items() if kept}
             )
-            return made, fits(made)
+            return learned, fits(learned)
         except ValueError:
             if not any(categories.values()):  # the outline, which was found to fit
                 raise
@@ -100,8 +97,8 @@ def learn(
 
 def _fewer(schema: OpenSchema, categories: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Leave out the rarer half of each column's categories; where there are none left, every second cut."""
-    texts = {asked.column for asked in schema.asked if asked.what == "values" and categories[asked.column]}
-    if texts:
+    texts = {to_learn.column for to_learn in schema.asked if to_learn.what == "values"}
+    if any(categories[name] for name in texts):
         return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in categories.items()}
     return {name: kept[1::2] for name, kept in categories.items()}
 
@@ -132,15 +129,15 @@ class LearnedCategories(Ask):
     def draw(self, exact: Texts, coins: BitSource) -> dict[str, list[str]]:
         """Draw the categories of one column after another."""
         categories: dict[str, list[str]] = {}
-        for asked, cost in zip(self.schema.asked, self.costs, strict=True):
-            occur = exact.get(asked.column, Counter())
-            if asked.what == "cuts":
-                kind = self.schema.outline.columns[self.schema.names.index(asked.column)].kind
+        for to_learn, cost in zip(self.schema.asked, self.costs, strict=True):
+            occur = exact.get(to_learn.column, Counter())
+            if to_learn.what == "cuts":
+                kind = self.schema.outline.columns[self.schema.names.index(to_learn.column)].kind
                 assert isinstance(kind, Cuts)
-                categories[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, coins)
+                categories[to_learn.column] = quantiles(occur, kind, to_learn.bins, cost.epsilon, coins)
             else:
                 delta = cost.delta or Fraction(0)
-                categories[asked.column] = frequent(occur, cost.epsilon, delta, self.neighbours, coins)
+                categories[to_learn.column] = frequent(occur, cost.epsilon, delta, self.neighbours, coins)
         return categories
 
 
@@ -188,11 +185,7 @@ def frequent(
 
 # Proof: docs/proofs/learned.md, lemma 3.
 def threshold(rate: Fraction, chance: Fraction) -> int:
-    """Return the least T >= 2 with exp(-rate (T - 1)) <= chance, or one more: exactly, by enclosures.
-
-    >>> threshold(Fraction(1), Fraction(1, 1000))  # ln 1000 = 6.9...
-    8
-    """
+    """Return the least T >= 2 with exp(-rate (T - 1)) <= chance, or one more: exactly, by enclosures."""
     # A text of one row is seen only if its noise reaches T - 1. At rate 1 and chance 1/1000 that is 7:
     # exp(-6) = 0.0025 is too much, exp(-7) = 0.0009 is not (noise is above 6 with probability 0.0007).
     precision = 64 + chance.denominator.bit_length()
@@ -213,29 +206,29 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
 def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Hand on the pieces of a table; count in `texts` what columns that learn hold, but for gaps."""
     for fields, times in pieces:
-        for asked in schema.asked:
-            counts = texts.setdefault(asked.column, Counter())
-            c = schema.names.index(asked.column)
+        for to_learn in schema.asked:
+            counts = texts.setdefault(to_learn.column, Counter())
+            c = schema.names.index(to_learn.column)
             for text, number in schema.outline.columns[c].occurring(fields[c], times):
-                if _can_stand(text, asked):
+                if _can_stand(text, to_learn):
                     counts[text] += number
         yield fields, times
 
 
 def digests(texts: Texts) -> list[npt.NDArray[np.uint8]]:
     """Return a digest of the texts of each column, and how often each occurs."""
-    told = (repr((name, sorted(counts.items()))).encode() for name, counts in sorted(texts.items()))
-    return [np.frombuffer(sha256(text).digest(), np.uint8) for text in told]
+    contents = (repr((name, sorted(counts.items()))).encode() for name, counts in sorted(texts.items()))
+    return [np.frombuffer(sha256(text).digest(), np.uint8) for text in contents]
 
 
-def _can_stand(text: str, asked: ColumnToLearn) -> bool:
+def _can_stand(text: str, to_learn: ColumnToLearn) -> bool:
     """Tell whether a text can be a category: of cuts any; others need a name in backticks."""
-    if asked.what == "cuts":
+    if to_learn.what == "cuts":
         return True
     if text in ("other", "missing") or not text.isprintable() or len(text) > 200:
         return False
     try:
-        parse(f"`{asked.column}={text}`")
+        parse(f"`{to_learn.column}={text}`")
     except ValueError:
         return False
     return "`" not in text
@@ -271,6 +264,11 @@ def no_offsets(schema: Schema) -> OffsetSums:
     }
 
 
+def finer_sizes(schema: Schema) -> dict[str, int]:
+    """Return how many finer bins each column with such has."""
+    return {column.name: column.finer.kind.size for column in schema.columns if column.finer}
+
+
 def gather_finer(
     schema: Schema,
     counts: str | None,
@@ -279,25 +277,25 @@ def gather_finer(
     offsets: OffsetSums | None = None,
 ) -> Iterator[Piece]:
     """Hand on the pieces of a table, and count what finer bins hold, and the sums of `offsets` in bins."""
+    sizes = finer_sizes(schema)
     finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
-    sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
     inside = {c: InBins.of(schema.columns[c].kind) for c in offsets or {}}
     memos = {c: schema.columns[c].memo(kind) for c, kind in inside.items()}
     for fields, times in pieces:
-        given = occurrences(fields, times, counts)
-        occur = [1] * len(fields[0]) if given is None else [int(count) for count in given]
+        weights = occurrences(fields, times, counts)
+        occur = [1] * len(fields[0]) if weights is None else [int(count) for count in weights]
         if sum(occur) >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
         each = np.array(occur, dtype=np.int64)
         for c, name in finer:
-            found = schema.columns[c].found_finer(fields[c])
-            kept = (found >= 0) & (found < sizes[name])
-            np.add.at(histograms[name], found[kept], each[kept])
+            codes = schema.columns[c].found_finer(fields[c])
+            kept = (codes >= 0) & (codes < sizes[name])
+            np.add.at(histograms[name], codes[kept], each[kept])
         for c, sums in (offsets or {}).items():
-            found = schema.columns[c].found(fields[c], memos[c])
-            kept = (found >= 0) & (found < inside[c].size)
-            code, offset = np.divmod(found[kept], UNITS + 1)
+            codes = schema.columns[c].found(fields[c], memos[c])
+            kept = (codes >= 0) & (codes < inside[c].size)
+            code, offset = np.divmod(codes[kept], UNITS + 1)
             np.add.at(sums, code, (offset - HALF) * each[kept])
         yield fields, times
 
@@ -305,14 +303,10 @@ def gather_finer(
 # Proof: docs/proofs/learned.md, lemma 7.
 def finer_asks(plan: Plan, schema: Schema) -> dict[str, Noisy]:
     """Return what is asked about finer bins, by column: a row stands in one of them, or in none."""
-    law = finer_measure(plan.neighbours)
-    sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
+    law, sizes = finer_measure(plan.neighbours), finer_sizes(schema)
     return {
-        each.column: Noisy(
-            FinerBins(each.column, sizes[each.column]),
-            ((law.noise(each.epsilon), sizes[each.column]),),
-        )
-        for each in plan.finer
+        name: Noisy(FinerBins(name, sizes[name]), ((law.noise(epsilon), sizes[name]),))
+        for name, epsilon in ((each.column, each.epsilon) for each in plan.finer)
     }
 
 

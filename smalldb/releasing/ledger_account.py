@@ -72,18 +72,19 @@ class Account:
     @property
     def stated(self) -> str:
         """The budget as a text."""
-        own = as_text(self.budget)
-        return own if self.delta is None else f"({own}, {as_text(self.delta)})"
+        budget = as_text(self.budget)
+        return budget if self.delta is None else f"({budget}, {as_text(self.delta)})"
 
     @property
     def pure(self) -> bool:
         """Whether no release had a delta."""
-        return all(made["delta"] is None for made in self.records)
+        return all(record["delta"] is None for record in self.records)
 
     @property
     def spent(self) -> Fraction:
         """The sum of all epsilons: the only filter at delta 0 (Rogers, Roth, Ullman, Vadhan 2016)."""
-        return sum((as_fraction(made["privacy"]["epsilon"], "epsilon") for made in self.records), Fraction(0))
+        epsilons = (as_fraction(record["privacy"]["epsilon"], "epsilon") for record in self.records)
+        return sum(epsilons, Fraction(0))
 
     @property
     def left(self) -> Fraction:
@@ -98,9 +99,8 @@ class Account:
     @property
     def spent_rho(self) -> Fraction:
         """The sum of all rhos, exactly; as they stand in the lines of a ledger with a delta."""
-        return sum(
-            (as_fraction(made["privacy"].get("rho", "0"), "rho") for made in self.records), Fraction(0)
-        )
+        rhos = (as_fraction(record["privacy"].get("rho", "0"), "rho") for record in self.records)
+        return sum(rhos, Fraction(0))
 
     @property
     def left_rho(self) -> Fraction:
@@ -143,14 +143,14 @@ class Account:
         """Bound what all releases lose together; for information: the budget is kept by sums."""
         return compose_records(self.records, delta=delta)
 
-    def _short_of(self, made: "Account") -> str:
+    def _short_of(self, after: "Account") -> str:
         """Say what a release needs, and what is left of the budget."""
-        needed, left = as_text(self.left - made.left), as_text(self.left)
+        needed, left = as_text(self.left - after.left), as_text(self.left)
         if self.delta is None:
             return f"epsilon: the release needs {needed}, and {left} of the budget of {self.stated} is left"
-        rho = rounded_up(made.spent_rho - self.spent_rho, 4)
-        said = f"rho {rho}, and {self.in_rho[2]} of the budget of {self.stated} is left"
-        return f"epsilon: the release needs {said}" + (f"; or epsilon {needed}" if made.pure else "")
+        rho = rounded_up(after.spent_rho - self.spent_rho, 4)
+        needs = f"rho {rho}, and {self.in_rho[2]} of the budget of {self.stated} is left"
+        return f"epsilon: the release needs {needs}" + (f"; or epsilon {needed}" if after.pure else "")
 
 
 def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool, name: str = "") -> dict[str, Any]:
@@ -161,31 +161,27 @@ def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool, name: str =
         raise ValueError(
             "a release is named by at most 100 letters, digits and . _ : + -, such as 2026-11-28"
         )
-    own = record["privacy"]["bounded_range"]
+    width = record["privacy"]["bounded_range"]
     rows = whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person")
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "epsilon": as_text(positive(record["privacy"]["epsilon"], "privacy.epsilon")),
-        "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
+        "bounded_range": None if width is None else as_text(positive(width, "privacy.bounded_range")),
         "neighbours": relation_of(record["neighbours"]).value,
     }
     if "unit" in record["privacy"]:
-        said["unit"] = unit = str(record["privacy"]["unit"])
+        entry["unit"] = unit = str(record["privacy"]["unit"])
         if not re.fullmatch(UNIT, unit):
             raise ValueError("privacy.unit must name two tables, a key and a link")
     if filtered:
         read = loss_of_record(record)
         if read.loss.least_rho is None:
             raise ValueError("the ledger counts rho, and the release states none: leave out its delta")
-        said["rho"] = as_text(read.loss.least_rho)
+        entry["rho"] = as_text(read.loss.least_rho)
         if read.delta:
-            said["delta"] = as_text(read.delta)
-    named = {"release_id": name} if name else {}
-    return (
-        said
-        | ({} if rows == 1 else {"rows_per_person": rows})
-        | ({"ticket": ticket} if ticket else {})
-        | named
-    )
+            entry["delta"] = as_text(read.delta)
+    entry |= {} if rows == 1 else {"rows_per_person": rows}
+    entry |= {"ticket": ticket} if ticket else {}
+    return entry | ({"release_id": name} if name else {})
 
 
 def record_of(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.encoding import merge, pack_codes
-from queries.frames import as_given
+from queries.frames import in_library_of
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
@@ -46,7 +46,8 @@ from smalldb.releasing.learned_categories import (
 )
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import Record, make_record, with_measurements, with_tables
+from smalldb.releasing.record import make_record, with_measurements, with_tables
+from smalldb.releasing.record_keys import Record
 from smalldb.releasing.rehearsing_draws import rehearse_draw
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import LinkedSource, Source, with_measured_means
@@ -89,7 +90,7 @@ class Destination:
     def paid(self, account: Account, before: bool) -> None:
         """Take note of the account after the payment, and whether an earlier run had paid."""
 
-    def write(self, made: Any) -> None:
+    def write(self, release: Any) -> None:
         """Write the release; what follows is its end."""
 
     def standing(self) -> str:
@@ -142,15 +143,15 @@ def carry_out(
     ) -> Plan:
         domain = described if isinstance(described, Domain) else None
         schema = None if isinstance(described, Domain) else described
-        made = ready or replace(plan(domain, queries, schema=schema, n=n, **settings), learned=costs)
-        if made.n != n:
+        full_plan = ready or replace(plan(domain, queries, schema=schema, n=n, **settings), learned=costs)
+        if full_plan.n != n:
             raise ValueError("the plan was made for another n")
-        check_memory(made)
-        return made
+        check_memory(full_plan)
+        return full_plan
 
-    def consider(made: Plan) -> None:
-        if made.nothing_expected is not None:
-            destination.spend_on_nothing(made.nothing_expected)
+    def consider(full_plan: Plan) -> None:
+        if full_plan.nothing_expected is not None:
+            destination.spend_on_nothing(full_plan.nothing_expected)
 
     relation = ready.neighbours if ready else relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     public = relation is Neighbours.REPLACE_ONE
@@ -224,8 +225,8 @@ def carry_out(
         journal = kept.enter_context(transaction.opened(bits))
         destination.begun(journal.begun)
         counted = [*histograms.values(), *offsets.values()]
-        own = (rows.words, rows.counts) if isinstance(rows, Rows) else rows.digest()
-        transaction.bind(journal, *own, *counted, *digests(texts))
+        contents = (rows.words, rows.counts) if isinstance(rows, Rows) else rows.digest()
+        transaction.bind(journal, *contents, *counted, *digests(texts))
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         budget = foreseen.budget()
@@ -233,13 +234,13 @@ def carry_out(
             assert isinstance(rows, Rows)
             ask = LearnedCategories(learns, costs, relation)
             learned = Curator(InMemory(rows, texts=texts), journal, budget).answer(ask)
-            schema, foreseen = learn(learns, learned, lambda found: planned(found, foreseen.n, queries))
+            schema, foreseen = learn(learns, learned, lambda complete: planned(complete, foreseen.n, queries))
             budget = replace(foreseen.budget(), spent=budget.spent)
             source = replace(source, domain=schema.domain, schema=schema, learns=None)
             texts.clear()
             histograms.clear()
             first, rows = rows, source.read(progress, watched)
-            if not alike(first, rows, {asked.column for asked in learns.asked}):
+            if not alike(first, rows, {to_learn.column for to_learn in learns.asked}):
                 raise DataError("the table changed while it was read: start again with the one it was")
             transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *offsets.values())
 
@@ -257,17 +258,17 @@ def carry_out(
                 finer = {name: curator.answer(each).tolist() for name, each in asks.items()} or None
                 if finer is not None:
                     source = source.with_finer(finer, finer_variances(foreseen))
-                made = carried_out(foreseen, source, rows, middle, curator, progress, finer)
+                release = carried_out(foreseen, source, rows, middle, curator, progress, finer)
             else:
                 assert not isinstance(rows, Rows)
                 families = Families(rows.parents, rows.children, rows.of)
-                made = related(foreseen, source, families, middle, journal, budget, shown, executor)
+                release = related(foreseen, source, families, middle, journal, budget, shown, executor)
         if transaction.line is not None:
-            made.record["ledger"] = transaction.line
+            release.record["ledger"] = transaction.line
         if unseen:
-            made.record["schema_unseen"] = True
-        destination.write(made)
-    return made
+            release.record["schema_unseen"] = True
+        destination.write(release)
+    return release
 
 
 def carried_out(
@@ -303,7 +304,7 @@ def carried_out(
         plan, private=curator.journal.source.private, drawn=drawn, ranges=ranges, finer=finer
     )
     record = with_measurements(record, plan, measurements, Rows.from_codes(domain, codes))
-    table = None if synthetic is None else as_given(synthetic, source.given)
+    table = None if synthetic is None else in_library_of(synthetic, source.original)
     return Release(table, record, plan, codes, schema, confidential, measurements)
 
 
@@ -319,14 +320,14 @@ def related(
 ) -> Release:
     """Release related tables by a plan that is paid and fits them."""
     assert isinstance(plan.chosen, Walks)
-    made = release_families(plan.chosen, families, journal, budget, executor, progress)
-    parents, schema = made.parents.codes, source.schema
+    drawn = release_families(plan.chosen, families, journal, budget, executor, progress)
+    parents, schema = drawn.parents.codes, source.schema
     record = make_record(plan, private=journal.source.private, drawn=Drawn(parents))
-    record = with_tables(record, plan.chosen, schema, made)
+    record = with_tables(record, plan.chosen, schema, drawn)
     bits = journal.postprocessing_bits()
-    data = source.written(parents[:, :-1].astype(np.int64), made.children, made.of, middle, bits)
-    codes = {schema.unit: parents, schema.child: np.column_stack([parents[made.of], made.children])}
-    return Release(data, record, plan, codes, schema, None, Measurements.of_tables(record), made.of)
+    data = source.written(parents[:, :-1].astype(np.int64), drawn.children, drawn.of, middle, bits)
+    codes = {schema.unit: parents, schema.child: np.column_stack([parents[drawn.of], drawn.children])}
+    return Release(data, record, plan, codes, schema, None, Measurements.of_tables(record), drawn.of)
 
 
 def alike(one: Rows, other: Rows, learned: Collection[str]) -> bool:

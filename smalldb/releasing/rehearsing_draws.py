@@ -26,27 +26,27 @@ SIZES = (2, 3, 4)  # of made columns; the last one is ordered
 
 def rehearse_draw(foreseen: Plan, schema: Schema | RelatedSchema | None, strategy: str | None = None) -> None:
     """Release a made table by a plan's mechanism, or by a `strategy` that may come instead."""
-    _compile_what_made_columns_may_not_need()
+    _compile_rare_kernels()
     if isinstance(schema, RelatedSchema):
         return rehearse_walks(*schema.tables.values())
-    made = _planned(foreseen, strategy or foreseen.strategy)
-    domain, rows = made.workload.domain, made.n or ROWS
+    rehearsal = _planned(foreseen, strategy or foreseen.strategy)
+    domain, rows = rehearsal.workload.domain, rehearsal.n or ROWS
     codes = _codes(domain.sizes)[:rows]
     counts = np.ones(len(codes), dtype=np.int64)
     counts[0] += rows - len(codes)
     bits = SeededBits(0)
     table = InMemory(Rows.from_codes(domain, codes, counts))
-    curator = Curator(table, Journal(bits), made.budget())
-    drawn = curator.run(made.chosen, False)
-    measurements = Measurements(domain, curator.measurements, made.n, None)
-    record = make_record(made, private=False, drawn=drawn)
-    with_measurements(record, made, measurements, Rows.from_codes(domain, drawn.codes))
+    curator = Curator(table, Journal(bits), rehearsal.budget())
+    drawn = curator.run(rehearsal.chosen, False)
+    measurements = Measurements(domain, curator.measurements, rehearsal.n, None)
+    record = make_record(rehearsal, private=False, drawn=drawn)
+    with_measurements(record, rehearsal, measurements, Rows.from_codes(domain, drawn.codes))
     if schema is not None:
         schema.decode(np.zeros((2, len(schema.domain.sizes)), dtype=np.int64), rng=bits)
     return None
 
 
-def _compile_what_made_columns_may_not_need() -> None:
+def _compile_rare_kernels() -> None:
     """Compile kernels for two categories each, very many columns, and noise of all columns at once."""
     from smalldb.kernels.cell_sums import count_pairs, walsh
     from smalldb.kernels.polytope_points import draw_points
@@ -59,9 +59,9 @@ def _compile_what_made_columns_may_not_need() -> None:
 
 def _planned(foreseen: Plan, strategy: str | None) -> Plan:
     """Plan a release of made columns by the same mechanism, under the same relation."""
-    columns = zip("abc", SIZES, (None, None, "thermometer"), strict=True)
-    made = [Column(name, [*map(str, range(size))], coding=coding) for name, size, coding in columns]
-    domain = Domain([*"abc"] if foreseen.workload.domain.binary else made)
+    codings = zip("abc", SIZES, (None, None, "thermometer"), strict=True)
+    columns = [Column(name, [*map(str, range(size))], coding=coding) for name, size, coding in codings]
+    domain = Domain([*"abc"] if foreseen.workload.domain.binary else columns)
     request, mechanism, relation = foreseen.request, foreseen.mechanism, foreseen.neighbours
 
     def planned(epsilon: Number, hint: int, rows: int) -> Plan:

@@ -17,7 +17,8 @@ from smalldb.exact.numbers import Number
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.planning import Plan
-from smalldb.releasing.record import Record, stated_bound, stated_start, with_measurements
+from smalldb.releasing.record import stated_bound, stated_start, with_measurements
+from smalldb.releasing.record_keys import Record
 from smalldb.schema.linked_rows import Linked
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
@@ -121,12 +122,11 @@ class Release:
 
     def __repr__(self) -> str:
         if tables := self.record.get("tables"):
-            told = ", ".join(f"{name} ({table['rows']} rows)" for name, table in tables.items())
-            return f"<Release of {told}>"
+            sizes = ", ".join(f"{name} ({table['rows']} rows)" for name, table in tables.items())
+            return f"<Release of {sizes}>"
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
-        return (
-            f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
-        )
+        facts = ", ".join(f"{key} {value}" for key, value in self.record.items() if key in public)
+        return f"<Release: {facts}>"
 
     def _repr_html_(self) -> str:
         return in_notebook(self)
@@ -291,13 +291,13 @@ class Release:
         if self.of is None:
             return Rows.from_codes(self.plan.workload.domain, self.codes)
         return {
-            name: Rows.from_codes(self.measurements[name].domain, own) for name, own in self.codes.items()
+            name: Rows.from_codes(self.measurements[name].domain, codes) for name, codes in self.codes.items()
         }
 
     @property
     def linked(self) -> Linked:
         """Related tables as codes of their columns, and the parent of each child."""
-        parents, walks = (own.astype(np.int64) for own in self.codes.values())
+        parents, walks = (codes.astype(np.int64) for codes in self.codes.values())
         assert self.of is not None
         return Linked(parents[:, :-1], walks[:, parents.shape[1] :], self.of)
 

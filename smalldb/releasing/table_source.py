@@ -12,7 +12,7 @@ import numpy as np
 
 from queries import Domain, Rows
 from queries.arrays import Integers, pd
-from queries.frames import as_frame, as_given, rows_of, universe_of, without_index
+from queries.frames import as_frame, in_library_of, rows_of, universe_of, without_index
 from smalldb.exact.bits import BitSource
 from smalldb.files.inputs import rereadable
 from smalldb.mechanisms import Measurement, Offsets
@@ -40,7 +40,7 @@ class Source:
     names: tuple[str, ...] = ()
     # what is to be learned from the data; `schema` and `domain` hold stand-ins until then
     learns: OpenSchema | None = None
-    given: Any = None  # the table of any library that was given: the synthetic one is of the same library
+    original: Any = None  # the table of any library that was given: the synthetic one is of the same library
     counts: str | None = None  # of a file: the column that says how often each row occurs; None: once
     file: FileFormat = USUAL  # how a file is written
     inside: bool = False  # a database counts by bins: where numbers lie in them is not read
@@ -60,7 +60,7 @@ class Source:
     @property
     def origin(self) -> Any:
         """The table that was given: a start must be another one."""
-        return self.table if self.given is None else self.given
+        return self.table if self.original is None else self.original
 
     @property
     def queries(self) -> str | None:
@@ -107,7 +107,7 @@ class Source:
 class LinkedSource:
     """Two related tables by their names, or a long one, of any library or of files: as `Source`."""
 
-    given: Any
+    original: Any
     schema: RelatedSchema
     learns: ClassVar[None] = None
     queries: ClassVar[None] = None
@@ -124,35 +124,35 @@ class LinkedSource:
     @property
     def origin(self) -> Any:
         """The tables that were given."""
-        return self.given
+        return self.original
 
     def read(self, progress: bool = False, watch: object = None) -> Linked:
         """Read the tables, each child with its parent; errors as `read_linked`."""
-        return read_linked(self.given, self.schema)
+        return read_linked(self.original, self.schema)
 
     def written(
         self, parents: Integers, children: Integers, of: Integers, middle: bool, bits: BitSource
     ) -> Any:
         """Write released codes as tables like those given; keys are 1, 2, ..., rows in random order."""
-        schema, whole, given = self.schema, self.schema.whole, self.given
+        schema, whole, original = self.schema, self.schema.whole, self.original
         if whole is not None:
             codes = np.empty((len(of), len(whole.columns)), dtype=np.int64)
-            for own, values in ((schema.parents, parents[of]), (schema.children, children)):
-                codes[:, [whole.names.index(name) for name in own.names]] = values
+            for part, values in ((schema.parents, parents[of]), (schema.children, children)):
+                codes[:, [whole.names.index(name) for name in part.names]] = values
             tables = {"": whole.decode(codes, middle=middle, rng=bits)}
-            ids, columns, given = whole.ids, {"": whole}, {"": given}
+            ids, columns, original = whole.ids, {"": whole}, {"": original}
         else:
             both = zip(schema.tables.items(), (parents, children), strict=True)
-            tables = {name: own.decode(values, middle=middle, rng=bits) for (name, own), values in both}
+            tables = {name: part.decode(values, middle=middle, rng=bits) for (name, part), values in both}
             ids, columns = schema.children.ids, schema.tables
         (link,) = (column for column in ids if column.name == schema.link)
         [*tables.values()][-1][schema.link] = link.holding(np.minimum(of, 1), (of + 1).tolist())
-        found = {}
+        outputs = {}
         for name, table in tables.items():
-            order = columns_of(given[name], columns[name])
+            order = columns_of(original[name], columns[name])
             kept = [*table.columns] if order is None else _sorted([*table.columns], order)
-            found[name] = as_given(table[kept], given[name])
-        return found if whole is None else found[""]
+            outputs[name] = in_library_of(table[kept], original[name])
+        return outputs if whole is None else outputs[""]
 
 
 def table_source(
@@ -175,7 +175,7 @@ def table_source(
     if schema is None:
         if not isinstance(table, Rows):
             table = without_index(table, domain)
-        return Source(table, universe_of(table, domain), given=data)
+        return Source(table, universe_of(table, domain), original=data)
     known, learns = _known(schema)
     if not isinstance(table, Rows):
         known.chosen([*table.columns])
@@ -237,12 +237,12 @@ def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
     return (schema.outline, schema) if isinstance(schema, OpenSchema) else (schema, None)
 
 
-def _in_order(schema: Schema, given: Sequence[object]) -> tuple[str, ...]:
+def _in_order(schema: Schema, order: Sequence[object]) -> tuple[str, ...]:
     """Return the columns that are released, in the order of a table; those that it lacks are the last."""
-    return tuple(_sorted([column.name for column in schema.released], given))
+    return tuple(_sorted([column.name for column in schema.released], order))
 
 
-def _sorted(names: Sequence[str], given: Sequence[object]) -> list[str]:
+def _sorted(names: Sequence[str], order: Sequence[object]) -> list[str]:
     """Return names in the order of others; those that are not there are the last."""
-    positions = {str(name).strip(): i for i, name in enumerate(given)}
+    positions = {str(name).strip(): i for i, name in enumerate(order)}
     return sorted(names, key=lambda name: positions.get(name, len(positions)))

@@ -23,7 +23,7 @@ from smalldb.mechanisms import LOST, Journal
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.record import RecordedLine
+from smalldb.releasing.record_keys import RecordedLine
 
 PrivateArray: TypeAlias = npt.NDArray[Any]
 """Numbers of the data. Private."""
@@ -58,7 +58,7 @@ class Transaction:
         self._ledger, self._record, self._request = ledger, record, request
         self._name, self._outputs = name, outputs
         self._run = identity(json.dumps(record, sort_keys=True), request, *run)
-        self._own = checkpoint is None and ledger is not None
+        self._beside_ledger = checkpoint is None and ledger is not None
         self._checkpoint: Checkpoint[Any] | None = None
         if checkpoint is not None:
             self._checkpoint = Checkpoint(checkpoint, self._run, remedy=LOST)
@@ -77,14 +77,14 @@ class Transaction:
             try:
                 yield Journal(source, checkpoint)
             except BaseException:
-                if self._own and not self._charged:
+                if self._beside_ledger and not self._charged:
                     self._remove()
                 raise
             if self._ledger is not None and self._name:
                 self._ledger.finish(self._name, self._outputs())
             # before the folder goes: from then on nothing goes on from there
             unfinished.paid, unfinished.folder = False, ""
-            if self._own:
+            if self._beside_ledger:
                 self._remove()
             elif self._pointer is not None:
                 self._pointer.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ class Transaction:
 
     def _enter(self, stack: ExitStack) -> None:
         """Open the folder, if there is one; beside a ledger the first in which nobody works."""
-        if not self._own:
+        if not self._beside_ledger:
             if self._checkpoint is not None:
                 stack.enter_context(self._checkpoint.opened())
             return
@@ -125,7 +125,7 @@ class Transaction:
         path = self._ledger.path if self._ledger is not None else ""
         wanted = f"release {self._name}" if self._name else self._request
         name = digest_of(wanted, os.path.basename(path))[:16]
-        there = [found for found in begun_beside(path) if f".{name}-" in found.name]
+        there = [folder for folder in begun_beside(path) if f".{name}-" in folder.name]
         yield from sorted(there)
         for number in count():
             folder = beside(path, f"{name}-{number}.{BEGUN}")
@@ -141,8 +141,8 @@ class Transaction:
     def bind(self, journal: Journal, *data: PrivateArray) -> None:
         """Bind the release to its data: a salted digest of them is kept in the journal."""
         before = journal.begun
-        made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
-        if before and made != _salted(data, made[0]) and self._checkpoint is not None:
+        salted = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
+        if before and salted != _salted(data, salted[0]) and self._checkpoint is not None:
             raise self._checkpoint.another()
 
     def pay(self, journal: Journal) -> tuple[Account, bool] | None:
@@ -158,7 +158,7 @@ class Transaction:
             raise ValueError("checkpoint: the release was not paid from this ledger: name that one")
         if self._checkpoint is not None:
             sync_folder(os.path.dirname(os.path.abspath(self._checkpoint.folder)))
-            if not self._own:
+            if not self._beside_ledger:
                 self._point(ledger.path, ticket)
         self._charged = True
         try:
@@ -247,14 +247,14 @@ def _ticket_in(folder: Path) -> str:
 def request_of(plan: Plan, learning: str = "") -> str:
     """Return a digest of what was asked for, whatever the number of rows; `learning` is a schema's text."""
     request, domain = plan.request, plan.workload.domain
-    given = {field.name: getattr(request, field.name) for field in fields(request)}
-    own = [(name, value) for name, value in given.items() if name not in ("workload", "n")]
+    keys = [field.name for field in fields(request) if field.name not in ("workload", "n")]
+    values = [(key, getattr(request, key)) for key in keys]
     # what is not asked for is left out: a later version may add a field
-    asked = [(name, value) for name, value in own if value is not None and value is not False and value != ()]
+    kept = [(key, value) for key, value in values if value is not None and value is not False and value != ()]
     shape = tuple((size, column.ordered) for size, column in zip(domain.sizes, domain.columns, strict=True))
     mechanism = plan.mechanism if request.named else ""
     return digest_of(
-        asked, mechanism, plan.rows_per_person, domain.names, shape, learning, _queries_of(plan.workload)
+        kept, mechanism, plan.rows_per_person, domain.names, shape, learning, _queries_of(plan.workload)
     )
 
 

@@ -12,8 +12,7 @@ from queries.arrays import Floats
 from smalldb.counting import Census, Law
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
-from smalldb.releasing.distances import pair_distances
-from smalldb.releasing.evaluation import joint_shares
+from smalldb.releasing.distances import joint_shares, pair_distances
 from smalldb.reporting.page.pictures import Marginal, marginals
 from smalldb.reporting.plots_base import COLOURS, canvas, rendered, short
 

@@ -18,7 +18,7 @@ from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
 from smalldb.planning.plans import pairs_reached
-from smalldb.releasing.record import Record
+from smalldb.releasing.record_keys import Record
 from smalldb.reporting import visible
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from queries import DataError, Domain, Rows
 from queries.arrays import Codes, Integers, Words, pd
 from queries.encoding import spell
 from queries.rows import MAX_TOTAL, packed
-from queries.rule_tables import RuledOut, told
+from queries.rule_tables import RuledOut, ruled_out_message
 
 _ALIKE = (int, bool, float, date)  # equal values of one of these types have one text
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
@@ -209,7 +209,7 @@ def tally(
             _add(runs, Rows.from_words(domain, np.concatenate(waiting)))
             waiting, size = [], 0
     if refused or outside:
-        raise RuledOut(told(domain.valid, outside) + step, outside)
+        raise RuledOut(ruled_out_message(domain.valid, outside) + step, outside)
     if waiting:
         _add(runs, Rows.from_words(domain, np.concatenate(waiting)))
     while len(runs) > 1:

@@ -16,7 +16,7 @@ from queries import DataError
 from queries.arrays import Integers, pd
 from queries.expressions import joined, suggestion
 from queries.frames import as_frame
-from queries.rule_tables import told
+from queries.rule_tables import ruled_out_message
 from smalldb.files import LibraryMissing
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
@@ -228,7 +228,7 @@ def coded_rows(table: Any, schema: Schema, keys: Sequence[str]) -> CodedTable:
                 own.append(_texts(given, key))
     said = [*wrong.values()]
     if refused or outside:
-        said.append(told(domain.valid, outside))
+        said.append(ruled_out_message(domain.valid, outside))
     empty = np.zeros((0, width), dtype=np.int64)
     return CodedTable(
         np.concatenate([empty, *codes]),

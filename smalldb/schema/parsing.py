@@ -142,7 +142,7 @@ def with_lines(wrong: Iterable[Fault], lines: Mapping[Path, int]) -> list[str]:
     """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
     alike: dict[tuple[str, bool], dict[Path, None]] = {}
     for fault in wrong:
-        alike.setdefault((fault.said, str(fault) != fault.said), {})[fault.path] = None
+        alike.setdefault((fault.message, str(fault) != fault.message), {})[fault.path] = None
     found = []
     for (said, of_column), paths in alike.items():
         names = dict.fromkeys(repr(path[1]) for path in paths) if of_column else ()
@@ -272,4 +272,4 @@ def _file(given: object) -> tuple[FileFormat, list[Fault]]:
         file = file if wrong else FileFormat(**stated)
     except ValueError as error:  # of two keys together
         wrong.append(Fault(str(error)))
-    return file, [Fault(f"file: {fault.said}", "file", *fault.path) for fault in wrong]
+    return file, [Fault(f"file: {fault.message}", "file", *fault.path) for fault in wrong]

@@ -233,7 +233,7 @@ def _schema(
         except ValueError as error:
             path = error.each[0].path if isinstance(error, Faults) else ()
             wrong.append(Fault(str(error), *path))
-    faults = [Fault(f"table {name!r}: {each.said}", "tables", name, *each.path) for each in wrong]
+    faults = [Fault(f"table {name!r}: {each.message}", "tables", name, *each.path) for each in wrong]
     return faults, None if wrong else schema
 
 

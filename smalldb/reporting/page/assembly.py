@@ -10,8 +10,8 @@ from typing import Any, final
 
 from queries import Rows
 from smalldb.planning import Plan
-from smalldb.releasing.distances import pair_distances
-from smalldb.releasing.evaluation import Evaluation, joint_shares
+from smalldb.releasing.distances import joint_shares, pair_distances
+from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.released import Release
 from smalldb.reporting.evaluated import summary_rows
 from smalldb.reporting.page.contents import cards, contents

@@ -17,7 +17,7 @@ from smalldb.exact.numbers import as_text
 from smalldb.inference import ask
 from smalldb.inference.cross_tables import cross_table, is_number
 from smalldb.mechanisms import Measurements
-from smalldb.releasing.evaluation import joint_shares
+from smalldb.releasing.distances import joint_shares
 from smalldb.releasing.record import stated_bound
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text

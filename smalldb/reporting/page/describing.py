@@ -7,7 +7,8 @@ from typing import Any, final
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
 from smalldb.releasing.ledger_account import Account
-from smalldb.releasing.record import Record, written_record
+from smalldb.releasing.record import written_record
+from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import labels_of
 from smalldb.reporting.words import expected, privacy, promised

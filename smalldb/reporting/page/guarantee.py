@@ -6,7 +6,7 @@ from math import ceil, exp
 
 from queries.rule_tables import rule_texts
 from smalldb.planning import Neighbours, Plan
-from smalldb.releasing.record import Record
+from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.words import brief, privacy, rounded_up, started
 
