@@ -1,7 +1,6 @@
 """The same table through every format: one histogram, row by row, and back again."""
 
 import gzip
-import io
 import os
 import random
 import sys
@@ -297,24 +296,14 @@ def test_a_draft_takes_what_the_first_line_alone_says(tmp_path, capsys, text):
     assert read_form(str(path)).stated() == {**SNIFFED[text], "encoding": "utf-16"}
 
 
-@pytest.mark.parametrize(
-    ("head", "message"),
-    [
-        (b"age;income, gross;b\n", "take separator ';'"),
-        (b"a;b|c\n", "and 2 by semicolons"),
-        (b"age b\n", "a title above the names"),
-        ("größe;b\n".encode("cp1252"), r"or say its encoding, such as cp1252 \(--encoding, or file.encoding"),
-    ],
-)
-def test_a_first_line_that_does_not_tell_asks_for_the_option(tmp_path, capsys, head, message):
+def test_a_first_line_in_another_encoding_asks_for_the_option(tmp_path, capsys):
     path = tmp_path / "t.csv"
-    path.write_bytes(head)
-    with pytest.raises(ValueError, match=message):
+    path.write_bytes("größe;b\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"such as cp1252 \(--encoding, or file.encoding"):
         read_form(str(path))
     assert main(["schema", "init", str(path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    separator = "space" if b" " in head and b";" not in head else ";"
-    assert main(["schema", "init", str(path), "--separator", separator, "--encoding", "Windows-1252"]) == 0
+    assert main(["schema", "init", str(path), "--separator", ";", "--encoding", "Windows-1252"]) == 0
     assert 'encoding = "cp1252"' in capsys.readouterr().out
 
 
@@ -386,15 +375,6 @@ def test_the_missing_package_is_named(tmp_path, monkeypatch, name):
     if name not in ("t.duckdb", "t.sas7bdat", path):  # no table is written so
         with pytest.raises(ValueError, match=said):
             form_of(name)
-
-
-def test_the_bar_counts_bytes_behind_the_compression(tmp_path, capsys):
-    path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(spell(rows())))
-    assert csv_files.sniffed(str(path)) == FileFormat()
-    assert read_table(str(path), parse_schema(SCHEMA), progress=True).n == 400
-    assert "B/s" in capsys.readouterr().err
-    assert io.BytesIO(gzip.decompress(path.read_bytes())).readline().startswith(b'"age"')
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.dta"])

@@ -35,78 +35,72 @@ columns.smoker = { kind = "bool" }
 """
 
 
-def drafted(tmp_path, name, text, columns):
-    path = tmp_path / name
+BOOKS = {
+    "sex.csv": ("Variable,Code,Label\nsex,1,male\nsex,2,female\n", "[1, 2]"),
+    "list.json": ('{"sex": ["f", "m"]}', '["f", "m"]'),
+    "labels.json": ('{"sex": {"f": "female", "m": "male"}}', '["f", "m"]'),
+    "empty labels.csv": ("column,value,label\nsex,no answer,\nsex,m,\n", '["no answer", "m"]'),
+    "other.csv": ("a,b\n1,2\n", None),
+    "nothing.csv": ("", None),
+    "open.csv": ('column,value\n"', None),
+    "open.json": ("{", None),
+    "array.json": ("[1]", None),
+    "number.json": ('{"a": 1}', None),
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_a_code_book_makes_categories(tmp_path, name):
+    (text, values), path = BOOKS[name], tmp_path / name
     path.write_text(text)
-    return draft_schema(columns, read_codebook(str(path))).removeprefix(HEAD)
+    if values is None:
+        with pytest.raises(ValueError, match="is not a code book: ") as caught:
+            read_codebook(str(path))
+        assert "\n" not in str(caught.value)
+        return
+    made = draft_schema(["sex", "age"], read_codebook(str(path))).removeprefix(HEAD)
+    assert made == f'\n[columns.sex]\nkind = "categories"\nvalues = {values}\n\n[columns.age]\nkind = ""\n'
 
 
-def test_a_code_book_in_csv_makes_categories(tmp_path):
-    text = drafted(
-        tmp_path,
-        "book.csv",
-        "Variable,Code,Label\nsex,1,male\nsex,2,female\njob,none,\njob,part time,\n",
-        ["sex", "job", "age"],
-    )
-    assert text == (
-        '\n[columns.sex]\nkind = "categories"\nvalues = [1, 2]\n'
-        '\n[columns.job]\nkind = "categories"\nvalues = ["none", "part time"]\n'
-        '\n[columns.age]\nkind = ""\n'
-    )
-
-
-@pytest.mark.parametrize("given", [{"sex": ["f", "m"]}, {"sex": {"f": "female", "m": "male"}}])
-def test_a_code_book_in_json_makes_categories(tmp_path, given):
-    text = drafted(tmp_path, "book.json", json.dumps(given), ["sex"])
-    assert parse_schema(text).domain.attributes == ("sex=f", "sex=m")
+FIELDS = [
+    {"name": "id", "type": "integer"},
+    {"name": "age", "type": "integer", "title": "Years", "constraints": {"minimum": 0, "maximum": 110}},
+    {"name": "children", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+    {"name": "job", "type": "string", "constraints": {"enum": ["none", "full"]}},
+    {"name": "rank", "type": "integer", "categories": [{"value": 1, "label": "low"}, {"value": 2}]},
+    {"name": "joined", "type": "date", "constraints": {"minimum": "1990-01-01", "maximum": "2020-12-31"}},
+    {
+        "name": "born",
+        "type": "date",
+        "format": "%d/%m/%Y",
+        "constraints": {"minimum": "1950", "maximum": "2019"},
+    },
+    {"name": "smoker", "type": "boolean"},
+    {"name": "notes", "type": "any"},
+]
 
 
 def test_a_table_schema_says_kinds_ranges_and_values(tmp_path):
-    fields = [
-        {
-            "name": "age",
-            "type": "integer",
-            "title": "Age in years",
-            "constraints": {"minimum": 0, "maximum": 110},
-        },
-        {"name": "children", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
-        {"name": "job", "type": "string", "constraints": {"enum": ["none", "full"]}},
-        {"name": "rank", "type": "integer", "categories": [{"value": 1, "label": "low"}, {"value": 2}]},
-        {
-            "name": "born",
-            "type": "date",
-            "format": "%d/%m/%Y",
-            "constraints": {"minimum": "1950", "maximum": "2019"},
-        },
-        {"name": "smoker", "type": "boolean"},
-        {"name": "notes", "type": "any"},
-    ]
-    given = {"resources": [{"schema": {"fields": fields}}]}
-    names = [field["name"] for field in fields]
-    text = drafted(tmp_path, "datapackage.json", json.dumps(given), names)
-    assert 'description = "Age in years"\n' in text
-    assert text.endswith('[columns.notes]\nkind = ""\n')
-    schema = parse_schema(text.partition("\n[columns.notes]")[0].replace('["1950", "2019"]', "[1950, 2019]"))
-    assert schema.domain.sizes == (10, 10, 2, 2, 10, 2)
-    assert schema.columns[4].kind.form == "%d/%m/%Y"
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("b.csv", "a,b\n1,2\n"),
-        ("b.csv", ""),
-        ("b.json", "{"),
-        ("b.json", "[1]"),
-        ("b.json", '{"a": 1}'),
-        ("b.csv", 'column,value\n"'),
-    ],
-)
-def test_what_is_no_code_book_is_refused(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match="is not a code book: ") as caught:
-        read_codebook(str(tmp_path / name))
-    assert "\n" not in str(caught.value)
+    path, names = tmp_path / "people.json", [field["name"] for field in FIELDS]
+    path.write_text(json.dumps({"resources": [{"schema": {"fields": FIELDS}}]}))
+    package = draft_schema(names[1:], read_codebook(str(path)))
+    path.write_text(json.dumps({"fields": FIELDS}))
+    for text, ignored in ((draft(str(path)), ("id",)), (draft(path), ("id",)), (package, ())):
+        assert 'description = "Years"\n' in text and text.endswith('[columns.notes]\nkind = ""\n')
+        text = text.partition("\n[columns.notes]")[0].replace('["1950", "2019"]', "[1950, 2019]")
+        schema = parse_schema(text)
+        assert schema.names == (*names[1:-1],) and schema.domain.sizes == (10, 10, 2, 2, 10, 10, 2)
+        assert schema.columns[5].kind.form == "%d/%m/%Y"
+        assert schema.ignored == ignored
+    for content in ("[]", '{"job": ["none", "full"]}', "{", '{"fields": 3}', '{"resources": []}'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="is not a Table Schema"):
+            draft(path)
+    with pytest.raises(OSError):
+        draft(tmp_path / "none.json")
+    for wrong in (int, Person(*[None] * 16)):
+        with pytest.raises(TypeError):
+            draft(wrong)
 
 
 ANSWERS = """\
@@ -196,6 +190,13 @@ def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
     assert [(own["gaps"], own["not_covered"]) for own in found.counts.values()] == [(1, 1), (1, 2), (1, 1)]
     assert not found.fits
     assert repr(found) == "<Check: computed from the data>"
+    for row in rows:  # alone, it fits where it would not be refused
+        alone, fits = [([pd.Series([field]) for field in row.split(",")], None)], True
+        try:
+            parse_schema(SCHEMA).count(alone)
+        except DataError:
+            fits = False
+        assert check_table(parse_schema(SCHEMA), alone).fits == fits == (row in (rows[1], rows[4]))
     code, out, err = called(capfd, "schema", "check", path, "--schema", schema)
     assert (code, err) == (1, "smalldb: the table does not fit: it would be refused\n")
     assert out.startswith("CONFIDENTIAL: computed from the data")
@@ -263,24 +264,6 @@ def test_rules_are_broken_as_they_are_written():
         Rows.from_codes(Domain([*"abc"], rules), codes[:1])
     with pytest.raises(DataError, match=r"rule 1 .* and rule 2 .* and rule 3 .* and 1 more of valid"):
         Domain([*"abc"], ["~a", "~b", "~c", "~(a & b)"]).encode(pd.DataFrame([[1, 1, 1]], columns=[*"abc"]))
-
-
-def test_a_check_agrees_with_the_refusal(tmp_path):
-    schema = parse_schema(SCHEMA)
-    for row in (
-        ["17", "none", "no"],
-        ["", "none", "no"],
-        ["17", "", "no"],
-        ["17", "half", "1"],
-        ["17", "full", "1"],
-    ):
-        pieces = [([pd.Series([field]) for field in row], None)]
-        try:
-            schema.count(pieces)
-        except ValueError:
-            assert not check_table(schema, pieces).fits
-        else:
-            assert check_table(schema, pieces).fits
 
 
 def test_a_number_of_json_lines_has_a_point_and_a_text_the_signs_of_its_column(tmp_path):
@@ -481,42 +464,6 @@ def test_a_data_class_declares_its_columns():
     assert given["ignore"] == ["person_id"]
 
 
-def test_a_finished_data_class_is_a_finished_schema():
-    @dataclass
-    class Answer:
-        smoker: bool | None
-        job: Literal["none", "full"]
-
-    schema = parse_schema(draft(Answer))
-    frame = pd.DataFrame({"smoker": [True, None], "job": ["full", "none"]})
-    assert schema.encode(frame).n == 2 and schema.domain.sizes == (3, 2)
-
-
-def test_the_file_of_a_table_schema(tmp_path):
-    path = tmp_path / "people.json"
-    fields = [
-        {"name": "id", "type": "integer"},
-        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110}},
-        {"name": "job", "type": "string", "constraints": {"enum": ["none", "full"]}},
-        {"name": "joined", "type": "date", "constraints": {"minimum": "1990-01-01", "maximum": "2020-12-31"}},
-    ]
-    path.write_text(json.dumps({"fields": fields}))
-    for given in (str(path), path):
-        schema = parse_schema(draft(given))
-        assert schema.names == ("age", "job", "joined") and schema.ignored == ("id",)
-        assert schema.domain.sizes == (10, 2, 10)
-    for content in ("[]", '{"job": ["none", "full"]}', "{", '{"fields": 3}', '{"resources": []}'):
-        path.write_text(content)
-        with pytest.raises(ValueError, match="is not a Table Schema"):
-            draft(path)
-    with pytest.raises(OSError):
-        draft(tmp_path / "none.json")
-    with pytest.raises(TypeError):
-        draft(int)
-    with pytest.raises(TypeError):
-        draft(Person(*[None] * 16))
-
-
 def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
     path = tmp_path / "data.csv"
     drafts = []
@@ -536,18 +483,31 @@ def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     pytest.importorskip("pyarrow")
     path, out = tmp_path / "data.parquet", tmp_path / "draft.toml"
     frame = pd.DataFrame(
-        {"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337], "note": ["secret"]}
+        {
+            "flag": [True],
+            "job": pd.Series(["secret"], dtype="category"),
+            "age": pd.Series([31], dtype="Int8"),
+            "day": pd.to_datetime(["2031-03-13"]),
+            'a "note"': ["secret"],
+        }
     )
     path.write_bytes(written(frame, "parquet"))
-    code, said, err = called(capfd, "schema", "init", path, "-o", out)
-    assert (code, said, err) == (0, "", "")
-    text = out.read_text()
-    assert "secret" not in text
-    assert "31337" not in text
-    assert '[columns.flag]\nkind = "bool"\ndtype = "bool"' in text
-    assert '[columns.job]\nkind = "categories"' in text
-    assert '[columns.age]\nkind = "cuts"' in text
-    assert '[columns.note]\nkind = "categories"' in text
+    assert called(capfd, "schema", "init", path, "-o", out) == (0, "", "")
+    text = out.read_text().removeprefix(HEAD)
+    assert "secret" not in text and "31" not in text
+    kinds = [line for line in text.splitlines() if line.startswith(("kind", "["))]
+    assert kinds == [
+        *("[columns.flag]", 'kind = "bool"', "[columns.job]", 'kind = "categories"', "[columns.age]"),
+        *(
+            'kind = "cuts"',
+            "[columns.day]",
+            'kind = "dates"',
+            r'[columns."a \"note\""]',
+            'kind = "categories"',
+        ),
+    ]
+    assert 'kind = "bool"\ndtype = "bool"' in text and '\ndtype = "int8"' in text
+    assert 'kind = ""' in draft_schema({"odd": pd.Series([object()]).dtype})
     path.write_bytes(b"secret")
     code, _, err = called(capfd, "schema", "init", path)
     assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")
@@ -571,12 +531,15 @@ def test_a_draft_replaces_nothing(tmp_path, capfd):
     assert (data.read_text(), out.read_text()) == ("a,b\n0,1\n", "filled in")
 
 
-def test_the_example_is_shown(examples, capfd):
+def test_a_schema_is_shown_and_of_many_categories_a_part(examples, tmp_path, capfd):
     code, out, err = called(capfd, "schema", "show", examples / "people.toml")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("age         age<20, 20<=age<25, 25<=age<30, ")
     assert lines[0].endswith("75<=age<85, age>=85")
+    path = tmp_path / "s.toml"
+    path.write_text(f"columns.x = {{ kind = 'categories', values = {list(range(100))} }}")
+    assert called(capfd, "schema", "show", path)[1].splitlines()[0].endswith("20, 21, ..., 99")
     assert lines[1:] == [
         "sex         female, male",
         "region      north, east, south, west",
@@ -588,10 +551,3 @@ def test_the_example_is_shown(examples, capfd):
         "7 columns, 37 categories, 29,952 cells that can exist",
         "queries: marginals:2",
     ]
-
-
-def test_many_categories_are_shown_in_part(tmp_path, capfd):
-    path = tmp_path / "s.toml"
-    path.write_text(f"columns.x = {{ kind = 'categories', values = {list(range(100))} }}")
-    code, out, _ = called(capfd, "schema", "show", path)
-    assert (code, out.splitlines()[0].endswith("20, 21, ..., 99")) == (0, True)

@@ -3,15 +3,13 @@
 import re
 import tomllib
 
-import pandas as pd
 import pytest
 from yardstick import within
 
 from queries import Column as PlainColumn
 from queries import Domain
 from smalldb.exact.numbers import sized
-from smalldb.schema import Column, Flag, Schema, draft_schema, parse_schema, read_schema
-from smalldb.schema.drafting import HEAD
+from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.parsing import key_lines
 from smalldb.schema.reading import OpenSchema
@@ -164,34 +162,6 @@ def test_other_files_are_no_schemas(tmp_path):
         read_schema(str(tmp_path / "latin"))
     with pytest.raises(FileNotFoundError):
         read_schema(str(tmp_path / "none"))
-
-
-def test_a_draft_knows_names_and_declared_types_and_no_value():
-    frame = pd.DataFrame(
-        {
-            "flag": [True],
-            "small": pd.Series([1], dtype="Int8"),
-            "share": [0.5],
-            "seen": pd.Series(["31337"], dtype="category"),
-            "text": pd.Series(["31337"], dtype="string"),
-            "day": pd.to_datetime(["2031-03-13"]),
-            'a "quoted" name': pd.Series([object()], dtype=object),
-        }
-    )
-    text = draft_schema(dict(frame.dtypes))
-    assert "31337" not in text
-    assert "2031" not in text
-    described = text.removeprefix(HEAD)
-    kinds = [line for line in described.splitlines() if line.startswith(("kind", "[", "dtype"))]
-    assert kinds[:8] == [
-        *("[columns.flag]", 'kind = "bool"', 'dtype = "bool"'),
-        *("[columns.small]", 'kind = "cuts"', 'dtype = "Int8"', "[columns.share]", 'kind = "cuts"'),
-    ]
-    assert kinds[-2:] == [r'[columns."a \"quoted\" name"]', 'kind = ""']
-    with pytest.raises(ValueError, match=r"^columns 'small', 'share', 'day': fill in the draft: cuts"):
-        parse_schema(text)
-    with pytest.raises(ValueError, match=r"^column 'x': fill in the draft: kind must be one of"):
-        parse_schema(draft_schema(["x"]))
 
 
 FAULT = '[columns.x]\nkind = "cutz"\n'
