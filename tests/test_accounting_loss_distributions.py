@@ -4,13 +4,15 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import exp
+from math import ceil, exp
 
 import numpy as np
+import pandas as pd
 import pytest
 from mpmath import mp, mpf
 from test_privacy_loss import symmetric
 
+import smalldb
 from smalldb.accounting import KaryResponse, Loss, adaptive_delta, compose, compose_losses, compose_records
 from smalldb.accounting.methods import LossDistribution
 from smalldb.noise.privacy_loss import BoundedRange, GeometricNoise, LaplaceNoise, RandomisedResponse
@@ -123,6 +125,9 @@ def test_what_is_known_besides_epsilon_helps():
     cells = compose_losses([Loss.geometric(EPS / 2, 1, 2)] * 40, delta=delta)
     assert ranged.epsilon < cells.epsilon < noise.epsilon < pure.epsilon
     assert noise.method.startswith("privacy loss distributions")
+    # the figures of docs/theory.md: noise on two counts of a row, and what is only pure
+    two, known = (compose(epsilon=e, releases=k, delta=delta) for e, k in (("1/8", 100), ("1/4", 50)))
+    assert (ceil(1000 * two.epsilon), ceil(1000 * known.epsilon)) == (6169, 8929)
     # from a rho alone
     rho = compose_losses([Loss(EPS, EPS**2 / 8)] * 40, delta=delta)
     assert rho.method == "Renyi, as stated" and rho.epsilon < cells.epsilon
@@ -132,48 +137,74 @@ def test_what_is_known_besides_epsilon_helps():
 
 
 def test_refusals_of_losses():
-    with pytest.raises(ValueError, match="delta must be above 0"):
-        compose_losses([Loss.concentrated(EPS)], delta=0)
-    with pytest.raises(ValueError, match="neither"):
-        compose_losses([Loss(None, None)], delta="1e-6")
-    with pytest.raises(TypeError, match="values of Loss"):
-        compose_losses([0.5], delta="1e-6")
-    with pytest.raises(ValueError, match="at least one"):
-        compose_losses([], delta="1e-6")
-    for rho, delta in ((EPS, "1e-301"), (Fraction(1, 10**90), "1e-6"), (Fraction(10**90), "1e-6")):
-        with pytest.raises(ValueError, match="delta must be at least 1e-300, and each rho"):
-            compose_losses([Loss.concentrated(rho)], delta=delta)
+    extreme = "delta must be at least 1e-300, and each rho"
+    for losses, delta, message in (
+        ([Loss.concentrated(EPS)], 0, "delta must be above 0"),
+        ([Loss(None, None)], "1e-6", "neither"),
+        ([0.5], "1e-6", "values of Loss"),
+        ([], "1e-6", "at least one"),
+        ([Loss.concentrated(EPS)], "1e-301", extreme),
+        *(([Loss.concentrated(rho)], "1e-6", extreme) for rho in (Fraction(1, 10**90), Fraction(10**90))),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            compose_losses(losses, delta=delta)
 
 
-def record(**privacy):
+def record(private=True, neighbours="replace-one", **privacy):
     return {
         "privacy": {"epsilon": "1", "bounded_range": None} | privacy,
         "delta": privacy.get("delta"),
-        "neighbours": "replace-one",
-        "private": True,
+        "neighbours": neighbours,
+        "private": private,
     }
 
 
 def test_records_compose_by_what_they_state():
     delta = "1e-6"
-    old = compose_records([record()] * 20, delta=delta)
-    assert old.epsilon == compose(epsilon=1, releases=20, delta=delta).epsilon
+    pure = compose_records([record()] * 20, delta=delta)
+    assert pure.epsilon == compose(epsilon=1, releases=20, delta=delta).epsilon
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
+    ours = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=2).record
+    ranged = compose_records([ours] * 20, delta=delta)
+    assert ranged.epsilon == compose(epsilon=1, releases=20, delta=delta, bounded_range=True).epsilon
+    mixed = compose_records([ours] * 10 + [record()] * 10, delta=delta)
+    assert ranged.epsilon < mixed.epsilon <= 20
+    assert "Azuma, bounded range" not in set(mixed.table["method"])
     rho = compose_records([record(rho="0.13")] * 20, delta=delta)
-    assert rho.method == "Renyi, as stated" and rho.epsilon < old.epsilon
+    assert rho.method == "Renyi, as stated" and rho.epsilon < pure.epsilon
     laws = Loss.geometric(Fraction(1, 2), 1, 2).laws_as_json()
     cells = compose_records([record(laws=laws)] * 20, delta=delta)
-    assert cells.epsilon == compose(epsilon="1/2", releases=40, delta=delta).epsilon < old.epsilon
+    assert cells.epsilon == compose(epsilon="1/2", releases=40, delta=delta).epsilon < pure.epsilon
     assert compose_records([record(laws=laws)], delta=0).epsilon == 1
+    with_delta = compose_records([ours, record(delta="1/1000")], delta=delta)
+    assert with_delta.delta == Fraction(1, 1000) + Fraction(delta)
+    assert with_delta.epsilon == compose_records([ours, record()], delta=delta).epsilon
+    for none in (None, "0", 0):  # a delta of 0 is none
+        found = compose_records([record(delta=none), record()], delta=0)
+        assert (found.epsilon, found.delta) == (2, 0)
     # a rho of what has a delta leaves the deltas for the sum; one record without a rho, and they are spent
     gaussian = record(rho="0.015", delta="1e-9")
     stated = compose_records([gaussian] * 10, delta=delta)
     assert stated.delta == Fraction("1.01e-6") and stated.method == "Renyi, by rho"
     exact = compose_losses([Loss.concentrated(Fraction("0.015"))] * 10, delta="1.01e-6").epsilon
     assert stated.epsilon == exact < 3.1
-    mixed = compose_records([gaussian] * 9 + [record(delta="1e-9")], delta=delta)
-    assert mixed.epsilon > 9
-    with pytest.raises(ValueError, match="do not add up"):
-        compose_records([record(laws=laws[:0])], delta=delta)
-    for wrong in ({"rho": "-1"}, {"rho": []}, {"laws": 3}, {"laws": [3]}):
-        with pytest.raises((ValueError, TypeError)):
-            compose_records([record(**wrong)], delta=delta)
+    assert compose_records([gaussian] * 9 + [record(delta="1e-9")], delta=delta).epsilon > 9
+
+
+@pytest.mark.parametrize(
+    "records, message",
+    [
+        ([], "at least one"),
+        ([{"epsilon": 1}], "a key is missing"),
+        ([{k: v for k, v in record().items() if k != "neighbours"}], "a key is missing"),
+        ([record(neighbours=[])], "neighbours must be a text"),
+        ([record(private=False)], "seeded"),
+        ([record(), record(neighbours="add-remove")], "one neighbouring relation"),
+        ([record(delta="1/2")] * 2, "delta"),
+        ([record(laws=[])], "do not add up"),
+        *(([record(**wrong)], ".") for wrong in ({"rho": "-1"}, {"rho": []}, {"laws": 3}, {"laws": [3]})),
+    ],
+)
+def test_records_that_do_not_compose(records, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        compose_records(records, delta="1e-6")

@@ -72,15 +72,6 @@ def test_cells_apart():
         bounds.cells_apart(Linear([[0, "1/2", 1, 1]]).workload(AB))
 
 
-@pytest.mark.parametrize("domain, queries, n, epsilon, rows", CASES, ids=range(len(CASES)))
-@pytest.mark.parametrize("beta", ["0.01", "0.3", "0.8"])
-def test_packing_is_never_above_what_smalldb_does(domain, queries, n, epsilon, rows, beta):
-    found = accuracy(domain, queries, n=n, epsilon=epsilon, rows=rows)
-    given = {"n": n, "epsilon": epsilon, "apart": bounds.cells_apart(queries.workload(domain))}
-    assert bounds.packing(beta=beta, **given) <= found.quantile(1 - Fraction(beta))
-    assert bounds.packing_mean(**given) <= found.mean[1]
-
-
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(3)])
 def test_packing_is_never_above_the_best_that_releases_an_answer(epsilon):
     """One query on two cells; any multiple of 1 / 12 may be released."""
