@@ -5,6 +5,7 @@ from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
+from scipy import stats
 
 from smalldb.noise.distributions import Geometric
 
@@ -17,6 +18,19 @@ def law_of(noise, reach=None):
     x = np.arange(-reach, reach + 1)
     odds = np.exp(-abs(x) * float(noise.rate) if geometric else -(x**2) / (2 * float(noise.scale)))
     return odds / odds.sum()
+
+
+def p_value(found, law):
+    """The p-value of counts of outcomes against the law; outcomes that are rare go together."""
+    trials = found.total()
+    expected = trials * np.array([float(p) for p in law.values()])
+    seen = np.array([found[outcome] for outcome in law], dtype=float)
+    often = expected >= 5
+    rare, others = trials - expected[often].sum(), trials - seen[often].sum()
+    expected, seen = expected[often], seen[often]
+    if others or rare > 1e-9 * trials:
+        expected, seen = np.append(expected, max(rare, 1e-9)), np.append(seen, others)
+    return stats.chisquare(seen, expected * trials / expected.sum()).pvalue if len(seen) > 1 else 1.0
 
 
 class OutOfBits(EOFError):
