@@ -2,7 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from math import factorial, floor, log, prod
 
 import numpy as np
@@ -89,16 +89,8 @@ def worst(workload, rows, epsilon, n, neighbours="replace-one", base="multisets"
 def conjunctions(attributes, width):
     """Monotone conjunctions of 1..width attributes as 0/1 rows over the cells in product order."""
     cells = list(product((0, 1), repeat=attributes))
-    return [
-        [int(all(cell[i] for i in chosen)) for cell in cells]
-        for chosen in subsets(attributes, width)
-        if chosen
-    ]
-
-
-def subsets(attributes, width):
-    """Sets of at most `width` attributes, as sorted tuples."""
-    return sorted({tuple(sorted(set(chosen))) for chosen in product(range(attributes), repeat=width)} | {()})
+    chosen = (some for size in range(1, width + 1) for some in combinations(range(attributes), size))
+    return [[int(all(cell[i] for i in some)) for cell in cells] for some in chosen]
 
 
 def fraction_law(census, rate):

@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from math import ceil, sqrt
 
 import numpy as np
@@ -13,7 +14,10 @@ from queries import Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
+from smalldb.kernels.bitwise import unpack
+from smalldb.kernels.nodes import MOST_ROWS, scan_for
 from smalldb.kernels.trials import SURVIVED
+from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection import relaxation, sampler
 from smalldb.rejection.sampler import Lane, tuple_sampler
 from smalldb.rejection.tree import star
@@ -117,6 +121,19 @@ def slot_of(tables, states, node, state):
     (found,) = np.flatnonzero((tables.slots[start:end, :2] == states.keys[state]).all(axis=1))
     assert tables.slots[start + found, 2] == state
     return int(start + found)
+
+
+def shares_at(nodes, states, node, state):
+    """Where the share of each way at a state begins and ends; a way is what it takes of each cell."""
+    tables, scan = share_tables(states, nodes.cells > 0, 1 << 12), scan_for(nodes)
+    unpack(*states.keys[state], scan.h)
+    slot = slot_of(tables, states, node, state)
+    tabulate(nodes, node, slot, states, scan, np.empty(MOST_ROWS + 1), tables)
+    found = {}
+    for way, ends in zip(tables.ways, pairwise([0, *tables.sums[: tables.used[0]].tolist()]), strict=False):
+        unpack(*way, scan.u)
+        found[tuple(scan.u[: nodes.cells[node]].tolist())] = ends
+    return found
 
 
 def check_coins(monkeypatch):

@@ -107,11 +107,3 @@ def test_a_schema_says_what_the_columns_hold(folder, capfd):
         "21",
         [float(found.error(v)) for v in found.levels],
     )
-    planned = ("plan", "--schema", "s.toml", "--n", 5, "--epsilon", 1, "--rows", 2, "--mechanism", "census")
-    code, out, err = called(capfd, *planned, "--json")
-    assert (code, err) == (0, "")
-    made = json.loads(out)
-    assert (made["candidate_count"], made["queries"]["text"]) == ("21", "marginals:1")
-    assert made["universe"]["columns"][0] == {"name": "job", "places": ["none", "part", "full"]}
-    code, out, _ = called(capfd, *planned, "--queries", "marginals:2", "--json")
-    assert json.loads(out)["queries"]["text"] == "marginals:2"

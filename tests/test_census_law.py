@@ -101,13 +101,6 @@ def test_all_of_the_probability_needs_no_precision(monkeypatch):
     assert law.quantile("1") == 1e9
 
 
-def test_a_larger_epsilon_errs_less_and_one_census_serves_all():
-    found = census(*ENTRIES["census_d3_conj"][:4])
-    means = [found.law(epsilon).mean() for epsilon in ("1/100", "1/10", 1, 10, 100)]
-    assert means == sorted(means, reverse=True)
-    assert means[-1] == pytest.approx(float(found.error(found.levels[0])), abs=1e-3)
-
-
 def test_tables_of_a_census_and_of_a_law():
     found = census(*ENTRIES["census_d2_conj"][:4])
     frame = found.to_frame()

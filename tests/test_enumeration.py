@@ -4,38 +4,21 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import product
 from math import comb
 
 import naive
 import numpy as np
 import pandas as pd
 import pytest
-from builders import posed
+from builders import flags, posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queries import Conjunctions
+from queries import Conjunctions, Marginals, Thresholds
 from smalldb.counting import census, multisets
 from smalldb.counting import enumeration_engine as enumeration
+from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import enumerate_scores, prepare, tally_shard
-
-
-def cells_of(attributes):
-    return list(product((0, 1), repeat=attributes))
-
-
-def two_way_cells(attributes):
-    pairs = [(i, j) for i in range(attributes) for j in range(i + 1, attributes)]
-    return [
-        [int((cell[i], cell[j]) == values) for cell in cells_of(attributes)]
-        for i, j in pairs
-        for values in cells_of(2)
-    ]
-
-
-def thresholds(points):
-    return [[int(i < c) for i in range(points)] for c in range(points + 1)]
 
 
 def random_matrix(seed, queries, cells, top):
@@ -46,8 +29,12 @@ def random_matrix(seed, queries, cells, top):
 CASES = {
     "conjunctions": (naive.conjunctions(3, 2), [20, 5, 3, 2, 4, 1, 2, 3], 4),
     "all conjunctions, m > n": (naive.conjunctions(3, 3), [1, 0, 0, 0, 0, 1, 0, 1], 5),
-    "thresholds": (thresholds(8), [2, 1, 0, 4, 0, 0, 1, 2], 4),
-    "two-way cells": (two_way_cells(3), [4, 0, 1, 2, 0, 3, 1, 1], 3),
+    "thresholds": (Thresholds().workload(flags(3)).matrix().tolist(), [2, 1, 0, 4, 0, 0, 1, 2], 4),
+    "two-way cells": (
+        Marginals(2, exactly=True).workload(flags(3)).matrix().tolist(),
+        [4, 0, 1, 2, 0, 3, 1, 1],
+        3,
+    ),
     "random 0/1": (random_matrix(1, 7, 6, 1), [3, 0, 9, 1, 0, 2], 6),
     "random weights": (random_matrix(2, 4, 6, 12), [3, 0, 9, 1, 0, 2], 5),
     "weights without zero": ([[4, 6, 8, 6], [3, 3, 2, 3], [5, 5, 9, 1]], [7, 0, 2, 5], 7),
@@ -117,16 +104,6 @@ def test_any_tail_and_shard(case, monkeypatch):
         assert listed(scores, enumerate_scores(scores, shard=50)) == listed_naively(scores, *lists)
 
 
-def test_one_memory_layout(case):
-    """A strided view in place of an array would compile the kernels once more."""
-    scores, _ = case
-    for tail in range(1, len(scores.cells) + 1):
-        walk = prepare(scores, tail)._asdict()
-        arrays = {name: value for name, value in walk.items() if isinstance(value, np.ndarray)}
-        assert len(arrays) == 12
-        assert all(array.flags.c_contiguous for array in arrays.values())
-
-
 LARGE = [pytest.param(65_536, marks=pytest.mark.long), pytest.param(65_537, marks=pytest.mark.slow)]
 
 
@@ -161,15 +138,6 @@ def test_random_instances(instance, shard, chance):
         if count:
             index = chance.randrange(count)
             assert tuple(found.candidate(rank, index).tolist()) == expected[level][index]
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_any_number_of_threads(threads, monkeypatch):
-    monkeypatch.setattr(enumeration, "tail_cells", lambda *_: 1)
-    scores, lists = posed(*CASES["all conjunctions, m > n"])
-    found = enumerate_scores(scores, threads=threads, shard=20)
-    assert as_counter(scores, found) == naive.census(*lists)
-    assert listed(scores, found) == listed_naively(scores, *lists)
 
 
 def test_an_executor_of_the_caller_walks_and_is_left_open():
@@ -211,16 +179,6 @@ def test_more_candidates_than_can_be_seen():
     assert found.candidate(len(scores.levels) - 1, expected[last] - 1)[0] == rows
 
 
-@pytest.mark.slow
-def test_no_query_over_many_candidates():
-    scores, _ = posed([], [1] * 24, 40)
-    found = enumerate_scores(scores)
-    total = multisets.count(24, 40)
-    assert found.counts == (total,)
-    position = total // 3
-    assert tuple(found.candidate(0, position)[scores.cells].tolist()) == multisets.unrank(position, 24, 40)
-
-
 def test_a_shard_can_be_sent_to_another_process():
     scores, _ = posed(*CASES["thresholds"])
     sent = pickle.dumps(partial(tally_shard, prepare(scores), len(scores.cells), len(scores.levels)))
@@ -228,16 +186,17 @@ def test_a_shard_can_be_sent_to_another_process():
     assert tuple(tally.tolist()) == enumerate_scores(scores).counts
 
 
-def test_progress_counts_candidates(capsys):
+@pytest.mark.parametrize(("count", "units"), [(enumerate_scores, " 330/330 "), (count_scores, "40/40")])
+def test_progress_is_public_and_says_nothing_else(count, units, capsys):
     scores, _ = posed(*CASES["thresholds"])
-    found = enumerate_scores(scores, shard=50)
-    assert capsys.readouterr().err == ""
-    assert str(found.counts) not in repr(found)
-    enumerate_scores(scores, shard=50, progress=True)
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "100%" in output.err
-    assert " 330/330 " in output.err
+    found = count(scores, threads=1)
+    assert capsys.readouterr() == ("", "")
+    assert str(found.counts) not in repr(found) and "cost" not in repr(found).lower()
+    with ThreadPoolExecutor(1) as executor:
+        for given in ({"threads": 1}, {"executor": executor}):
+            count(scores, **given, shards=2, progress=True)
+            output = capsys.readouterr()
+            assert output.out == "" and "100%" in output.err and units in output.err
 
 
 def test_an_interrupt_cancels_the_rest(monkeypatch):

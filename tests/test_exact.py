@@ -16,7 +16,6 @@ from rejecting import chi_square
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.auditing import by_score
-from smalldb.exact import levels as exact
 from smalldb.exact.bits import SeededBits, bit_source
 from smalldb.exact.coins import Known, Shifted, Uniform, bernoulli_exp, halved
 from smalldb.exact.integers import coins, decay, uniform_below, uniform_integers
@@ -128,12 +127,12 @@ def decided(draw, depth):
     return mass, undecided
 
 
-def test_expected_bits_are_those_of_the_interval_law():
+def test_bits_decide_a_level_as_soon_as_they_can(vectors):
+    value = vectors["lazy_inverse_cdf"]["value"]
+    for uniform, level in zip(value["U_hex"], value["level"], strict=True):
+        assert draw_level(CENSUS, RATE, ScriptedBits(f"{int(uniform, 16):064b}")) == level
     _, undecided = decided(lambda source: draw_level(CENSUS, RATE, source), 26)
-    assert float(sum(undecided)) == pytest.approx(3.50, abs=0.005)
-
-
-def test_equal_weights_use_the_least_bits():
+    assert float(sum(undecided)) == pytest.approx(3.50, abs=0.005)  # the bits that are expected
     mass, undecided = decided(lambda source: draw_level({-5: 1, 0: 1, 7: 2}, Fraction(0), source), 2)
     assert mass == {-5: Fraction(1, 4), 0: Fraction(1, 4), 7: Fraction(1, 2)}
     assert undecided == [1, Fraction(1, 2), 0]
@@ -194,20 +193,6 @@ def test_geometric_levels_far_into_the_tail(ones, rate):
         expected = int(context.divide(-context.ln(beyond) * rate.denominator, rate.numerator))
         script = ScriptedBits("1" * ones + f"{rest:0300b}")
         assert draw_level(LogConcave(lambda s: 1), rate, script) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("levels", "rate"),
-    [
-        (CENSUS, RATE),
-        ({7 * s * s: s + 1 for s in range(500)}, Fraction(1, 10**4)),
-        (LogConcave(lambda r: 2 * r + 1, power=5050), Fraction(1, 10)),
-    ],
-)
-def test_little_is_left_undecided(levels, rate):
-    _, starts, ends = exact._cumulative(levels, rate, 64)
-    assert all(start - end <= 3 for start, end in zip(starts[1:], ends, strict=False))
 
 
 def test_support_is_complete_where_floats_underflow():

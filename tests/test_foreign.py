@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from foreign import MODULES, OF_OS
 
 pytestmark = pytest.mark.slow
 
@@ -63,16 +62,3 @@ def test_what_needs_locks_is_refused_in_a_line_and_leaves_nothing(tmp_path):
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr and done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_what_is_taken_away_is_gone():
-    code = (
-        f"import os, sys; print([n for n in {OF_OS} if hasattr(os, n)], [sys.modules[m] for m in {MODULES}])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", f"import foreign; foreign.leave(); {code}"],
-        cwd=FOREIGN.rpartition("/")[0],
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == f"[] {[None] * len(MODULES)}\n"

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rejecting import gaps, instance, slot_of
+from rejecting import gaps, instance, shares_at
 
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels.bitwise import unpack
-from smalldb.kernels.nodes import BINOMIALS, MOST_ROWS, scan_for
-from smalldb.kernels.ways import share_tables, tabulate
+from smalldb.kernels.nodes import BINOMIALS
 from smalldb.rejection.sampler import tuple_sampler
 
 CELLS = 3
@@ -90,7 +88,7 @@ def test_coarser_values_have_a_smaller_range(denominator, matrix):
 def proposals(made, bits):
     """The layers that propose a candidate, with the shares and ways of its nodes; by looking each way up."""
     mixture, d = made._mixture, made._target.attributes
-    nodes, states, room = mixture.nodes, mixture.states, 1 << 12
+    nodes, states = mixture.nodes, mixture.states
     columns = [sum(int(bit) << row for row, bit in enumerate(column)) for column in bits.T]
     for layer in range(len(mixture.factors) - 1):
         shares, ways = [], []
@@ -111,19 +109,11 @@ def proposals(made, bits):
             (state,) = start + np.flatnonzero(
                 (states.keys[start:end] == np.array(key, np.uint64)).all(axis=1)
             )
-            found = share_tables(states, nodes.cells > 0, room)
-            scan = scan_for(nodes)
-            unpack(*states.keys[state], scan.h)
-            slot = slot_of(found, states, i, state)
-            tabulate(nodes, i, slot, states, scan, np.empty(MOST_ROWS + 1), found)
-            sums, at = [0, *found.sums[: found.used[0]].tolist()], None
-            for entry in range(found.used[0]):
-                unpack(*found.ways[entry], scan.u)
-                if scan.u[: len(cells)].tolist() == ones:
-                    at = entry
-            if at is None:
+            found = shares_at(nodes, states, i, state)
+            if tuple(ones) not in found:
                 break
-            shares.append(sums[at + 1] - sums[at])
+            first, end = found[tuple(ones)]
+            shares.append(end - first)
             ways.append(prod(int(BINOMIALS[h, u]) for h, u in zip(cells, ones, strict=True)))
         else:
             yield layer, shares, ways

@@ -117,13 +117,6 @@ def test_the_cone(d):
     assert not follows(form(added) == form(one))
 
 
-def test_the_cone_of_one_attribute_by_determinants():
-    b, a, v, c, e, w = z3.Reals("b a v c e w")
-    cone = [b >= 0, a >= 0, a * b >= v * v, c >= 0, e >= 0, c * e >= w * w]
-    assert follows((a + e) * (b + c) >= (v + w) * (v + w), *cone)
-    assert not follows(a * e + b * c >= (v + w) * (v + w), *cone)
-
-
 def test_the_coin():
     """Lemma 6 of docs/proofs/rejection.md, for a candidate that three layers can propose."""
     unit, weight = z3.Reals("unit weight")

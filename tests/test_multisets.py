@@ -1,4 +1,3 @@
-from itertools import combinations_with_replacement
 from math import comb
 
 import naive
@@ -17,11 +16,6 @@ def test_against_the_definition(cells, rows):
     assert count(cells, rows) == len(expected)
     assert [rank(counts) for counts in expected] == list(range(len(expected)))
     assert [unrank(i, cells, rows) for i in range(len(expected))] == expected
-
-
-def test_order_is_that_of_sorted_rows():
-    spelled = [tuple(i for i, c in enumerate(y) for _ in range(c)) for y in iterate(4, 3)]
-    assert spelled == list(combinations_with_replacement(range(4), 3)) == sorted(spelled)
 
 
 @st.composite

@@ -17,7 +17,7 @@ from rejecting import (
     gaps,
     instance,
     lane_of,
-    slot_of,
+    shares_at,
     spelled,
     survivors,
     without_stars,
@@ -30,9 +30,8 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.kernels.bitwise import unpack
-from smalldb.kernels.nodes import MOST_ROWS, scan_for
+from smalldb.kernels.nodes import scan_for
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, subset
-from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection import sampler
 from smalldb.rejection.building import greedy, improve, pair_gains
 from smalldb.rejection.layers import Envelope
@@ -185,7 +184,6 @@ def test_shares_are_never_less_than_promised(text, tree, monkeypatch):
     relaxation = Relaxer(target).count(tree, threshold, 1 << 40)
     exactly = exact_counts(relaxation, target)
     nodes, states = relaxation.nodes, relaxation.states
-    room, scratch = 1 << 12, np.empty(MOST_ROWS + 1)
     checked = 0
     for node in range(4):
         for state in range(states.start[node], states.start[node + 1]):
@@ -197,14 +195,8 @@ def test_shares_are_never_less_than_promised(text, tree, monkeypatch):
             assert value == total  # so small that doubles are exact
             if not total:
                 continue
-            tables = share_tables(states, nodes.cells > 0, room)
-            tabulate(nodes, node, slot_of(tables, states, node, state), states, scan, scratch, tables)
-            sums = tables.sums[: tables.used[0]].tolist()
-            found = {}
-            for way, after, before in zip(tables.ways, sums, [0, *sums], strict=False):
-                unpack(*way, scan.u)
-                found[tuple(scan.u[: len(h)].tolist())] = after - before
-            assert sums[-1] <= 1 << 63
+            found = {way: end - first for way, (first, end) in shares_at(nodes, states, node, state).items()}
+            assert sum(found.values()) <= 1 << 63
             for u in ways_of(relaxation, tree.cliques[node], target, h):
                 part = completions(tree, node, h, u, exactly)
                 if part:

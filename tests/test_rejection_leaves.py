@@ -1,17 +1,13 @@
 """Broad leaves of rejection: counted together, drawn again until they fit, and proposed alike."""
 
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import comb, prod
 
 import numpy as np
 import pytest
-from builders import flags, latent
 from rejecting import instance, lane_of, starred, survivors, without_stars
 
-from queries import Rows
-from queries.spec import parse
-from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.bitwise import unpack
 from smalldb.kernels.checks import answers_of
@@ -19,7 +15,7 @@ from smalldb.kernels.leaves import weigh_leaves
 from smalldb.kernels.nodes import MOST_CELLS
 from smalldb.kernels.trials import PAUSED
 from smalldb.rejection import relaxation
-from smalldb.rejection.building import GAIN, Builder, held_gain, pair_gains, richest_star
+from smalldb.rejection.building import held_gain, pair_gains, richest_star
 from smalldb.rejection.relaxation import Counted, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
 from smalldb.rejection.target import Target, uniform_words
@@ -174,49 +170,3 @@ def test_the_star_of_most_gain_is_taken():
     assert richest_star(gains, 3, most - 1e-9) in best
     assert richest_star(gains, 3, most + 1e-9) is None
     assert richest_star(gains[:3, :3], 3, -1) is None  # no attribute is left to hang on the hubs
-
-
-def classes(attributes, rows, n, seed):
-    """A builder for people of two latent classes."""
-    domain = flags(attributes, name="a")
-    workload = parse("conjunctions:2").workload(domain)
-    answers = workload.answers(Rows.from_frame(domain, latent(attributes, n, seed, classes=2)))
-    target = Target.build(workload, answers, n, rows)
-    return Builder(target, rate_of(Fraction(1), rows, workload.denominator))
-
-
-def test_another_star_is_taken_once_the_mass_has_moved(monkeypatch):
-    taken, take = [], Builder._take
-
-    def noted(self, tree):
-        take(self, tree)
-        if self._starred and self._width == 3:
-            taken.append((tree, self._before))
-
-    monkeypatch.setattr(Builder, "_take", noted)
-    classes(8, 8, 400, 2).refine(8_000_000)
-    stars, masses = zip(*taken, strict=True)
-    assert len(set(stars)) > 1
-    assert all(before - after > GAIN for before, after in pairwise(masses))
-
-
-@pytest.mark.slow
-def test_of_a_costly_count_the_lower_part_is_made_at_once():
-    builder = classes(10, 12, 400, 4)
-    while not builder._starred:
-        builder.refine(10_000 + builder.spent)
-    positions, before, end = builder._next(), builder.spent, builder.spent + (1 << 40)
-    thresholds = [builder._layers[position].threshold for position in positions]
-    cost = builder._relaxer.count_all(builder._tree, thresholds, 1 << 40).cost
-    assert builder._count(positions, cost // 2, end)
-    made = sorted(builder._refined)
-    assert 0 < len(made) < len(positions)
-    assert made == thresholds[: len(made)]
-    assert builder.spent - before < cost
-    assert all(layer.tree == builder._tree for layer in builder._layers if layer.threshold in made)
-
-    rest = [i for i, layer in enumerate(builder._layers) if layer.threshold in thresholds[len(made) :]]
-    builder.spent = 0
-    assert not builder._count(rest, cost // 100, end)  # all of it is put off
-    assert builder.again > cost // 100
-    assert sorted(builder._refined) == made

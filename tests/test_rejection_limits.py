@@ -117,17 +117,6 @@ def test_a_constant_query_in_a_workload_made_by_hand_does_no_harm(constant, mech
         pd.testing.assert_frame_equal(*drawn)
 
 
-@pytest.mark.slow
-def test_a_scale_of_items_is_drawn_by_name_past_the_limits():
-    """A survey: 16 items, agreed to by those whose trait passes each one's height, with slips; c = 25."""
-    draws = np.random.default_rng(1)
-    agreed = (draws.random((1000, 1)) > np.linspace(0.1, 0.9, 16)) ^ (draws.random((1000, 16)) < 0.03)
-    frame = pd.DataFrame(agreed.astype(np.int64), columns=list(flags(16).attributes))
-    with pytest.warns(UserWarning, match="on most up to 10"):
-        made = smalldb.release(frame, "conjunctions:2", epsilon=1, rows=20, mechanism="rejection", rng=1)
-    assert made.confidential.trials < 5_000
-
-
 KINDS = {
     "zeros": lambda n, d, draws: np.zeros((n, d), dtype=np.int64),
     "ones": lambda n, d, draws: np.ones((n, d), dtype=np.int64),

@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 from margins import obeys, outcomes
-from rejecting import instance, lane_of, slot_of, survivors, without_stars
+from rejecting import instance, lane_of, shares_at, slot_of, survivors, without_stars
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
@@ -56,28 +56,20 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_position(room):
     nodes, states, node = relaxation.nodes, relaxation.states, 2
     scratch, checked = np.empty(MOST_ROWS + 1), 0
     for state in range(states.start[node], states.start[node + 1]):
-        scan = scan_for(nodes)
-        known, mine = (
-            share_tables(states, nodes.cells > 0, 1 << 12),
-            share_tables(states, nodes.cells > 0, room),
-        )
-        unpack(*states.keys[state], scan.h)
         if not states.values[state]:
             continue
-        slot = slot_of(known, states, node, state)
-        tabulate(nodes, node, slot, states, scan, scratch, known)
-        sums = known.sums[: known.used[0]].tolist()
+        known, mine = shares_at(nodes, states, node, state), share_tables(states, nodes.cells > 0, room)
+        slot, scan = slot_of(mine, states, node, state), scan_for(nodes)
+        unpack(*states.keys[state], scan.h)
         if room:
             tabulate(nodes, node, slot, states, scan, scratch, mine)
-        for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
-            unpack(*way, scan.u)
-            expected = scan.u[: nodes.cells[node]].tolist()
+        for expected, (first, end) in known.items():
             for position in (first, end - 1):
                 part, within, _ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(position))
                 assert (part, within) == (end - first, position - first)
-                assert scan.u[: nodes.cells[node]].tolist() == expected
+                assert tuple(scan.u[: nodes.cells[node]].tolist()) == expected
                 checked += 1
-        part, *_ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(sums[-1]))
+        part, *_ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(end))
         assert part == 0
     assert checked > 20
 

@@ -8,17 +8,15 @@ from a seed. Each line runs in a process of its own, so that the peak of its mem
 """
 
 import argparse
-import json
 import math
 import resource
-import subprocess
-import sys
 import time
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from census import apart
 
 from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
@@ -88,28 +86,16 @@ def main():
     parser.add_argument("--data", help="a CSV of 0/1 columns; without it only the other tables are measured")
     parser.add_argument("--subsamples", type=int, default=5)
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--only", help="a line such as data,14,1000,1,20")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(*json.loads(options.one), options.draws, options.data)))
-        return
-    lines = LINES
-    if options.only:
-        name, d, n, epsilon, rows = options.only.split(",")
-        lines = [(name, int(d), int(n) if n != "None" else None, epsilon, int(rows))]
     print(f"{'table':12}{'d':>3}{'m':>4}{'c':>6}{'log10 |R|':>10}{'build':>7}{'draw':>8}{'worst':>8}", end="")
     print(f"{'trials':>9}{'|R| / s':>9}{'error':>8}{'MiB':>6}")
-    for line in lines:
+    for line in LINES:
         name, attributes, _, _, rows = line
         if name == "data" and not options.data:
             continue
-        found = []
-        for seed in range(options.subsamples):
-            command = [sys.executable, __file__, "--one", json.dumps([*line, seed])]
-            command += ["--draws", str(options.draws), *(["--data", options.data] if options.data else [])]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            found.append(json.loads(done.stdout))
+        found = [
+            apart(measure, *line, seed, options.draws, options.data) for seed in range(options.subsamples)
+        ]
         middle = {key: float(np.median([one[key] for one in found])) for key in found[0]}
         size = attributes * rows * math.log10(2)
         print(
