@@ -81,15 +81,11 @@ def test_gaps_tell_nothing_of_the_shape():
 
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-
-
 SCHEMA = """
 columns.pay = { kind = "cuts", cuts = [100], range = [0, 1000], finer = 10, share = "1/10", missing = ["NA"] }
 columns.day = { kind = "dates", cuts = ["2001-01-01"], range = ["2000-01-01", "2001-12-31"], finer = 4 }
 columns.ill = { kind = "bool" }
 """
-
-
 PLAIN = SCHEMA.replace(', finer = 10, share = "1/10"', "").replace(", finer = 4", "")
 
 

@@ -19,13 +19,13 @@ from replay import Recording, letter
 from test_replay import published
 
 import smalldb
-from queries import Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.marginals.asks import offsets_at_once
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.mechanisms import Marginal, Measurement, Offsets
+from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import gather_finer, no_offsets
@@ -214,8 +214,9 @@ def test_it_can_be_left_out_and_is_where_it_tells_nothing():
             plan(n=2000, means=share)
     schema, frame = parse_schema(SCHEMA), people()
     rows = schema.encode(frame)
-    made = smalldb.release(rows, schema=schema, epsilon=1, rng=1)
-    assert made.plan.means is None and made.plan.request.epsilon == 1
+    for means in ({}, {"means": "1/2"}):  # rows that were counted have no values
+        made = smalldb.release(rows, schema=schema, epsilon=1, rng=1, **means)
+        assert made.plan.means is None and made.plan.request.epsilon == 1
     planned = smalldb.plan(schema=schema, n=2000, epsilon=1)
     assert smalldb.release(planned, rows, schema=schema, rng=1).record["epsilon"] == "0.96"
     with pytest.raises(ValueError, match="the plan was made for another schema"):
@@ -287,13 +288,7 @@ def measured(frame, seed, rate=Fraction(1, 3), offsets=Fraction(1, 20 * UNITS)):
     for c, each in sums.items():
         drawn = each + inside.draw(len(each), source)
         items.append(Measurement((Offsets((c,), len(each), UNITS),), drawn, inside, Fraction(1)))
-    return Measurements(schema.domain, items, len(frame), smalldb_ranges(schema))
-
-
-def smalldb_ranges(schema):
-    from smalldb.mechanisms.recorded_universe import schema_ranges
-
-    return schema_ranges(schema)
+    return Measurements(schema.domain, items, len(frame), schema_ranges(schema))
 
 
 QUESTIONS = {
@@ -337,13 +332,11 @@ def test_what_is_assumed_of_groups_is_a_guess_below_the_interval_that_holds():
     )
     assert answer.note == "the guess assumes the same mean of a bin in every group"
     assert answer.guess_low <= frame.pay[frame.ill].mean() <= answer.guess_high
-    without = replace_items(measured(frame, 1))
-    plain = ask(without, "mean(pay) | ill")
+    plain = ask(without_offsets(measured(frame, 1)), "mean(pay) | ill")
     assert (plain.low, plain.high) == (answer.low, answer.high) and plain.guess_low is None
 
 
-def replace_items(known):
-    """The same without offsets."""
+def without_offsets(known):
     return Measurements(known.domain, known[:1], known.n, known.ranges)
 
 
@@ -351,7 +344,7 @@ def test_of_few_rows_ends_of_bins_serve_better_than_noise():
     """A wide bin of 30 rows: its offsets are lost in noise of 300, and the interval holds nevertheless."""
     frame = all_paid()
     known = measured(frame, 3, offsets=Fraction(1, 300 * UNITS))
-    noisy, ends = ask(known, "mean(pay)"), ask(replace_items(known), "mean(pay)")
+    noisy, ends = ask(known, "mean(pay)"), ask(without_offsets(known), "mean(pay)")
     assert noisy.high - noisy.low <= 1.02 * (ends.high - ends.low)
     assert noisy.low <= frame.pay.mean() <= noisy.high
 
@@ -369,7 +362,7 @@ def test_a_population_is_held_too():
     assert held >= 34
 
 
-def test_the_command_asks_sums_and_medians(workdir, capfd):
+def test_the_command_asks_sums_and_medians_and_says_what_is_known(workdir, capfd):
     people().to_csv("data.csv", index=False)
     (workdir / "s.toml").write_text(SCHEMA)
     more = ("--means", "1/10", "--seed", 1, "--measurements", "r.json", "-o", "out.csv")
@@ -378,12 +371,13 @@ def test_the_command_asks_sums_and_medians(workdir, capfd):
     code, out, _ = called(capfd, "ask", "r.json", "mean(age)", "mean(age) | ill", "median(age)", "sum(age)")
     assert code == 0 and "under this assumption)" in out
     assert "from 30 to 49" in out or "from 50 to 90" in out
-
-
-def test_counted_rows_have_no_values():
-    schema = parse_schema(SCHEMA)
-    rows = Rows.from_codes(schema.domain, np.zeros((9, 3), dtype=np.uint8))
-    assert smalldb.release(rows, schema=schema, epsilon=1, means="1/2", rng=1).plan.means is None
+    code, out, _ = called(capfd, "ask", "r.json")  # what is known
+    assert code == 0 and "age: bins: age<30, 30<=age<50, age>=50; its means are measured" in out
+    assert "ill: yes/no: no, yes" in out and "pairs of columns were not measured together" in out
+    code, out, _ = called(capfd, "ask", "r.json", "--json")
+    known = json.loads(out)
+    assert [each["kind"] for each in known["columns"]] == ["bins", "bins", "yes/no"]
+    assert len(known["pairs"]) + known["pairs_not_measured"] == 3
 
 
 def test_tables_of_answers_are_those_of_single_questions(workdir, capfd):
@@ -431,15 +425,3 @@ def test_numbers_are_rounded_by_their_intervals(workdir, capfd):
     code, out, _ = called(capfd, "ask", "r.json", "--table1", "--by", "ill", *synthetic, "--csv")
     rows = pd.read_csv(StringIO(out)).set_index(["row", "group"])
     assert rows.assumed["year, mean", "ill"] == pytest.approx(made.data.year[made.data.ill].mean())
-
-
-def test_without_a_question_it_says_what_is_known(workdir, capfd):
-    made = smalldb.release(people(), schema=SCHEMA, epsilon=1, rng=1)
-    (workdir / "r.json").write_text(json.dumps(made.record))
-    code, out, _ = called(capfd, "ask", "r.json")
-    assert code == 0 and "age: bins: age<30, 30<=age<50, age>=50; its means are measured" in out
-    assert "ill: yes/no: no, yes" in out and "pairs of columns were not measured together" in out
-    code, out, _ = called(capfd, "ask", "r.json", "--json")
-    known = json.loads(out)
-    assert [each["kind"] for each in known["columns"]] == ["bins", "bins", "yes/no"]
-    assert len(known["pairs"]) + known["pairs_not_measured"] == 3

@@ -45,7 +45,7 @@ def holds(left, sign, right):
 RULES = {
     "experience >= 0": lambda r: holds(r["experience"], ">=", 0),
     "tenure <= experience": lambda r: holds(r["tenure"], "<=", r["experience"]),
-    "0 <= tenure <= experience <= age".removeprefix("0 <= "): lambda r: (
+    "tenure <= experience <= age": lambda r: (
         holds(r["tenure"], "<=", r["experience"]) and holds(r["experience"], "<=", r["age"])
     ),
     "~married | education < tenure": lambda r: not r["married"] or holds(r["education"], "<", r["tenure"]),

@@ -50,9 +50,6 @@ def is_at(row, sizes, name):
     return domain_of([sizes[int(column)]]).columns[0].labels[row[int(column)]] == label
 
 
-# Columns
-
-
 def test_categories_and_attributes_of_each_kind():
     assert (JOB.size, JOB.labels, JOB.ordered) == (3, ("none", "part", "full"), False)
     assert JOB.attributes == ("job=none", "job=part", "job=full")
@@ -69,6 +66,8 @@ def test_categories_and_attributes_of_each_kind():
 def test_codings_are_tables_of_a_column():
     bits = Column("job", ["none", "part", "full"], coding="bits")
     assert bits.attributes == ("job=full", "job=part")
+    ten = Column("x", [*"abcdefghij"], coding="bits")
+    assert ten.attributes == ("x=i|j", "x=e|f|g|h", "x=c|d|g|h", "x.bit4")
     assert bits.table.tolist() == [[0, 0], [0, 1], [1, 0]]
     bins = Column("age", cuts=[18, 65], coding="bins")
     assert bins.attributes == ("age<18", "18<=age<65", "age>=65")
@@ -168,9 +167,6 @@ def test_rules_are_limited_before_they_are_read():
         Domain(names, ["x0" + " " * 9998] * 53)
     with pytest.raises(ValueError, match=r"the tables of the rules pass 2\^24 cells"):
         Domain(names, [" | ".join(names[i : i + 20]) for i in range(17)])
-
-
-# The universe
 
 
 @given(ruled())
@@ -299,9 +295,6 @@ def test_cells_of_few_rows_are_listed_whatever_the_attributes():
     assert (sixteen.size, len(sixteen.attributes), sixteen.table().shape) == (1 << 20, 80, (1 << 20, 5))
 
 
-# Predicates over categories and ranges
-
-
 def test_ranges_and_categories_are_names_of_predicates():
     domain = Domain([AGE, JOB, HOURS])
     cells = domain.table()
@@ -317,9 +310,6 @@ def test_ranges_and_categories_are_names_of_predicates():
     for text, expected in found.items():
         (query,) = Predicates([text]).queries(domain)
         assert query.on(domain, cells).tolist() == expected.astype(int).tolist(), text
-
-
-# Rows
 
 
 @pytest.mark.slow
@@ -376,9 +366,6 @@ def test_counts_beyond_doubles_are_exact():
 def test_categories_outside_are_refused(codes, kind, message):
     with pytest.raises(kind, match=message):
         Rows.from_codes(Domain([JOB, "smoker"], "~(job=none & smoker)"), np.array(codes))
-
-
-# Tables
 
 
 @pytest.mark.slow

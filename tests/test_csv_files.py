@@ -160,24 +160,12 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "age|b\n0|1\n",
-            r"1 field separated by commas, and 2 by bars: take separator '\|' \(--separator, or file",
-        ),
+        ("age|b\n0|1\n", r"1 field separated .* 2 by bars: take separator '\|' \(--separator, or file"),
         ("age\tb\n0\t1\n", "and 2 by tabs: take separator tab"),
-        (
-            "age;income, gross;b\n0;1;0\n",
-            "2 fields separated by commas, and 3 by semicolons: take separator ';'",
-        ),
-        (
-            "age b c\n0 0 1\n",
-            "and 3 by spaces: take separator space .*, or ',' if it is right; delete a title above",
-        ),
+        ("age;income, gross;b\n0;1;0\n", "2 fields separated .* and 3 by semicolons: take separator ';'"),
+        ("age b c\n0 0 1\n", "3 by spaces: take separator space .*, or ',' if .*; delete a title above"),
         ("Export of 2024\nage,b\n1,0\n", "delete a title above the names"),
-        (
-            "# export of 2024\nage,b\n1,0\n",
-            "its first line is a comment .*: delete the lines above the column names",
-        ),
+        ("# export of 2024\nage,b\n1,0\n", "its first line is a comment .*: delete the lines above"),
         ('"a;b";c\n0;1\n', "no fields separated by commas, and 2 by semicolons"),
         ("sep=x\nagexb\n", "states a separator that is a letter"),
     ],

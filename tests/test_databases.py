@@ -84,7 +84,7 @@ def test_a_table_or_a_query_has_the_rows_of_the_file(base, expected, query):
     )
 
 
-def test_types_that_a_table_declares_are_in_the_draft(base, capfd):
+def test_a_draft_has_the_types_of_a_table_and_no_sheet(base, capfd):
     code, out, _ = called(capfd, "schema", "init", base)
     assert code == 0
     assert '[columns.age]\nkind = "cuts"' in out and '[columns.smoker]\nkind = "bool"' in out
@@ -92,6 +92,8 @@ def test_types_that_a_table_declares_are_in_the_draft(base, capfd):
     code, out, _ = called(capfd, "schema", "init", base, "--query", "SELECT town FROM people")
     assert code == 0 and out.count("[columns.") == 1
     assert 'file = { query = "SELECT town FROM people" }' in out
+    code, out, err = called(capfd, "generate", base, "--epsilon", 1, "--sheet", "people")
+    assert (code, out) == (2, "") and "a sheet is of a workbook, and this is none: leave out --sheet" in err
 
 
 @pytest.mark.slow
@@ -107,17 +109,6 @@ def test_commands_read_a_database(tmp_path, base, capfd):
     synthetic = tmp_path / "out.csv"
     assert called(capfd, "generate", *given, "--epsilon", 1, "--quiet", "-o", synthetic)[0] == 0
     assert called(capfd, "evaluate", base, synthetic, *given[1:])[0] == 0
-
-
-def test_a_sheet_of_a_database_is_refused(base, capfd):
-    code, out, err = called(capfd, "generate", base, "--epsilon", 1, "--sheet", "people")
-    assert (code, out) == (2, "") and "a sheet is of a workbook, and this is none: leave out --sheet" in err
-
-
-def test_a_url_of_no_file_makes_none(tmp_path, capfd):
-    path = tmp_path / "none.sqlite"
-    code, _, err = called(capfd, "schema", "init", f"sqlite:///{path}", "--query", "people")
-    assert code == 2 and "no such file" in err and not path.exists()
 
 
 FAULTS = [
@@ -189,13 +180,16 @@ def test_a_view_of_duckdb_reads_files_of_its_folder_and_of_no_other(tmp_path):
         assert base.execute("FROM other").fetchall() == [(1,)]
 
 
-def test_what_is_no_database_is_refused(tmp_path):
+def test_what_is_no_database_is_refused(tmp_path, capfd):
     for name in ("t.sqlite", "t.duckdb", "t.db"):
         (tmp_path / name).write_bytes(b"age,pay\n" * 500)
         with pytest.raises(ValueError, match=r"is not a database of|DuckDB"):
             read_table(str(tmp_path / name), parse_schema(SCHEMA))
         with pytest.raises(OSError):
             read_table(str(tmp_path / f"no{name}"), parse_schema(SCHEMA))
+    path = tmp_path / "none.sqlite"
+    code, _, err = called(capfd, "schema", "init", f"sqlite:///{path}", "--query", "people")
+    assert code == 2 and "no such file" in err and not path.exists()
 
 
 @pytest.mark.slow

@@ -54,14 +54,6 @@ def test_the_columns_come_back_in_the_order_of_the_file(folder, capfd):
         assert re.fullmatch(r"(19|20)\d\d-07-01", born)
 
 
-def test_the_queries_are_the_schemas_unless_named(folder, capfd):
-    texts = []
-    for arguments in ((), ("--queries", "conjunctions:2")):
-        generated(capfd, *arguments, "--record", "out.json")
-        texts.append(json.loads((folder / "out.json").read_text())["queries"]["text"])
-    assert texts == ["marginals:1", "conjunctions:2"]
-
-
 def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
     generated(capfd, "--report", "public.html")
     generated(capfd, "--report", "own.html", "--confidential")
@@ -73,11 +65,12 @@ def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
     assert "18&lt;=age&lt;65" in public
 
 
-def test_the_record_keeps_that_the_schema_was_written_without_a_look_at_the_data(folder, capfd):
+def test_the_record_has_the_queries_and_whether_the_schema_is_of_unseen_data(folder, capfd):
     generated(capfd, "--record", "silent.json")
-    generated(capfd, "--record", "stated.json", "--schema-unseen")
+    generated(capfd, "--record", "stated.json", "--schema-unseen", "--queries", "conjunctions:2")
     silent, stated = (json.loads((folder / name).read_text()) for name in ("silent.json", "stated.json"))
     assert ("schema_unseen" in silent, stated["schema_unseen"]) == (False, True)
+    assert (silent["queries"]["text"], stated["queries"]["text"]) == ("marginals:1", "conjunctions:2")
     form = resources.files("smalldb.releasing").joinpath("record.schema.json").read_text(encoding="utf-8")
     jsonschema.validate(stated, json.loads(form))
     code, _, err = called(capfd, "generate", "people.csv", "--epsilon", "1", "--schema-unseen")

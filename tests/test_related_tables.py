@@ -16,19 +16,24 @@ from smalldb.files import LibraryMissing
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.transaction import begun_beside
 
+TWO = "homes=homes.csv persons=persons.csv"
+BOTH = TWO.split()
+GENERATE = ["generate", *BOTH, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
+PAID = [*GENERATE, "--ledger", "led", "--budget", "2"]
+CHECK = ["schema", "check", *BOTH, "--schema", "s.toml"]
+
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    """A folder with two files and a schema, as arguments."""
-    monkeypatch.chdir(tmp_path)
+def files(workdir):
+    """Work in a folder with two files and a schema."""
     for name, table in made_tables(200).items():
         table.to_csv(f"{name}.csv", index=False)
-    (tmp_path / "s.toml").write_text(SCHEMA)
-    return ["homes=homes.csv", "persons=persons.csv"]
+    (workdir / "s.toml").write_text(SCHEMA)
+    return workdir
 
 
 def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys):
-    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out", "--seed", "1"]) == 0
+    assert main([*GENERATE, "--seed", "1"]) == 0
     told = capsys.readouterr().err
     assert "1-differential privacy of each row of homes with all its rows of persons" in told
     assert "NOT PRIVATE" in told
@@ -39,27 +44,27 @@ def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys)
     record = json.loads((tmp_path / "out" / "record.json").read_text())
     assert len(homes) == record["tables"]["homes"]["rows"] == 200
     assert persons.hid.isin(homes.hid).all()
-    assert main(["evaluate", *files, "out", "--schema", "s.toml"]) == 0
+    evaluate = ["evaluate", *BOTH, "out", "--schema", "s.toml"]
+    assert main(evaluate) == 0
     assert "CONFIDENTIAL" in (shown := capsys.readouterr().out) and "joined" in shown
-    assert main(["evaluate", *files, "out", "--schema", "s.toml", "--json"]) == 0
+    assert main([*evaluate, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rows"]["homes"] == [200, 200] and 0 < found["number_similarity"] <= 1
     chosen = ["--record", "r.json", "--measurements", "m.json", "--report", "r.html", "-o", "more"]
-    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "--seed", "1", *chosen]) == 0
+    assert main([*GENERATE, "--seed", "1", *chosen]) == 0
     capsys.readouterr()
     for name, same in (
         *(("r.json", "record.json"), ("m.json", "record.json"), ("r.html", "report.html")),
         ("more/homes.csv", "homes.csv"),
     ):
         assert (tmp_path / name).read_bytes() == (tmp_path / "out" / same).read_bytes()
-    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]) == 2
+    assert main(GENERATE) == 2
     assert "not empty" in capsys.readouterr().err
 
 
 def test_copies_are_written_beside_the_tables(files, tmp_path, capsys):
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "5", "--seed", "1"]
-    given += ["--strategy", "cells"]
-    assert main([*given, "--tables", "3", "-o", "out"]) == 0
+    given = [*GENERATE, "--epsilon", "5", "--seed", "1", "--strategy", "cells"]
+    assert main([*given, "--tables", "3"]) == 0
     assert "fitted anew for each" in capsys.readouterr().err
     assert main([*given, "-o", "alone"]) == 0
     out = tmp_path / "out"
@@ -117,19 +122,10 @@ def test_targets_and_named_tables_are_measured_first():
 
 
 def test_a_named_release_is_paid_once(files, capsys):
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
-    given += ["--ledger", "led", "--budget", "2", "--release-id", "first"]
+    given = [*PAID, "--release-id", "first"]
     assert main(given) == main(given) == 0
     assert "release first stands already: nothing is paid" in capsys.readouterr().err
     assert Ledger("led").read().spent == 1
-
-
-def test_more_rows_than_memory_holds_are_refused_before_the_payment(files, monkeypatch, capsys):
-    monkeypatch.setattr("smalldb.releasing.memory.memory_limit", lambda: 1 << 16)
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
-    assert main([*given, "--ledger", "led", "--budget", "2"]) == 2
-    assert "rows of 5 columns need about" in capsys.readouterr().err
-    assert Ledger("led").read().spent == 0
 
 
 @pytest.mark.parametrize("where", ["marginals.families.with_children", "releasing.pipeline.with_tables"])
@@ -138,45 +134,52 @@ def test_what_fails_behind_the_payment_goes_on_from_there(files, monkeypatch, ca
     def failing(*_, **__):
         raise error
 
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
-    given += ["--ledger", "led", "--budget", "1"]
     with monkeypatch.context() as patched:
         patched.setattr("smalldb.releasing.pipeline.rehearse_draw", lambda *_: None)
         patched.setattr(f"smalldb.{where}", failing)
-        assert main(given) == 3
+        assert main(PAID) == 3
     assert "the ledger is paid: the same command goes on" in capsys.readouterr().err
     assert Ledger("led").read().spent == 1 and len(begun_beside("led")) == 1
-    assert main(given) == 0
+    assert main(PAID) == 0
     assert Ledger("led").read().spent == 1 and begun_beside("led") == []
 
 
-def test_what_would_fail_behind_the_payment_is_noticed_before_it(files, monkeypatch):
-    monkeypatch.setattr("smalldb.marginals.families.with_children", None)
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]
-    assert main([*given, "--ledger", "led", "--budget", "1"]) != 0
+@pytest.mark.parametrize(
+    ("where", "instead", "said"),
+    [
+        ("marginals.families.with_children", None, ""),
+        ("releasing.memory.memory_limit", lambda: 1 << 16, "rows of 5 columns need about"),
+    ],
+)
+def test_what_would_fail_behind_the_payment_is_noticed_before_it(
+    files, monkeypatch, capsys, where, instead, said
+):
+    monkeypatch.setattr(f"smalldb.{where}", instead)
+    assert main(PAID) != 0 and said in capsys.readouterr().err
     assert Ledger("led").read().spent == 0 and begun_beside("led") == []
 
 
 def test_check_counts_what_would_be_refused(files, capsys):
-    assert main(["schema", "check", *files, "--schema", "s.toml"]) == 0
+    assert main(CHECK) == 0
     assert "the tables fit" in capsys.readouterr().out
     persons = pd.read_csv("persons.csv")
     persons.loc[:2, "hid"] = 10**6
     pd.concat([persons, persons.iloc[5:6]]).to_csv("persons.csv", index=False)
-    assert main(["schema", "check", *files, "--schema", "s.toml"]) == 1
+    assert main(CHECK) == 1
     told, error = capsys.readouterr()
     assert "without a parent: 3 (refused" in told and "1 stand twice, 0 are gaps" in told
     assert "the tables do not fit" in error and "the tables fit" not in told
-    assert main(["schema", "check", *files, "--schema", "s.toml", "--json"]) == 1
+    assert main([*CHECK, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["tables"]["persons"]["orphans"] == 3 and not found["fits"]
 
 
 def test_where_nothing_is_expected_nothing_is_paid(files, capsys):
-    given = ["generate", *files, "--schema", "s.toml", "--epsilon", "0.02", "-o", "out"]
-    given += ["--ledger", "led", "--budget", "1"]
-    cases = [([], "more than 100 points"), (["--neighbours", "add-remove", "--n-max", "200"], "points")]
-    for more, said in cases:
+    given = [*PAID, "--epsilon", "0.02"]
+    for more, said in (
+        ([], "more than 100 points"),
+        (["--neighbours", "add-remove", "--n-max", "200"], "points"),
+    ):
         assert main([*given, *more]) == 2
         error = capsys.readouterr().err
         assert "nothing useful is expected" in error and said in error and "--even-if-empty" in error
@@ -214,13 +217,10 @@ def test_a_schema_of_related_tables_is_shown(files, tmp_path, capsys):
 
 
 def test_a_draft_is_made_of_names_alone(files, capsys):
-    assert main(["schema", "init", *files]) == 0
+    assert main(["schema", "init", *BOTH]) == 0
     assert 'unit = "homes"' in (text := capsys.readouterr().out) and "[tables.persons.columns.age]" in text
-    assert main(["schema", "init", *files, "third=homes.csv"]) == 2
+    assert main(["schema", "init", *BOTH, "third=homes.csv"]) == 2
     assert "two for now" in capsys.readouterr().err
-
-
-BOTH = "homes=homes.csv persons=persons.csv"
 
 
 @pytest.mark.parametrize(
@@ -229,10 +229,16 @@ BOTH = "homes=homes.csv persons=persons.csv"
         ("homes=homes.csv -o out --schema s.toml", "no table for 'persons'"),
         ("homes.csv persons=persons.csv -o out --schema s.toml", "are named: write NAME=FILE"),
         ("homes=homes.csv homes=homes.csv -o out --schema s.toml", "named twice"),
-        (f"{BOTH} -o out --schema s.toml --refine r.json", "do not take refine yet"),
-        (f"{BOTH} -o out --schema s.toml --columns a", "do not take --columns yet"),
-        (f"{BOTH} --schema s.toml", "need -o DIR"),
-        (f"{BOTH} -o out", "need a --schema with unit"),
+        (
+            "homes=homes.csv persons=persons.csv -o out --schema s.toml --refine r.json",
+            "do not take refine yet",
+        ),
+        (
+            "homes=homes.csv persons=persons.csv -o out --schema s.toml --columns a",
+            "do not take --columns yet",
+        ),
+        (f"{TWO} --schema s.toml", "need -o DIR"),
+        (f"{TWO} -o out", "need a --schema with unit"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(files, given, said, capsys):

@@ -54,24 +54,18 @@ def mended(schema, frame):
     return [["" if pd.isna(value) else str(value) for value in column] for column in piece[0]]
 
 
-def test_gaps_stand_in_columns_that_can_have_them_and_nowhere_else():
-    hits, at_bats, age, smoker = mended(schema_with(BOTH), FRAME)
+def test_rows_get_gaps_are_left_out_or_refused_as_the_schema_says():
+    hits, at_bats, age, smoker = mended(schema_with(BOTH), FRAME)  # gaps where there can be some, alone
     assert hits == ["1", "", "", "0", "8"]
     assert smoker == ["True", "", "False", "", "False"]
     assert (at_bats, age) == (["5", "1", "2", "2", "9"], ["20", "10", "30", "12", "70"])
-
-
-def test_rows_are_left_out_where_the_schema_says_so():
     assert mended(schema_with('breaks = "drop"'), FRAME)[0] == ["1", "8"]
+    assert schema_with('breaks = "drop"').encode(FRAME.assign(times=[2, 3, 4, 5, 6]), "times").n == 8
     some = f'breaks = {{ "{ORDER}" = "missing", "{SMOKERS}" = "drop" }}'
     assert mended(schema_with(some), FRAME)[0] == ["1", "", "8"]
-
-
-def test_rows_that_break_other_rules_are_refused_and_the_way_out_is_named():
-    with pytest.raises(DataError, match=r'rule 2 .*breaks = "missing"'):
-        schema_with(f'breaks = {{ "{ORDER}" = "missing" }}').encode(FRAME)
-    with pytest.raises(DataError, match=r'rule 1.*breaks = "missing"'):
-        schema_with("").encode(FRAME)
+    for breaks, rule in ((f'breaks = {{ "{ORDER}" = "missing" }}', "rule 2"), ("", "rule 1")):
+        with pytest.raises(DataError, match=rf'{rule}.*breaks = "missing"'):
+            schema_with(breaks).encode(FRAME)
 
 
 @pytest.mark.parametrize("how", ["missing", "drop"])
@@ -94,11 +88,6 @@ def test_each_row_is_mended_by_itself(how):
     assert schema.encode(frame).n == len(together)
 
 
-def test_counts_stay_with_their_rows():
-    schema = schema_with('breaks = "drop"')
-    assert schema.encode(FRAME.assign(times=[2, 3, 4, 5, 6]), "times").n == 8
-
-
 def test_what_a_mended_row_breaks_in_turn_is_mended_too():
     texts = """
     valid = ["a <= b"]
@@ -115,29 +104,26 @@ def test_what_a_mended_row_breaks_in_turn_is_mended_too():
     ]
 
 
+LEARNED = '[columns.x]\nkind = "cuts"\ncuts = "learn"\nbins = 3\nrange = [0, 9]\nshare = "1/20"\n'
+
+
 @pytest.mark.parametrize(
-    ("breaks", "said"),
+    ("text", "said"),
     [
-        ('breaks = "x"', 'breaks must be "missing" or "drop"'),
-        ('breaks = { "no" = "drop" }', "'no' is not a rule of the schema"),
-        ("breaks = 3", 'breaks must be "missing" or "drop", or a table'),
+        (SCHEMA.format(breaks='breaks = "x"'), 'breaks must be "missing" or "drop"'),
+        (SCHEMA.format(breaks='breaks = { "no" = "drop" }'), "'no' is not a rule of the schema"),
+        (SCHEMA.format(breaks="breaks = 3"), 'breaks must be "missing" or "drop", or a table'),
+        (
+            SCHEMA.format(breaks=BOTH).replace("~smoker | age", "smoker & age"),
+            "a row with gaps can break the rule 'smoker & age>=18'",
+        ),
+        ('breaks = "drop"\ncolumns.a = { kind = "bool" }', "the schema has no rule"),
+        (SCHEMA.format(breaks=f"{BOTH}\n{LEARNED}"), "breaks does not go with learned categories"),
     ],
 )
-def test_what_is_wrong_is_told(breaks, said):
+def test_what_is_wrong_is_told(text, said):
     with pytest.raises(ValueError, match=said):
-        schema_with(breaks)
-
-
-def test_a_rule_that_gaps_can_break_takes_none():
-    text = SCHEMA.format(breaks=BOTH).replace("smoker | age", "smoker & age").replace("~smoker", "smoker")
-    with pytest.raises(ValueError, match=r"a row with gaps can break the rule 'smoker & age>=18'"):
         read_schema(text)
-    with pytest.raises(ValueError, match="the schema has no rule"):
-        read_schema('breaks = "drop"\ncolumns.a = { kind = "bool" }')
-    with pytest.raises(ValueError, match="breaks does not go with learned categories"):
-        schema_with(
-            BOTH + '\n[columns.x]\nkind = "cuts"\ncuts = "learn"\nbins = 3\nrange = [0, 9]\nshare = "1/20"\n'
-        )
 
 
 def test_rows_are_left_out_under_add_remove_alone():

@@ -22,6 +22,7 @@ def test_columns_are_selected_and_ordered(tmp_path):
     table = read(tmp_path, "a,b,c\n0,1,x\n1,1,\n0,1,y\n", ["b", "a"])
     assert table.domain == Domain(["b", "a"])
     assert table.histogram().tolist() == [0, 0, 2, 1]
+    assert read(tmp_path, "a,b\n").n == 0
 
 
 def test_both_spellings_are_read_and_either_is_written(tmp_path):
@@ -47,16 +48,6 @@ def test_written_tables_read_back(tmp_path_factory, fields, name, spelling):
     table = read_csv(str(path), read_domain(str(path)))
     assert table.domain.attributes == (name, "other")
     assert table.bits()[:, 0] @ table.counts == sum(frame[name])
-
-
-def test_no_rows_is_an_empty_table(tmp_path):
-    assert read(tmp_path, "a,b\n").n == 0
-
-
-def test_valid_reaches_the_domain(tmp_path):
-    assert read(tmp_path, "a,b\n0,1\n", None, "~a | b").domain.size == 3
-    with pytest.raises(DataError, match="rows break rule 1"):
-        read(tmp_path, "a,b\n1,0\n", None, "~a | b")
 
 
 @pytest.mark.parametrize(
