@@ -120,24 +120,18 @@ def test_add_remove_spends_all_of_epsilon_whatever_n(rows):
     """The range is epsilon (1 - 1/(2 m D)); the loss tends to it, so that no more would do."""
     found = auditing.calibrated(A, "conjunctions:1", epsilon=1, rows=rows, neighbours="add-remove")
     assert found.internal == Fraction(2 * rows, 2 * rows - 1)
-    losses = [
-        smalldb.audit(
-            A, "conjunctions:1", n=n, rows=rows, epsilon=found.internal, neighbours="add-remove"
-        ).worst_loss
-        for n in (4, 100)
-    ]
-    assert losses[0] < losses[1] <= 1
-    assert losses[1] > 0.999
+    given_ = {"rows": rows, "epsilon": found.internal, "neighbours": "add-remove"}
+    few, many = (smalldb.audit(A, "conjunctions:1", n=n, **given_).worst_loss for n in (4, 100))
+    assert few < many <= 1
+    assert many > 0.999
 
 
 def test_a_table_of_up_to_n_rows():
     found = auditing.calibrated(AB, "conjunctions:2", n=5, rows=3, epsilon=1, neighbours="add-remove")
     made = smalldb.audit(AB, "conjunctions:2", n=5, rows=3, epsilon=found.internal, neighbours="add-remove")
     assert found.loss == made.loss
-    assert (
-        found.internal
-        > auditing.calibrated(AB, "conjunctions:2", rows=3, epsilon=1, neighbours="add-remove").internal
-    )
+    unlimited = auditing.calibrated(AB, "conjunctions:2", rows=3, epsilon=1, neighbours="add-remove")
+    assert found.internal > unlimited.internal
 
 
 def test_a_release_is_drawn_at_the_internal_epsilon(monkeypatch):
@@ -163,11 +157,8 @@ def test_a_release_is_drawn_at_the_internal_epsilon(monkeypatch):
 def test_a_plan_states_what_holds_at_the_internal_epsilon():
     given_ = {"n": 40, "rows": 40, "epsilon": 1}
     plain, made = (smalldb.plan(A, "conjunctions:1", **given_, calibrated=each) for each in (False, True))
-    internal = made.chosen.guarantee.internal
-    assert (
-        made.expected_error
-        == smalldb.plan(A, "conjunctions:1", **given_ | {"epsilon": internal}).expected_error
-    )
+    known = smalldb.plan(A, "conjunctions:1", **given_ | {"epsilon": made.chosen.guarantee.internal})
+    assert made.expected_error == known.expected_error
     assert made.bound < plain.bound
     assert made.privacy == 1
     assert "internal epsilon of 1.556" in made.chosen.facts.method
@@ -176,10 +167,8 @@ def test_a_plan_states_what_holds_at_the_internal_epsilon():
 def test_each_row_of_a_person_is_calibrated():
     made = smalldb.plan(AB, "conjunctions:2", n=6, rows=3, epsilon=2, rows_per_person=2, calibrated=True)
     assert made.privacy == 2
-    assert (
-        made.chosen.guarantee.internal
-        == auditing.calibrated(AB, "conjunctions:2", n=6, rows=3, epsilon=1).internal
-    )
+    alone = auditing.calibrated(AB, "conjunctions:2", n=6, rows=3, epsilon=1)
+    assert made.chosen.guarantee.internal == alone.internal
 
 
 def test_a_census_tells_the_law_of_calibrated_draws():

@@ -68,15 +68,14 @@ def test_the_picture_is_written(folder, capfd, form):
     arguments = ("data.csv", "--rows", 4, "--epsilon", "0.1", 1, "--plot", f"law.{form}")
     code, _, err = called(capfd, "census", *arguments)
     assert (code, err) == (0, "")
-    raw = (folder / f"law.{form}").read_bytes()
-    assert raw[:5] in (b"\x89PNG\r", b"<?xml")
-    if form == "png":
-        picture = matplotlib.image.imread(folder / "law.png")
+    made = folder / f"law.{form}"
+    assert made.stat().st_mode & 0o777 == 0o600
+    if form == "svg":
+        assert made.read_bytes().startswith(b"<?xml")
+    else:
+        picture = matplotlib.image.imread(made)
         assert picture.shape[:2] == (750, 1200)
         assert picture[..., :3].std() > 0.05
-    assert (folder / f"law.{form}").stat().st_mode & 0o777 == 0o600
-    if form == "svg":
-        assert b"CONFIDENTIAL" in raw or b"path" in raw
 
 
 def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):

@@ -67,13 +67,13 @@ def test_a_selection_of_scores_far_apart_is_exact():
 
 
 @pytest.mark.parametrize(
-    ("law", "one", "factor"),
+    ("law", "one"),
     [
-        (Wishart(RATE, ((0, 0), (0, 1), (0, 2), (1, 2))), (9, 4, -1, 3), 1),
-        (Cone(RATE, (2, 3), ((0, 1),)), (3, 4, 1, 2, 4, 0, 1, 2, 1, 1, 2), 1),
+        (Wishart(RATE, ((0, 0), (0, 1), (0, 2), (1, 2))), (9, 4, -1, 3)),
+        (Cone(RATE, (2, 3), ((0, 1),)), (3, 4, 1, 2, 4, 0, 1, 2, 1, 1, 2)),
     ],
 )
-def test_a_row_that_is_added_loses_the_rate_and_one_that_is_replaced_twice(law, one, factor):
+def test_a_row_that_is_added_loses_the_rate_and_one_that_is_replaced_twice(law, one):
     added, replaced = Change((1,), ((1, 0),)), Change((-1, 1), ((0, 1), (1, 0)))
     for change, lost in ((added, RATE), (replaced, 2 * RATE)):
         rows = [
