@@ -122,6 +122,11 @@ def test_tables_cannot_be_changed_and_columns_travel():
         (lambda: Domain([JOB], "job>=part"), ValueError, "unknown attribute or category 'job>=part'"),
         (lambda: Domain([JOB], ["job=none | job=full", "job=part"]), ValueError, "no cell"),
         (lambda: Domain([JOB], ["job=part", 3]), TypeError, "predicate text, or several"),
+        (
+            lambda: Domain([JOB, "a", "a", "smoker"], ["`jbo=none`", "smokr | a"]),
+            ValueError,
+            r"'a' occurs more than once; .*'jbo=none'.*; .*'smokr'; did you mean",
+        ),
         (lambda: Domain({"age": [1, 2]}), TypeError, r"a domain takes a list: Domain\(\[Column"),
         (lambda: Predicates(["job=fall"]).workload(Domain([JOB])), ValueError, "'job=fall'; did you mean"),
     ],
@@ -130,13 +135,6 @@ def test_bad_columns_are_refused_in_one_line(build, kind, message):
     with pytest.raises(kind, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
-
-
-def test_all_errors_of_a_domain_are_told_at_once():
-    with pytest.raises(
-        ValueError, match=r"'a' occurs more than once; .*'jbo=none'.*; .*'smokr'; did you mean"
-    ):
-        Domain([JOB, "a", "a", "smoker"], ["`jbo=none`", "smokr | a"])
 
 
 def test_a_rule_over_too_many_columns_says_how_many_cells_it_would_need():
@@ -222,6 +220,10 @@ def test_where_few_rows_are_left_they_say_what_stands_together():
     assert at_most_one.size == 41
     assert at_most_one.allowed((3, 30)).tolist() == [[True, True], [True, False]]
     assert at_most_one.enforced([*combinations(range(40), 3)]) == 9880
+    one = Domain(names, [*at_most_one.valid, " | ".join(names[:15])])  # listed, whatever the attributes
+    assert one.size == 15 and one.table().sum(axis=1).tolist() == [1] * 15
+    sixteen = Domain([Column(f"c{i}", [f"{j}" for j in range(16)]) for i in range(5)])
+    assert (sixteen.size, len(sixteen.attributes), sixteen.table().shape) == (1 << 20, 80, (1 << 20, 5))
 
 
 @given(ruled())
@@ -283,16 +285,6 @@ def test_what_cannot_be_decided_is_said():
         domain.size  # noqa: B018
     with pytest.raises(ValueError, match="at most 20 attributes"):
         domain.cells()
-
-
-def test_cells_of_few_rows_are_listed_whatever_the_attributes():
-    columns = [f"x{i}" for i in range(30)]
-    one_hot = [f"~({a} & {b})" for a, b in combinations(columns, 2)]
-    domain = Domain(columns, [*one_hot, " | ".join(columns[:15])])
-    assert domain.size == 15
-    assert domain.table().sum(axis=1).tolist() == [1] * 15
-    sixteen = Domain([Column(f"c{i}", [f"{j}" for j in range(16)]) for i in range(5)])
-    assert (sixteen.size, len(sixteen.attributes), sixteen.table().shape) == (1 << 20, 80, (1 << 20, 5))
 
 
 def test_ranges_and_categories_are_names_of_predicates():

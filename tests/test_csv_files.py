@@ -12,7 +12,6 @@ from smalldb.cli import main
 from smalldb.schema import parse_schema
 from smalldb.schema.file_format import SEPARATORS, USUAL, FileFormat
 from smalldb.schema.readers import Wanted, csv_files
-from smalldb.schema.readers.csv_files import NO_CSV
 from smalldb.schema.table_readers import read_columns, read_csv, read_domain, read_form, read_table
 
 CSV = csv_files.CsvFiles()
@@ -87,16 +86,6 @@ def test_pyarrow_reads_all_that_is_quoted_as_it_should_be(tmp_path):
                         csv_files, "_by_csv", lambda text, *_: iter([] if not text.read() else [None])
                     )
                     assert texts(path) == expected and len(expected[0]) == 50
-
-
-def test_a_quote_that_csv_refuses_is_refused_by_both(tmp_path):
-    path = tmp_path / "data.csv"
-    for row in ('"a"b,1', '"a" ,1', '"a,1', '"a""b,1', '1,"', '""a,"1"'):
-        path.write_text(f"age,job\n1,none\n{row}\n2,part\n")
-        for block in (10, 1 << 20):
-            with by_pyarrow(block):
-                kind, said = texts(path)
-                assert kind is DataError and said.startswith(f"{path} {NO_CSV}")
 
 
 def test_a_bar_says_that_pyarrow_would_be_faster(tmp_path, capsys, monkeypatch):

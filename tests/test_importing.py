@@ -88,36 +88,32 @@ def imported(given, names):
     return fresh(code).splitlines()[-1].split()[1:]
 
 
-@pytest.mark.parametrize("options", [["--version"], ["--help"], []])
-def test_what_needs_no_command_imports_no_library(options):
-    assert imported(options, ("numpy", "pandas", "numba", "scipy", "queries")) == []
-
-
 HEAVY = ("pandas", "scipy", "numba", "matplotlib", "duckdb", "sklearn", "polars")
+LIBRARIES = ("numpy", "queries", *HEAVY)
+LATE = ("tqdm", "multiprocessing")
+LATE += ("smalldb.reporting.page", "smalldb.inference", "smalldb.releasing.evaluation")
 PUBLIC = "--n 5000 --epsilon 1"
+SMALL = f"generate {TITANIC} --columns female,child,survived --epsilon 1"
 
 
 @pytest.mark.parametrize(
-    ("line", "needed"),
+    ("line", "names", "needed"),
     [
-        (f"plan --attributes 10 {PUBLIC} --rows 3", ""),
-        (f"plan --attributes 40 {PUBLIC} --delta 1e-9", "scipy"),  # noise of columns at once is simulated
-        (f"plan --schema {SURVEY} {PUBLIC}", "pandas scipy"),  # and a schema names dtypes of pandas
-        (f"bounds --attributes 6 {PUBLIC}", ""),
-        (f"schema init {TITANIC} -o draft.toml", ""),
+        *((line, LIBRARIES, "") for line in ("--version", "--help", "")),
+        (f"plan --attributes 10 {PUBLIC} --rows 3", HEAVY, ""),
+        (f"plan --attributes 40 {PUBLIC} --delta 1e-9", HEAVY, "scipy"),  # simulates noise
+        (f"plan --schema {SURVEY} {PUBLIC}", HEAVY, "pandas scipy"),  # and a schema names dtypes of pandas
+        (f"bounds --attributes 6 {PUBLIC}", HEAVY, ""),
+        (f"schema init {TITANIC} -o draft.toml", HEAVY, ""),
         # numba asks for the version of scipy
-        (f"generate {TITANIC} --columns female,child,survived --epsilon 1 --rows 4 --quiet", "scipy numba"),
-        ("audit --attributes 2 --n 2 --rows 2 --epsilon 1", ""),
+        (f"{SMALL} --rows 4 --quiet", HEAVY, "scipy numba"),
+        ("audit --attributes 2 --n 2 --rows 2 --epsilon 1", HEAVY, ""),
+        # nothing for bars, pages, answers and related tables
+        (f"generate {EXAMPLES / 'autoworkers.csv'} --epsilon 1 -o new.csv --record new.json", LATE, ""),
     ],
 )
-def test_a_command_imports_what_it_needs(line, needed, workdir):
-    assert imported(line.split(), HEAVY) == needed.split()
-
-
-def test_a_small_release_imports_nothing_for_bars_pages_answers_and_related_tables(workdir):
-    line = f"generate {EXAMPLES / 'autoworkers.csv'} --epsilon 1 -o new.csv --record new.json"
-    names = ("tqdm", "multiprocessing", "smalldb.reporting.page", "smalldb.inference")
-    assert imported(line.split(), (*names, "smalldb.releasing.evaluation")) == []
+def test_a_command_imports_what_it_needs(line, names, needed, workdir):
+    assert imported(line.split(), names) == needed.split()
 
 
 def test_nothing_is_searched_for_cycles_when_a_command_ends():

@@ -256,11 +256,8 @@ FORMS = {"a.csv": "csv", "a.csv.gz": "csv.gz", "a": "csv", "a.jsonl": "jsonl", N
 FORMS |= {"a.sas7bdat": "csv", "postgresql://host/people": "csv"}  # which can only be read
 
 
-def test_tables_are_written_in_the_format_that_they_are_read_in():
+def test_every_suffix_has_one_reader_and_tables_are_written_as_they_are_read():
     assert {name: form_like(name) for name in FORMS} == FORMS
-
-
-def test_every_suffix_has_one_reader():
     assert len(SUFFIXES) == sum(len(reader.suffixes) for reader in READERS)
     assert len({reader.name for reader in READERS}) == len(READERS)
     assert {*FORMATS} <= {reader.name for reader in READERS}

@@ -209,9 +209,23 @@ def texts_of(rows, chance):
 
 
 def frames(rows, chance, folder):
-    """A frame, as it is."""
+    """A frame whole, in pieces, or with how often each row occurs, which some never do."""
     pool, schema = frame_of(rows, chance), schema_of(chance)
-    return lambda positions: schema.encode(pool.iloc[positions])
+    way = chance.choice(["whole", "pieces", "counts"])
+    dtype = chance.choice(["int64", "Int64", object, "str"])  # of the counts
+
+    def read(positions):
+        if way == "whole":
+            return schema.encode(pool.iloc[positions])
+        if way == "pieces":
+            cuts = [0, *sorted(chance.choices(range(len(positions) + 1), k=3)), len(positions)]
+            parts = [pool[list(NAMES)].iloc[positions[a:b]] for a, b in pairwise(cuts)]
+            return schema.count([([part[name] for name in NAMES], None) for part in parts])
+        times = Counter(positions)
+        stated = pd.Series(list(times.values()), dtype="int64").astype(dtype)
+        return schema.encode(pool.iloc[list(times)].reset_index(drop=True).assign(n=stated), counts="n")
+
+    return read
 
 
 def arrow_frames(rows, chance, folder):
@@ -223,32 +237,7 @@ def arrow_frames(rows, chance, folder):
     return lambda positions: schema.encode(pool.iloc[positions])
 
 
-def partitions(rows, chance, folder):
-    """A frame in pieces."""
-    pool, schema = frame_of(rows, chance), schema_of(chance)
-
-    def read(positions):
-        cuts = [0, *sorted(chance.choices(range(len(positions) + 1), k=3)), len(positions)]
-        parts = [pool[list(NAMES)].iloc[positions[a:b]] for a, b in pairwise(cuts)]
-        return schema.count([([part[name] for name in NAMES], None) for part in parts])
-
-    return read
-
-
-def counts(rows, chance, folder):
-    """A frame in which each row says how often it occurs; some never do."""
-    pool, schema = frame_of(rows, chance), schema_of(chance)
-    dtype = chance.choice(["int64", "Int64", object, "str"])
-
-    def read(positions):
-        times = Counter(positions)
-        stated = pd.Series(list(times.values()), dtype="int64").astype(dtype)
-        return schema.encode(pool.iloc[list(times)].reset_index(drop=True).assign(n=stated), counts="n")
-
-    return read
-
-
-def csv_of(records, chance, names=NAMES):
+def csv_of(records, chance, names):
     """A CSV file, quoted and ended in one of the ways."""
     text = io.StringIO(newline="")
     quoting = chance.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
@@ -258,11 +247,17 @@ def csv_of(records, chance, names=NAMES):
 
 
 def csv_file(rows, chance, folder):
+    """A CSV file, in which rows may say how often they occur."""
     pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
+    counts = chance.choice([None, "n"])
 
     def read(positions):
-        path.write_text(csv_of([pool[i] for i in positions], chance), encoding="utf-8", newline="")
-        return read_table(str(path), schema)
+        records = [pool[i] for i in positions]
+        if counts:
+            records = [{**pool[i], "n": times} for i, times in Counter(positions).items()]
+        text = csv_of(records, chance, (*NAMES, "n") if counts else NAMES)
+        path.write_text(text, encoding="utf-8", newline="")
+        return read_table(str(path), schema, counts)
 
     return read
 
@@ -278,17 +273,6 @@ def large_csv_file(rows, chance, folder):
             return read(positions)
 
     return in_blocks
-
-
-def csv_counts(rows, chance, folder):
-    pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
-
-    def read(positions):
-        stated = [{**pool[i], "n": times} for i, times in Counter(positions).items()]
-        path.write_text(csv_of(stated, chance, (*NAMES, "n")), encoding="utf-8", newline="")
-        return read_table(str(path), schema, "n")
-
-    return read
 
 
 YES_NO = ["0", "1", "true", "FALSE", " 1 "]
@@ -410,14 +394,11 @@ def yes_no_frames(rows, chance, folder):
 
 
 READERS = {  # what each needs, and how many of ten thousand tables are its own
-    frames: ((), 2000),
+    frames: ((), 3600),
     arrow_frames: (("pyarrow",), 1200),
-    partitions: ((), 600),
-    counts: ((), 1000),
     yes_no_frames: ((), 1500),
-    csv_file: ((), 450),
-    large_csv_file: ((), 300),
-    csv_counts: ((), 500),
+    csv_file: ((), 800),
+    large_csv_file: ((), 450),
     yes_no_file: ((), 600),
     json_lines: ((), 700),
     parquet: (("pyarrow",), 400),

@@ -53,23 +53,22 @@ def people(tmp_path):
     return str(path)
 
 
-def test_texts_and_typed_columns_are_the_same_table(people):
-    rows = read_table(people, SCHEMA)
-    assert rows.n == 4
-    assert sorted(rows.counts.tolist()) == [1, 1, 2]
-    assert counted(SCHEMA.encode(FRAME)) == counted(rows)
-    shown = SCHEMA.decode(rows.codes())
-    assert sorted(shown["job"]) == ["none", "other", "part"]
-
-
-def test_other_libraries_tables_are_taken(people):
+def test_texts_typed_columns_and_other_libraries_are_the_same_table(people):
     class Foreign:
         def to_pandas(self):
             return FRAME
 
-    assert counted(SCHEMA.encode(Foreign())) == counted(read_table(people, SCHEMA))
+    rows = read_table(people, SCHEMA)
+    assert rows.n == 4
+    assert sorted(rows.counts.tolist()) == [1, 1, 2]
+    assert counted(SCHEMA.encode(FRAME)) == counted(SCHEMA.encode(Foreign())) == counted(rows)
+    assert counted(read_table(people, Schema(SCHEMA.columns, ignored=("*",)))) == counted(rows)
+    shown = SCHEMA.decode(rows.codes())
+    assert sorted(shown["job"]) == ["none", "other", "part"]
     with pytest.raises(TypeError, match="a table with to_pandas"):
         SCHEMA.encode([1, 2])
+    with pytest.raises(ValueError, match="two columns 'a'"):
+        Schema((Column("a", Flag()),)).encode(pd.DataFrame([[1, 1]], columns=["a", "a"]))
 
 
 def test_large_integers_beside_a_gap_keep_their_digits():
@@ -196,15 +195,6 @@ def test_aggregated_counts(tmp_path):
         read_table(str(path), schema, counts="n")
     with pytest.raises(ValueError, match="column 'a' cannot hold counts"):
         read_table(str(path), schema, counts="a")
-
-
-def test_all_other_columns_can_be_ignored(people):
-    assert counted(read_table(people, Schema(SCHEMA.columns, ignored=("*",)))) == counted(
-        read_table(people, SCHEMA)
-    )
-    twice = pd.DataFrame([[1, 1]], columns=["a", "a"])
-    with pytest.raises(ValueError, match="two columns 'a'"):
-        Schema((Column("a", Flag()),)).encode(twice)
 
 
 def test_a_file_that_changes_meanwhile_is_refused(people):
