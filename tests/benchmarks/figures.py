@@ -5,8 +5,8 @@ Measures of releases over tables of any kind, beside simple ways and peers: one 
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --releases 3 --beside before.json
 
 TABLE is NAME.npz (an array `places`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
-the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it for its first 16 columns; or
-"made:16", a made table of 16 yes/no columns and 5,000 rows.
+the columns that are `ordered`); or TABLE.csv=SCHEMA.toml, which smalldb reads; or a CSV (.gz) of 0 and 1,
+with ":16" behind it for its first 16 columns; or "made:16", a made table of 16 yes/no columns and 5,000 rows.
 
 Printed: the error that the plan expected, each measure of `tests/measures.py`, mean and standard error over
 the releases, and the CPU seconds and the peak memory of a release, which is a process of its own. With
@@ -14,7 +14,7 @@ the releases, and the CPU seconds and the peak memory of a release, which is a p
 where a release is worse than a simple way or a peer, the largest first.
 What FILE of ``--save`` has is not made again: whoever is stopped starts the same command once more.
 Simple ways are pure: see `accuracy_pins.simply`. Peers are AIM and MST of dpmm, with the settings of
-`beside.py`, where ``--peers`` names an interpreter that has it. Where a strategy cannot make the release, it
+`peers.py`, where ``--peers`` names an interpreter that has it. Where a strategy cannot make the release, it
 says why.
 """
 
@@ -41,19 +41,12 @@ from measures import Burt, figures
 
 import smalldb
 from queries import Column, Domain, Rows
+from smalldb.schema import read_schema
+from smalldb.schema.table_readers import read_table
 
 MADE = 5_000  # rows
 WORSE = 1.05  # times another's error: a loss
 PEERS = {"AIM": "aim", "MST": "mst"}
-PEER = """
-import sys
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-from beside import peer
-given, made, way, epsilon, seed = sys.argv[2:]
-given = np.load(given)
-np.save(made, peer(way, given["codes"], given["sizes"].tolist(), epsilon, int(seed)))
-"""
 
 
 def table(text):
@@ -63,7 +56,11 @@ def table(text):
         return text, *tree(
             1, MADE, [(f"a{i}", 2, False, 0.2 + 0.5 * i / int(first)) for i in range(int(first))]
         )
+    path, _, schema = path.partition("=")
     name = Path(path).name.partition(".")[0] + (f":{first}" if first else "")
+    if schema:
+        rows = read_table(path, read_schema(schema))
+        return name, rows.domain, np.repeat(rows.codes(), rows.counts, axis=0)
     if ".csv" in path:
         codes = pd.read_csv(path).to_numpy()[:, : int(first) if first else None]
         return name, Domain(codes.shape[1]), codes
@@ -110,10 +107,8 @@ def theirs(python, peer, domain, codes, epsilon, seed):
     with TemporaryDirectory() as folder:
         given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
         np.savez(given, codes=codes, sizes=domain.sizes)
-        command = [
-            python, "-c", PEER, Path(__file__).parent, given, made, peer, str(float(epsilon)), str(seed),
-        ]  # fmt: skip
-        subprocess.run(command, check=True)
+        program = Path(__file__).with_name("peers.py")
+        subprocess.run([python, program, given, made, peer, str(float(epsilon)), str(seed)], check=True)
         return Burt.of(np.load(made), domain.sizes)
 
 
@@ -142,21 +137,7 @@ def apart(real, made, n, seed):
 
 
 def losses(known, ours):
-    """
-    Return where a release errs more than another way, the largest ratio first.
-
-    Parameters
-    ----------
-    known
-        As `--save` keeps them: by "table, epsilon, way".
-    ours
-        The names of ways that are releases.
-
-    Returns
-    -------
-    list of tuple
-        The ratio, table and epsilon, the release, the other way, the measure.
-    """
+    """Return ratio, setting, release, other way and measure where a release (of `ours`) errs more than it."""
     settings, found = {}, []
     for key, said in known.items():
         *setting, way = key.split(", ", 2)
