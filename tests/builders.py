@@ -17,6 +17,12 @@ def flags(d, valid=None, name="x"):
     return Domain(names) if valid is None else Domain(names, valid)
 
 
+def letters(d, cells=None):
+    """A domain of yes/no columns a, b, ..., of which only these cells exist, if some are given."""
+    names = list("abcdefgh"[:d])
+    return Domain(names, None if cells is None else leaving(names, cells))
+
+
 def leaving(names, cells):
     """A predicate that holds in some cells of yes/no columns, given by their numbers."""
     d = len(names)

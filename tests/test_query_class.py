@@ -1,4 +1,4 @@
-"""Thresholds, intervals, lists and halfspaces against their definitions; the VC dimension of every class."""
+"""Thresholds, intervals, lists and halfspaces by definition; VC dimensions and texts of all classes."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from builders import flags, leaving
+from builders import flags, leaving, letters
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -29,18 +29,15 @@ from queries import (
     Predicates,
     Rows,
     Thresholds,
+    Union,
     VCDimension,
+    expressions,
     spec,
 )
 from queries.query_class import search
 
 ORDERED = (Thresholds(), Intervals())
 PLAIN = (*ORDERED, Halfspaces())
-
-
-def domain_of(d, valid=None):
-    names = list("abcdefgh"[:d])
-    return Domain(names, None if valid is None else leaving(names, valid))
 
 
 # The definitions
@@ -114,7 +111,7 @@ restricted = st.integers(1, 4).flatmap(
 @example((3, {5}))
 def test_ordered_classes_are_their_definitions(queries, drawn):
     d, values = drawn
-    domain = domain_of(d, None if len(values) == 2**d else values)
+    domain = letters(d, None if len(values) == 2**d else values)
     table = [tuple(row) for row in stated_table(queries, domain)]
     count = len(values)
     assert len(table) == len(set(table)) == queries.stated(domain)
@@ -126,7 +123,7 @@ def test_ordered_classes_are_their_definitions(queries, drawn):
 @pytest.mark.parametrize("queries", ORDERED, ids=lambda queries: queries.text)
 @given(st.sets(st.integers(0, 15), min_size=1))
 def test_labels_of_ordered_classes_say_what_is_counted(queries, values):
-    domain = domain_of(4, values)
+    domain = letters(4, values)
     names = {"TRUE": 1, "FALSE": 0}
     for query in queries.queries(domain):
         expected = [int(eval(query.label, names, {"value": value})) for value in sorted(values)]
@@ -134,35 +131,13 @@ def test_labels_of_ordered_classes_say_what_is_counted(queries, values):
 
 
 def test_labels_of_intervals_are_plain():
-    domain = domain_of(3, [0, 1, 4, 7])
+    domain = letters(3, [0, 1, 4, 7])
     assert Thresholds().workload(domain).labels == ("value < 1", "value < 4", "value < 7")
     assert [query.label for query in Intervals().queries(domain)] == [
         *("FALSE", "value == 0", "value <= 1", "value <= 4", "TRUE"),
         *("value == 1", "1 <= value <= 4", "value >= 1", "value == 4", "value >= 4", "value == 7"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("queries", "d", "message"),
-    [
-        (Thresholds(), 13, "thresholds: 8193 tables over 13 attributes are too large"),
-        (Thresholds(), 11, "thresholds: 2049 tables over 11 attributes are too large"),
-        (Intervals(), 8, "intervals: 32897 tables over 8 attributes are too large"),
-        (Intervals(), 9, "intervals: 131329 tables over 9 attributes are too large"),
-        (Thresholds(), 20, "thresholds states 1048577 queries over 20 attributes"),
-        (Intervals(), 40, "intervals states"),
-        (Halfspaces(), 5, "^halfspaces: at most 4 attributes, not 5$"),
-        (DecisionLists(), 6, "^decision-lists: at most 5 attributes, not 6$"),
-        (Thresholds() + Intervals(), 9, "intervals: "),
-    ],
-)
-def test_what_is_too_large_is_refused_before_it_is_built(queries, d, message):
-    with pytest.raises(ValueError, match=message) as refusal:
-        queries.workload(flags(d))
-    assert "\n" not in str(refusal.value)
-
-
-def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
+    # the largest tables are of the values that exist
     domain = flags(16, leaving([f"x{i}" for i in range(16)], [3, 500, 65_535]))
     assert Intervals().workload(domain).labels == ("value == 3", "value <= 500", "value == 500")
 
@@ -173,15 +148,15 @@ def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
 @pytest.mark.parametrize("d", [1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_decision_lists_are_their_definition(d, vectors):
     count = vectors["dl1_counts"]["value"][d - 1]
-    assert DecisionLists().stated(domain_of(d)) == count
-    assert DecisionLists().workload(domain_of(d)).size == count // 2 - 1  # halved by complements
+    assert DecisionLists().stated(letters(d)) == count
+    assert DecisionLists().workload(letters(d)).size == count // 2 - 1  # halved by complements
     if d == 5:
         return
-    table = [tuple(row) for row in stated_table(DecisionLists(), domain_of(d))]
+    table = [tuple(row) for row in stated_table(DecisionLists(), letters(d))]
     assert len(table) == count
     assert set(table) == naive_decision_lists(d)
     assert raw(DecisionLists(), d).low == vectors["dl1_vc"]["value"][d - 1]
-    assert DecisionLists().vc_dimension(domain_of(d)) == VCDimension(d + 1, d + 1, "closed form")
+    assert DecisionLists().vc_dimension(letters(d)) == VCDimension(d + 1, d + 1, "closed form")
 
 
 def test_labels_of_decision_lists_are_predicates_that_say_the_same():
@@ -199,10 +174,10 @@ def test_labels_of_decision_lists_are_predicates_that_say_the_same():
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_halfspaces_are_their_definition(d, vectors):
-    table = [tuple(row) for row in stated_table(Halfspaces(), domain_of(d))]
+    table = [tuple(row) for row in stated_table(Halfspaces(), letters(d))]
     count = vectors["ltf_counts"]["value"][d - 1]
-    assert len(table) == Halfspaces().stated(domain_of(d)) == count
-    assert Halfspaces().workload(domain_of(d)).size == count // 2 - 1
+    assert len(table) == Halfspaces().stated(letters(d)) == count
+    assert Halfspaces().workload(letters(d)).size == count // 2 - 1
     assert set(table) == naive_halfspaces(d, (1, 1, 2, 3)[d - 1]).keys()
 
 
@@ -210,7 +185,7 @@ def test_halfspaces_are_their_definition(d, vectors):
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
     least = naive_halfspaces(d, (2, 2, 3, 4)[d - 1])  # among larger weights than are enumerated
-    domain, sums = domain_of(d), []
+    domain, sums = letters(d), []
     for query in Halfspaces().queries(domain):
         text = re.sub(r"(\d) ([a-d])", r"\1 * \2", query.label)
         names = {"TRUE": 1, "FALSE": 0}
@@ -225,13 +200,14 @@ def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
 def test_labels_of_halfspaces_quote_names():
     labels = Halfspaces().workload(Domain(["is old", "b", "c"])).labels
     assert {"2 `is old` + b - c >= 1", "-`is old` + b + c >= 0"} <= {*labels}
+    assert "a + b - c >= 0" in [query.label for query in Halfspaces(last=True).queries(letters(3))]
 
 
 def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
     """The claim of examples/halfspaces.py; that it predicts the label is none in itself."""
-    over_all = {tuple(row) for row in stated_table(Halfspaces(), domain_of(4))}
+    over_all = {tuple(row) for row in stated_table(Halfspaces(), letters(4))}
     cells, none = cells_of(4), 0
-    for predicted in stated_table(Halfspaces(), domain_of(3)):
+    for predicted in stated_table(Halfspaces(), letters(3)):
         pairs = [(predicted[4 * a + 2 * b + c], z) for a, b, c, z in cells]
         assert tuple(int(h and z) for h, z in pairs) in over_all
         assert tuple(int(not h and not z) for h, z in pairs) in over_all
@@ -248,7 +224,7 @@ def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
 def test_the_largest_error_is_that_of_all_queries_stated(data):
     d = data.draw(st.integers(1, 3))
     valid = data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1))
-    domain = domain_of(d, valid)
+    domain = letters(d, valid)
     first, *others = data.draw(st.permutations(PLAIN))[: data.draw(st.integers(1, 3))]
     queries = sum(others, first)
     counts = st.lists(st.integers(0, 4), min_size=domain.size, max_size=domain.size).filter(any)
@@ -287,21 +263,21 @@ def test_search_is_the_definition(table):
 @pytest.mark.slow
 @given(st.integers(0, 3000))
 def test_a_search_out_of_budget_says_what_it_has_proved(splits):
-    table = np.array(stated_table(Parities(2), domain_of(7)), dtype=bool)
+    table = np.array(stated_table(Parities(2), letters(7)), dtype=bool)
     found = search(table, splits=splits)
     assert found.low <= 4 <= found.high <= 4
     assert search(table, low=4, high=6, splits=splits).exact
-    open_end = search(np.array(stated_table(Parities(2), domain_of(8)), dtype=bool), low=4, splits=splits)
+    open_end = search(np.array(stated_table(Parities(2), letters(8)), dtype=bool), low=4, splits=splits)
     assert open_end == VCDimension(4, 5, "search")
 
 
 def values(queries, d):
-    return [queries(width).vc_dimension(domain_of(d)) for width in range(1, d + 1)]
+    return [queries(width).vc_dimension(letters(d)) for width in range(1, d + 1)]
 
 
 def raw(queries, d):
     """By search alone, no closed form."""
-    return search(np.array(stated_table(queries, domain_of(d)), dtype=bool))
+    return search(np.array(stated_table(queries, letters(d)), dtype=bool))
 
 
 @pytest.mark.parametrize("queries", [Conjunctions, Disjunctions], ids=lambda queries: queries.__name__)
@@ -316,9 +292,9 @@ def test_the_other_classes_have_their_dimensions(vectors):
     stated = vectors["misc_vc"]["value"]
     for d in range(1, 6):
         assert raw(Conjunctions(d, negations=True), d).low == stated["literal_conj"][d - 1]
-        assert Conjunctions(d, negations=True).vc_dimension(domain_of(d)).exact
+        assert Conjunctions(d, negations=True).vc_dimension(letters(d)).exact
     for d in range(1, 5):
-        table = np.array(stated_table(Parities(d), domain_of(d)), dtype=bool)
+        table = np.array(stated_table(Parities(d), letters(d)), dtype=bool)
         assert search(np.vstack([table, ~table])).low == stated["affine"][d - 1]
         expected = {
             Parities(d): stated["parities"][d - 1],
@@ -328,7 +304,7 @@ def test_the_other_classes_have_their_dimensions(vectors):
         }
         for queries, value in expected.items():
             assert raw(queries, d) == VCDimension(value, value, "search")
-            assert queries.vc_dimension(domain_of(d)) == VCDimension(value, value, "closed form")
+            assert queries.vc_dimension(letters(d)) == VCDimension(value, value, "closed form")
 
 
 BY_WIDTH = [
@@ -376,9 +352,9 @@ def test_every_class_has_the_dimension_of_its_definition(data):
     queries = data.draw(classes(d))
     if data.draw(st.booleans()):
         queries = queries + data.draw(classes(d))
-    domain = domain_of(d)
+    domain = letters(d)
     if "linear" not in queries.text:
-        domain = domain_of(d, data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1)))
+        domain = letters(d, data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1)))
     truth = naive_vc(stated_table(queries, domain))
     low, high = queries.vc_bounds(domain)
     assert low <= truth <= high
@@ -411,8 +387,8 @@ HUNDRED, FEWER = flags(100), Domain(flags(20).attributes, "~x1 | x2")
         (Predicates(["x1", "x2"]), FEWER, 0, 1),
         (Thresholds() + Intervals(), flags(20), 2, 4),  # one more for each part of a union
         (Marginals(20, exactly=True), flags(20), 1, 1),
-        (Thresholds(), domain_of(3, [5]), 1, 1),
-        (Intervals(), domain_of(3, [5]), 1, 1),
+        (Thresholds(), letters(3, [5]), 1, 1),
+        (Intervals(), letters(3, [5]), 1, 1),
     ],
 )
 def test_dimensions_of_large_domains_are_bounded_without_tables(queries, domain, low, high):
@@ -426,13 +402,13 @@ def test_dimensions_of_a_few_predicates_are_searched_on_any_domain():
 
 
 def test_what_has_no_vc_dimension_is_refused():
-    domain = domain_of(1)
+    domain = letters(1)
     assert Linear([[0, 1], [1, 1]]).vc_dimension(domain).exact
     for queries in (Linear([[0, "1/2"]]), Thresholds() + Linear([[0, "1/2"]])):
         with pytest.raises(ValueError, match=r"^linear: a VC dimension is that of weights 0 and 1 only$"):
             queries.vc_dimension(domain)
     with pytest.raises(ValueError, match=r"^halfspaces: at most 4"):
-        Halfspaces().vc_dimension(domain_of(5))
+        Halfspaces().vc_dimension(letters(5))
     with pytest.raises(ValueError, match="more than the 1 attributes"):
         Marginals(2).vc_dimension(domain)
 
@@ -486,22 +462,130 @@ def above_the_last(table, d):
 def test_halfspaces_against_the_last_are_what_real_weights_do(d, count):
     """Of all halfspaces, those that a linear program finds weights for."""
     against = Halfspaces(last=True)
-    expected = {tuple(row) for row in stated_table(Halfspaces(), domain_of(d)) if above_the_last(row, d)}
-    listed = [tuple(row) for row in stated_table(against, domain_of(d))]
+    expected = {tuple(row) for row in stated_table(Halfspaces(), letters(d)) if above_the_last(row, d)}
+    listed = [tuple(row) for row in stated_table(against, letters(d))]
     assert set(listed) == expected
-    assert len(listed) == against.stated(domain_of(d)) == count
+    assert len(listed) == against.stated(letters(d)) == count
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_the_dimension_of_halfspaces_against_the_last(d):
-    assert Halfspaces(last=True).vc_bounds(domain_of(d)) == (d - 1, d)
-    assert d - 1 <= naive_vc(stated_table(Halfspaces(last=True), domain_of(d))) <= d
+    assert Halfspaces(last=True).vc_bounds(letters(d)) == (d - 1, d)
+    assert d - 1 <= naive_vc(stated_table(Halfspaces(last=True), letters(d))) <= d
 
 
-def test_halfspaces_against_the_last_as_text():
-    assert spec.parse("halfspaces : last + marginals:1").parts[0] == Halfspaces(last=True)
-    assert spec.parse(Halfspaces(last=True).text) == Halfspaces(last=True)
-    assert "a + b - c >= 0" in [q.label for q in Halfspaces(last=True).queries(Domain(["a", "b", "c"]))]
-    for bad in ("halfspaces:", "halfspaces:first", "halfspaces:2"):
-        with pytest.raises(ValueError, match="takes no width and no option"):
-            spec.parse(bad)
+# The text forms: specifications of workloads, and predicates
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("marginals:2", Marginals(2)),
+        ("marginals:=2", Marginals(2, exactly=True)),
+        ("conjunctions:2:negations", Conjunctions(2, negations=True)),
+        ("conjunctions:=3:negations", Conjunctions(3, negations=True, exactly=True)),
+        (" Disjunctions : 12 ", Disjunctions(12)),
+        ("conjunctions:2 + parities:2", Union((Conjunctions(2), Parities(2)))),
+        ("thresholds", Thresholds()),
+        (" Intervals ", Intervals()),
+        ("halfspaces + marginals:1", Union((Halfspaces(), Marginals(1)))),
+        ("halfspaces : last + marginals:1", Union((Halfspaces(last=True), Marginals(1)))),
+        ("predicates:smoker & ~older", Predicates(["smoker & ~older"])),
+        (
+            "predicates:a; `b + c; d` | a + parities:1",
+            Union((Predicates(["a", "`b + c; d` | a"]), Parities(1))),
+        ),
+    ],
+)
+def test_texts_mean_their_classes(text, meaning):
+    assert spec.parse(text) == meaning
+    assert spec.parse(meaning.text) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "unknown query class ''"),
+        ("marginal:2", "did you mean 'marginals'"),
+        *((f"marginals{width}", "expected a width") for width in ("", ":", ":two", ":-1")),
+        ("marginals:0", "at least 1"),
+        ("marginals:2:negations", "takes no option 'negations'"),
+        ("conjunctions:2:negation", "takes no option"),
+        ("marginals:2 +", "unknown query class ''"),
+        ("predicates:", "expected an attribute name"),
+        ("linear", "unknown query class 'linear'"),
+        ("thresholds:2", "thresholds takes no width and no option"),
+        *((f"halfspaces:{given}", "takes no width and no option") for given in ("", "first", "2")),
+        ("interval", "did you mean 'intervals'"),
+        ("marginals:2" + " " * 100_000, "at most"),
+    ],
+)
+def test_bad_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        spec.parse(text)
+
+
+def test_default_is_at_most_two_way():
+    with pytest.raises(TypeError, match="must be text"):
+        spec.parse(2)
+    assert spec.default(Domain(["a"])) == Marginals(1)
+    assert spec.default(Domain(["a", "b", "c"])) == Marginals(2)
+
+
+@given(st.lists(classes(4).filter(lambda queries: "linear" not in queries.text), min_size=1, max_size=4))
+def test_what_a_class_writes_is_read_again(parts):
+    queries = sum(parts[1:], parts[0])
+    assert spec.parse(queries.text) == queries
+
+
+@st.composite
+def predicates(draw, depth=4):
+    """A predicate in the grammar and the same in Python's."""
+    if depth == 0 or draw(st.booleans()):
+        name = draw(st.sampled_from("abc"))
+        return (draw(st.sampled_from([name, f"`{name}`", f" {name} "])), name)
+    if draw(st.booleans()):
+        text, python = draw(predicates(depth=depth - 1))
+        return (f"~({text})", f"(1 ^ ({python}))")
+    sign = draw(st.sampled_from("&|^"))
+    (left, left_python), (right, right_python) = (draw(predicates(depth=depth - 1)) for _ in range(2))
+    if draw(st.booleans()):
+        return (f"({left}){sign}({right})", f"({left_python}){sign}({right_python})")
+    return (f"{left}{sign}{right}", f"{left_python}{sign}{right_python}")
+
+
+@given(predicates())
+def test_predicates_mean_what_they_mean_in_python(pair):
+    text, python = pair
+    cells = np.array(list(product((False, True), repeat=3)))
+    held = expressions.parse(text).evaluate(dict(zip("abc", cells.T, strict=True)).__getitem__)
+    expected = [bool(eval(python, dict(zip("abc", map(int, cell), strict=True)))) for cell in cells]
+    assert held.tolist() == expected
+
+
+WRONG = {1: ["", "`a", "& a"], 2: ["a)", "()"], 3: ["a b", "(a", "a ~ b", "a + b"], 4: ["a &"], 5: ["a & 1"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "position"), [(text, position) for position, texts in WRONG.items() for text in texts]
+)
+def test_errors_say_where(text, position):
+    with pytest.raises(ValueError, match=rf"at character {position}( \(a name with|$)"):
+        expressions.parse(text)
+
+
+def test_deep_nesting_is_no_recursion():
+    depth = 4_000
+    assert len(expressions.parse("(" * depth + "a" + ")" * depth).steps) == 1
+    assert len(expressions.parse("~" * depth + "a").steps) == depth + 1
+    with pytest.raises(ValueError, match="at most"):
+        expressions.parse("~" * 10_001 + "a")
+    with pytest.raises(TypeError, match="must be text"):
+        expressions.parse(None)
+
+
+def test_linear_has_no_text_form():
+    one, other = Linear([[0, 1]]), Linear([[0, "1/2"]])
+    assert one.text == Linear([["0", 1.0]]).text != other.text
+    with pytest.raises(ValueError, match="unknown query class"):
+        spec.parse(one.text)
