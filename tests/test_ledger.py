@@ -4,13 +4,11 @@ import errno
 import fcntl
 import json
 import os
-import subprocess
-import sys
+import signal
 import threading
 import time
 from fractions import Fraction
 from hashlib import sha256
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -150,10 +148,12 @@ def test_what_is_no_private_release_is_refused(path, wrong, message):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("budget", [0, -1, "inf", "x"])
-def test_a_budget_is_a_number_above_0(path, budget):
-    with pytest.raises(ValueError, match="budget must be"):
-        Ledger(path, budget)
+def test_a_ledger_is_made_with_a_budget_above_0_and_by_no_misspelt_name(path):
+    for budget in (0, -1, "inf", "x"):
+        with pytest.raises(ValueError, match="budget must be"):
+            Ledger(path, budget)
+    with pytest.raises(FileNotFoundError):
+        Ledger(path)
     assert not path.exists()
 
 
@@ -163,12 +163,6 @@ def test_a_budget_stands_for_good(path):
     for other in (2, "0.999"):
         with pytest.raises(ValueError, match="is 1, for good"):
             Ledger(path, other)
-
-
-def test_a_ledger_is_not_made_by_a_misspelt_name(path):
-    with pytest.raises(FileNotFoundError):
-        Ledger(path)
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -211,26 +205,25 @@ def test_lines_that_are_missing_moved_or_repeated_are_noticed(path):
             Ledger(path)
 
 
-@pytest.mark.parametrize("head", ['{"budget": "3", "ledger": 2}', '{"budget": "3", "ledger": "1"}'])
-def test_a_ledger_of_another_format_is_refused(path, head):
-    path.write_bytes(f"{sha256(f' {head}'.encode()).hexdigest()} {head}\n".encode())
-    with pytest.raises(ValueError, match="damaged"):
-        Ledger(path).read()
-    known = '{"budget": "3", "ledger": 1}'
-    path.write_bytes(f"{sha256(f' {known}'.encode()).hexdigest()} {known}\n".encode())
-    assert Ledger(path).read().budget == 3
+def sealed(text, last=""):
+    """A line of a ledger after one with this checksum."""
+    return f"{sha256(f'{last} {text}'.encode()).hexdigest()} {text}\n".encode()
 
 
-def test_a_line_of_another_format_is_refused(path):
-    filled(path)
-    cases = ['{"epsilon": "1"}', '{"bounded_range": null, "epsilon": "x", "neighbours": "replace-one"}', "[]"]
-    for text in cases:
-        raw = path.read_bytes()
-        last = raw.splitlines()[-1][:64].decode()
-        path.write_bytes(raw + f"{sha256(f'{last} {text}'.encode()).hexdigest()} {text}\n".encode())
+def test_a_ledger_or_a_line_of_another_format_is_refused(path):
+    for head in ('{"budget": "3", "ledger": 2}', '{"budget": "3", "ledger": "1"}'):
+        path.write_bytes(sealed(head))
+        with pytest.raises(ValueError, match="damaged"):
+            Ledger(path).read()
+    path.write_bytes(sealed('{"budget": "3", "ledger": 1}'))
+    assert Ledger(path).spend(record()).budget == 3
+    raw = path.read_bytes()
+    for text in (
+        '{"epsilon": "1"}', '{"bounded_range": null, "epsilon": "x", "neighbours": "replace-one"}', "[]"
+    ):  # fmt: skip
+        path.write_bytes(raw + sealed(text, raw.splitlines()[-1][:64].decode()))
         with pytest.raises(ValueError, match="damaged"):
             Ledger(path).spend(record())
-        path.write_bytes(raw)
 
 
 @pytest.mark.slow
@@ -340,119 +333,54 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
         assert os.listdir(path.parent) == [path.name]
 
 
-FORKS = """
-import os, signal, sys, threading
-from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.ledger_account import OutOfBudget
-from test_ledger import record
-
-def child(work):
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        os.close(reader)
+def in_a_child(work):
+    """Let a child process do something; return its number."""
+    child = os.fork()
+    if not child:
         try:
-            work(writer)
+            work()
         finally:
             os._exit(0)
-    os.close(writer)
-    return pid, reader
-
-def said(reader):
-    with os.fdopen(reader, "rb") as file:
-        return len(file.read())
-"""
-
-RACE = """
-def spend(writer):
-    try:
-        Ledger(sys.argv[1], 1).spend(record())
-    except OutOfBudget:
-        return
-    os.write(writer, b"x")  # the release
-
-children = [child(spend) for _ in range(40)]
-print(sum(said(reader) for _, reader in children))
-for pid, _ in children:
-    os.waitpid(pid, 0)
-"""
-
-KILLED_WITHIN = """
-ledger, write = Ledger(sys.argv[1], 1000), os.write
-for cut in range(0, 150, 3):
-    before = ledger.read()
-
-    def spend(writer):
-        def some(handle, raw):
-            write(handle, raw[:cut])
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        os.write = some
-        ledger.spend(record())
-
-    pid, reader = child(spend)
-    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]) and not said(reader)
-    found = ledger.read()
-    assert found.spent - before.spent in (0, record_epsilon), cut
-    torn += found.torn
-    after = ledger.spend(record())
-    assert after.spent == found.spent + record_epsilon and not ledger.read().torn
-print(torn)
-"""
-
-
-FORKED_WHILE_LOCKED = """
-ledger, plain = Ledger(sys.argv[1], 1), os.fsync
-locked, go = threading.Event(), threading.Event()
-
-def slow(handle):
-    locked.set()
-    go.wait()
-    plain(handle)
-
-os.fsync = slow
-spending = threading.Thread(target=ledger.spend, args=[record()])
-spending.start()
-locked.wait()
-reader, writer = os.pipe()
-if not (child := os.fork()):
-    os.close(writer)
-    os.read(reader, 1)  # lives until its parent ends
-    os._exit(0)
-go.set()
-spending.join()
-os.fsync = plain
-print(ledger.spend(record()).spent)
-"""
-
-
-def forked(script, path):
-    """Run a script that forks, in a process of one thread."""
-    head = FORKS + "\nfrom fractions import Fraction\nrecord_epsilon, torn = Fraction(1, 10), 0\n"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", head + script, str(path)],
-        env={
-            **os.environ,
-            "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-        },
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return Fraction(done.stdout)
+    return child
 
 
 @pytest.mark.slow
 def test_processes_share_what_is_left(path):
-    assert forked(RACE, path) == 10
+    reader, writer = os.pipe()
+
+    def spend():
+        Ledger(path, 1).spend(record())
+        os.write(writer, b"x")  # the release
+
+    children = [in_a_child(spend) for _ in range(40)]
+    for child in children:
+        os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as released:
+        assert len(released.read()) == 10
     assert len(said(path)) == 11
 
 
 @pytest.mark.slow
 def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
-    torn = forked(KILLED_WITHIN, path)
+    ledger, write, epsilon, torn = Ledger(path, 1000), os.write, Fraction(1, 10), 0
+    for cut in range(0, 150, 3):
+        before = ledger.read()
+
+        def spend(cut=cut):
+            def some(handle, raw):
+                write(handle, raw[:cut])
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            os.write = some
+            ledger.spend(record())
+
+        assert os.WIFSIGNALED(os.waitpid(in_a_child(spend), 0)[1])
+        found = ledger.read()
+        assert found.spent - before.spent in (0, epsilon), cut
+        torn += found.torn
+        after = ledger.spend(record())
+        assert after.spent == found.spent + epsilon and not ledger.read().torn
     length = len(path.read_bytes().splitlines(keepends=True)[-1])
     # neither nothing, nor all, nor all but the line break
     assert torn == sum(0 < cut < length - 1 for cut in range(0, 150, 3))
@@ -474,8 +402,32 @@ def test_a_file_system_without_locks_names_the_ledger(path, monkeypatch, capsys)
 
 
 @pytest.mark.slow
-def test_a_process_forked_while_the_lock_was_held_does_not_keep_it(path):
-    assert forked(FORKED_WHILE_LOCKED, path) == Fraction(1, 5)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside a thread
+def test_a_process_forked_while_the_lock_was_held_does_not_keep_it(path, monkeypatch):
+    ledger, plain = Ledger(path, 1), os.fsync
+    locked, go, (reader, writer) = threading.Event(), threading.Event(), os.pipe()
+
+    def slow(handle):
+        locked.set()
+        go.wait()
+        plain(handle)
+
+    def waiting():
+        os.close(writer)
+        os.read(reader, 1)  # lives until its parent is done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", slow)
+        spending = threading.Thread(target=ledger.spend, args=[record()])
+        spending.start()
+        locked.wait()
+        child = in_a_child(waiting)
+        go.set()
+        spending.join()
+    assert ledger.spend(record()).spent == Fraction(1, 5)
+    os.close(writer)
+    os.close(reader)
+    os.waitpid(child, 0)
 
 
 def test_a_ledger_whose_maker_was_killed_is_in_its_folder_before_anything_is_released(path, monkeypatch):
