@@ -1,7 +1,10 @@
 """A synthetic table beside the real one: answers and measures as defined, and what simple ways reach."""
 
 import json
+from collections import Counter
 from fractions import Fraction
+from itertools import combinations, product
+from math import prod
 
 import numpy as np
 import pandas as pd
@@ -20,8 +23,10 @@ from smalldb.releasing.distances import (
     INDEPENDENT,
     apart,
     baselines,
-    joint_shares,
+    distances,
+    pair_distances,
     rank_correlations,
+    visits,
     whole,
 )
 from smalldb.releasing.evaluation import evaluate
@@ -87,12 +92,6 @@ def test_counted_rows_are_taken_and_what_does_not_fit_is_refused():
     assert (none.max_error, none.mean_error, len(none.worst())) == (0, 0, 0)
 
 
-def test_joint_shares_are_those_of_the_rows():
-    frame = table(3, 25)
-    shares = joint_shares(Rows.from_frame(Domain(frame.columns), frame))
-    assert shares == pytest.approx(frame.to_numpy().T @ frame.to_numpy() / 25, abs=1e-15)
-
-
 @pytest.fixture
 def folder(workdir):
     """A folder with a real and a synthetic table, as the working directory."""
@@ -101,17 +100,25 @@ def folder(workdir):
     return workdir
 
 
-def test_json_is_the_evaluation(folder, capfd):
-    code, out, err = called(capfd, "evaluate", "data.csv", "out.csv", "--queries", "conjunctions:2", "--json")
+def test_json_is_the_evaluation(folder, capfd, monkeypatch):
+    given = "evaluate", "data.csv", "out.csv", "--json", "--queries"
+    code, out, err = called(capfd, *given, "conjunctions:2")
     assert (code, err) == (0, "")
     said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "conjunctions:2")
     assert (said["confidential"], said["queries"], said["bound"]) == (True, "conjunctions:2", None)
     assert (said["max_error"], said["mean_error"]) == (float(made.max_error), float(made.mean_error))
-    assert [answer["query"] for answer in said["answers"]] == list(made.workload.labels)
-    assert [answer["error"] for answer in said["answers"]] == [float(error) for error in made.errors]
-    assert [answer["real"] - answer["synthetic"] for answer in said["answers"]] == [
-        float(a) - float(b) for a, b in zip(made.real, made.synthetic, strict=True)
+    answers = zip(made.workload.labels, made.real, made.synthetic, made.errors, strict=True)
+    assert said["answers"] == [
+        {"query": label, "real": float(real), "synthetic": float(synthetic), "error": float(error)}
+        for label, real, synthetic, error in answers
     ]
+    # of many queries those farthest off are written
+    monkeypatch.setattr("smalldb.reporting.evaluated.LISTED", 10)
+    monkeypatch.setattr("smalldb.reporting.evaluated.WORST", 4)
+    said = json.loads(called(capfd, *given, "marginals:3")[1])
+    made = evaluate(table(1, 50), table(2, 6), "marginals:3")
+    assert said["answers_left_out"] == made.workload.size - 4
+    assert [answer["query"] for answer in said["answers"]] == made.worst(4)["query"].tolist()
 
 
 @pytest.mark.slow
@@ -143,9 +150,8 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     assert (code, "promises" in out) == (0, False)
 
 
-@pytest.mark.parametrize(
-    ("bounds", "told"),
-    [
+def test_the_bound_of_any_record_is_shown(folder, capfd):
+    for bounds, told in (
         ({"beta": "0.05", "released": 0.25}, 0.25),
         ({"beta": "0.05", "sharp": 0.5}, 0.5),
         ([1, 2], None),
@@ -153,14 +159,12 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
         ({"released": "0.1"}, None),
         ({"released": 10**400}, None),
         ({"released": 1}, 1.0),
-    ],
-)
-def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):
-    record = dict.fromkeys(record_schema()["required"])
-    record |= {"queries": {"text": "parities:2"}, "bounds": bounds}
-    (folder / "out.json").write_text(json.dumps(record))
-    code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
-    assert (code, json.loads(out)["bound"]) == (0, told)
+    ):
+        record = dict.fromkeys(record_schema()["required"])
+        record |= {"queries": {"text": "parities:2"}, "bounds": bounds}
+        (folder / "out.json").write_text(json.dumps(record))
+        code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
+        assert (code, json.loads(out)["bound"]) == (0, told), bounds
 
 
 def test_real_columns_and_counts(folder, capfd):
@@ -178,9 +182,15 @@ def test_real_columns_and_counts(folder, capfd):
     ]
 
 
-def test_the_picture_shows_both_tables(monkeypatch):
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are drawn."""
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    return drawn
+
+
+def test_the_picture_shows_both_tables(drawn):
     real, synthetic = table(1, 20), table(2, 9)
     plot_evaluation(*(Rows.from_frame(Domain(real.columns), frame) for frame in (real, synthetic)), "png")
     bars, heat = drawn[0].axes[:2]
@@ -192,9 +202,7 @@ def test_the_picture_shows_both_tables(monkeypatch):
     assert "CONFIDENTIAL" in drawn[0].get_suptitle()
 
 
-def test_the_picture_of_columns_shows_categories_and_distances(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+def test_the_picture_of_columns_shows_categories_and_distances(drawn):
     domain = Domain([Column("job", ["none", "part", "full"]), "smoker"])
     real, synthetic = (Rows.from_codes(domain, np.array(r)) for r in ([[0, 1], [2, 0]], [[0, 0], [1, 1]]))
     plot_evaluation(real, synthetic, "png")
@@ -230,23 +238,11 @@ def test_distances_are_told_by_column(folder, capfd):
     at = lines.index(
         "distance of tables, mean and largest: 3 tables of 1, 3 tables of 2, 1 tables of 3 columns"
     )
-    assert lines[at + 3].split() == [
-        "tables",
-        "with",
-        *(w for i in "123" for w in (f"{i}:", "mean", "largest")),
-    ]
+    heads = [word for i in "123" for word in (f"{i}:", "mean", "largest")]
+    assert lines[at + 3].split() == ["tables", "with", *heads]
     assert lines[at + 4].split() == ["age", "0.5000", "0.5000", "0.7500", "0.7500", "0.7500", "0.7500"]
     assert lines[at + 8].startswith("independent columns")
     assert (lines[at + 10], lines[at + 11].split()) == ("all columns together", ["synthetic"])
-
-
-def test_of_many_queries_those_farthest_off_are_written(folder, capfd, monkeypatch):
-    monkeypatch.setattr("smalldb.reporting.evaluated.LISTED", 10)
-    monkeypatch.setattr("smalldb.reporting.evaluated.WORST", 4)
-    code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--queries", "marginals:3", "--json")
-    said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "marginals:3")
-    assert (code, said["answers_left_out"]) == (0, made.workload.size - 4)
-    assert [answer["query"] for answer in said["answers"]] == made.worst(4)["query"].tolist()
 
 
 COLUMNS = Domain(
@@ -257,16 +253,105 @@ COLUMNS = Domain(
 def rows(seed, n, domain=COLUMNS):
     chance = np.random.default_rng(seed)
     codes = np.column_stack([chance.integers(0, k, n) for k in domain.sizes])
-    codes[:, -1] = np.minimum(codes[:, 1], domain.sizes[-1] - 1)  # two columns go together
+    if len(domain.sizes) > 1:
+        codes[:, -1] = np.minimum(codes[:, 1], domain.sizes[-1] - 1)  # two columns go together
     return Rows.from_codes(domain, codes)
 
 
-def one_by_one(table):
-    return np.repeat(table.codes(), table.counts, axis=0)
+def listed(table):
+    """Every row of the table, as a tuple of codes."""
+    pairs = zip(table.codes().tolist(), table.counts.tolist(), strict=True)
+    return [tuple(row) for row, times in pairs for _ in range(times)]
+
+
+def naive(real, made, width, max_cells):
+    """Tables -> TVD and largest difference of a cell, as fractions, and TVD of independent columns."""
+    ours, theirs, sizes = listed(real), listed(made), real.domain.sizes
+    margins = {
+        (c, code): Fraction(sum(row[c] == code for row in ours), len(ours))
+        for c, k in enumerate(sizes)
+        for code in range(k)
+    }
+    found = {}
+    for columns in combinations(range(len(sizes)), width):
+        cells = list(product(*(range(sizes[c]) for c in columns)))
+        if len(cells) > max_cells:
+            continue
+        ours_in, theirs_in = (
+            Counter(tuple(row[c] for c in columns) for row in rows) for rows in (ours, theirs)
+        )
+        off, apart = [], Fraction(0)
+        for cell in cells:
+            a, b = Fraction(ours_in[cell], len(ours)), Fraction(theirs_in[cell], len(theirs))
+            alone = prod(margins[c, code] for c, code in zip(columns, cell, strict=True))
+            off.append(abs(a - b))
+            apart += abs(a - alone)
+        found[columns] = float(sum(off) / 2), float(max(off)), float(apart / 2)
+    return found
+
+
+@given(st.integers(0, 99), st.integers(1, 25), st.integers(1, 9), st.integers(1, 4), st.sampled_from([8, 99]))
+def test_distances_are_those_of_the_definition(seed, n, m, width, max_cells):
+    real, made = rows(seed, n), rows(seed + 1000, m)
+    found = distances(real, made, width, max_cells)
+    expected = naive(real, made, width, max_cells)
+    assert found.tables == tuple(expected)
+    assert found.left_out == len(list(combinations(range(4), width))) - len(expected)
+    assert list(zip(found.tvd, found.largest, strict=True)) == [
+        figures[:2] for figures in expected.values()
+    ]  # exactly
+    assert found.independent == pytest.approx([apart for *_, apart in expected.values()], abs=1e-14)
+    for c in range(4):
+        within = [figures[0] for columns, figures in expected.items() if c in columns]
+        assert found.of_column(c).tolist() == within
+    assert repr(found) == "<Distances: computed from the data>"
+
+
+def test_a_table_is_at_no_distance_from_itself_and_counts_may_be_large():
+    table = rows(1, 40)
+    assert distances(table, table, 2).tvd.max() == 0
+    many = Rows.from_codes(COLUMNS, table.codes(), table.counts * 2**52)
+    other = Rows.from_codes(COLUMNS, rows(2, 30).codes(), rows(2, 30).counts * 2**50)
+    small = distances(table, rows(2, 30), 2)
+    assert distances(many, other, 2).tvd.tolist() == small.tvd.tolist()
+    assert distances(many, other, 2).largest.tolist() == small.largest.tolist()
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ValueError, match="over different domains"):
+        distances(rows(1, 5), Rows.from_codes(Domain(["a"]), np.array([[1]])), 1)
+    for width in (0, 5):
+        with pytest.raises(ValueError, match="width must be from 1 to the 4 columns"):
+            distances(rows(1, 5), rows(2, 5), width)
+    with pytest.raises(DataError, match="has no rows"):
+        distances(rows(1, 5), rows(2, 0), 1)
+
+
+def test_an_evaluation_compares_what_it_can_in_seconds(monkeypatch):
+    real, made = rows(1, 50), rows(2, 40)
+    assert [found.width for found in evaluate(real, made).distances()] == [1, 2, 3]
+    monkeypatch.setattr("smalldb.releasing.distances.MAX_VISITS", visits(real, made, 1))
+    assert [found.width for found in evaluate(real, made).distances()] == [1, 3]
+    narrow = [rows(seed, 2, Domain(["a", "b"])) for seed in (1, 2)]
+    assert [found.width for found in evaluate(*narrow).distances()] == [1, 2]
+
+
+def test_the_distances_of_pairs_are_those_of_the_tables():
+    real, made = rows(1, 50), rows(2, 40)
+    found = pair_distances(real, made)
+    assert found.shape == (4, 4)
+    for width in (1, 2):
+        each = distances(real, made, width)
+        for columns, tvd in zip(each.tables, each.tvd, strict=True):
+            assert found[columns[0], columns[-1]] == found[columns[-1], columns[0]] == tvd
+    assert np.array_equal(pair_distances(real, made, 2), found[:2, :2])
+    wide = Domain([Column("a", 200), Column("b", 200), "c"])
+    assert np.isnan(pair_distances(rows(1, 9, wide), rows(2, 9, wide))[0, 1])
+    one = Domain([Column("a", 3)])
+    assert pair_distances(rows(1, 9, one), rows(2, 9, one)).shape == (1, 1)
 
 
 def test_measures_by_column_are_of_the_tables_that_have_the_column():
-    """The tables' own distances are those of test_distances."""
     made = evaluate(rows(1, 90), rows(2, 40))
     found = made.by_column().set_index(["measure", "of"])["value"]
     for each in made.distances():
@@ -282,7 +367,10 @@ def test_measures_by_column_are_of_the_tables_that_have_the_column():
 
 def test_correlations_are_spearmans():
     real, made = rows(1, 90), rows(2, 40)
-    by_hand = [pd.DataFrame(one_by_one(table)[:, [1, 2, 3]]).corr("spearman") for table in (real, made)]
+    by_hand = [
+        pd.DataFrame(np.repeat(table.codes(), table.counts, axis=0)[:, [1, 2, 3]]).corr("spearman")
+        for table in (real, made)
+    ]
     assert rank_correlations(real) == pytest.approx(by_hand[0].to_numpy())
     found = evaluate(real, made).by_column().set_index(["measure", "of"])["value"]
     off = (by_hand[0] - by_hand[1]).abs().to_numpy()
@@ -379,7 +467,7 @@ def of_files(workdir):
     return evaluate(frame, made.data)
 
 
-def test_the_command_tells_the_same_for_people_and_machines(of_files, capfd):
+def test_the_command_tells_the_same_for_people_and_machines(of_files, workdir, capfd):
     given = "evaluate", "data.csv", "out.csv", "--record", "out.json"
     code, out, err = called(capfd, *given)
     assert (code, err) == (0, "")
@@ -399,17 +487,14 @@ def test_the_command_tells_the_same_for_people_and_machines(of_files, capfd):
     code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv")
     assert "all columns together\n" in out
     assert INDEPENDENT + " " * 3 not in out.splitlines()[-1]
-
-
-def test_a_private_number_of_rows_weighs_the_noise_by_its_relation(of_files, tmp_path, capfd):
-    record = json.loads((tmp_path / "out.json").read_text())
-    (tmp_path / "out.json").write_text(json.dumps(record | {"neighbours": "add-remove"}))
-    _, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--csv")
-    assert out == of_files.by_column(epsilon="1/2", neighbours="add-remove").to_csv(index=False)
+    # a private number of rows weighs the noise by its relation; epsilon is that of one row
+    record = json.loads((workdir / "out.json").read_text())
+    (workdir / "out.json").write_text(json.dumps(record | {"neighbours": "add-remove"}))
+    alone = of_files.by_column(epsilon="1/2", neighbours="add-remove")
+    assert called(capfd, *given, "--csv")[1] == alone.to_csv(index=False)
     record["privacy"] |= {"epsilon": "1", "rows_per_person": 2}
-    (tmp_path / "out.json").write_text(json.dumps(record))
-    _, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--csv")
-    assert out == of_files.by_column(epsilon="1/2").to_csv(index=False)
+    (workdir / "out.json").write_text(json.dumps(record))
+    assert called(capfd, *given, "--csv")[1] == long.to_csv(index=False)
 
 
 def test_numbers_of_both_tables_stand_side_by_side(workdir, capfd):
