@@ -8,7 +8,6 @@ import pytest
 
 from smalldb.accounting import compose_records
 from smalldb.cli import main
-from smalldb.releasing import pipeline
 from smalldb.releasing.budget_ledger import Ledger
 
 EARLIER = Path(__file__).parent / "earlier"  # files that earlier versions wrote
@@ -50,29 +49,6 @@ def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
     assert sorted(os.listdir(folder)) == ["bad.csv", "data.csv", "empty.csv", "l"]
     assert generate("--quiet", epsilon="0.2")[0::2] == (0, "")
     assert Ledger("l").read().left == 0
-
-
-def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, monkeypatch):
-    def broken(*_, **__):
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "carried_out", broken)
-        code, out, err = generate("--budget", "1", "-o", "out.csv")
-    assert (code, out, len(err.splitlines())) == (3, "", 2)
-    assert err.startswith("ledger:    0.4 of 1 spent")
-    (kept,) = folder.glob(".l.*.unfinished")
-    told = f"the ledger is paid: the same command goes on from {kept}, and pays no second time"
-    assert err.endswith(f"; {told}\n")
-    assert not (folder / "out.csv").exists()
-    assert len(Ledger("l").read().records) == 1
-    # started again, the release goes on, and the folder is gone once it stands
-    code, out, err = generate("-o", "out.csv")
-    assert code == 0 and err.startswith("ledger:    0.4 of 1 spent, this release was paid before\n")
-    assert (folder / "out.csv").exists() and not kept.exists()
-    assert len(Ledger("l").read().records) == 1
-    # then another one is another release
-    assert generate()[0] == 0 and len(Ledger("l").read().records) == 2
 
 
 @pytest.mark.parametrize(

@@ -90,19 +90,27 @@ def test_a_signal_after_the_payment_names_the_way_to_go_on(workdir, name, code, 
     assert len(Ledger("l").read().records) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_between_two_files_waits_for_both_and_then_all_is_done(workdir, name):
-    assert signalled(name, "os.replace", *GENERATE, *OUTPUTS, "--quiet") == (0, "", "")
-    assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
+TABLES = ["generate", "data.csv", "--epsilon", "1", "--tables", "2", "-o", "out", "--mechanism", "marginals"]
+DONE = [  # the signal, the function behind which it comes, the command, whether the caller ignores it
+    *((name, "os.replace", [*GENERATE, *OUTPUTS, "--quiet"], False) for name in ("SIGINT", "SIGTERM")),
+    # only the folder beside the ledger is left: a retry would pay again
+    *((name, REMOVE, [*GENERATE, *OUTPUTS, *PAID], False) for name in ("SIGINT", "SIGTERM")),
+    *(("SIGTERM", where, [*TABLES, *PAID], False) for where in ("pathlib.Path.rename", REMOVE)),
+    # as by nohup; the signal of Ctrl-C is what a shell without job control has ignored
+    *((name, CARRIED_OUT, [*GENERATE, *OUTPUTS], True) for name in ("SIGHUP", "SIGINT", "SIGTERM")),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_behind_the_last_output_changes_nothing(workdir, name):
-    """Only the folder beside the ledger is left: a retry would pay again."""
-    assert signalled(name, REMOVE, *GENERATE, *OUTPUTS, *PAID) == (0, "", "")
-    assert sorted(os.listdir(workdir)) == ["data.csv", "l", "out.csv", "out.json"]
+@pytest.mark.parametrize(("name", "where", "command", "ignored"), DONE)
+def test_a_signal_changes_nothing_between_outputs_behind_them_and_where_it_is_ignored(
+    workdir, name, where, command, ignored
+):
+    code, out, err = signalled(name, where, *command, ignored=ignored)
+    assert code == 0 and (ignored or (out, err) == ("", ""))
+    outputs = ["out"] if command[:10] == TABLES else ["out.csv", "out.json"]
+    ledger = ["l"] if "--ledger" in command else []
+    assert sorted(os.listdir(workdir)) == sorted(["data.csv", *outputs, *ledger])
 
 
 @pytest.mark.slow
@@ -122,27 +130,11 @@ def test_a_signal_behind_the_end_of_python_changes_nothing_once_all_is_done(work
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["pathlib.Path.rename", REMOVE])
-def test_a_signal_changes_nothing_once_a_folder_of_tables_stands(workdir, where):
-    options = ["--epsilon", "1", "--tables", "2", "-o", "out", "--mechanism", "marginals"]
-    assert signalled("SIGTERM", where, "generate", "data.csv", *options, *PAID)[0] == 0
-    assert sorted(os.listdir(workdir)) == ["data.csv", "l", "out"]
-
-
-@pytest.mark.slow
 def test_a_signal_ends_what_has_yet_to_go_to_standard_output(workdir):
     """The record stands, the table does not: a retry writes it, and pays no second time."""
     options = [*GENERATE, "--record", "out.json", *PAID]
     assert signalled("SIGTERM", CARRIED_OUT, *options)[:2] == (143, "")
     assert main(options) == 0 and len(Ledger("l").read().records) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
-def test_what_the_caller_ignores_stays_ignored(workdir, name):
-    """As by nohup; the signal of Ctrl-C is what a shell without job control has ignored."""
-    assert signalled(name, CARRIED_OUT, *GENERATE, *OUTPUTS, ignored=True)[0] == 0
-    assert sorted(os.listdir(workdir)) == ["data.csv", "out.csv", "out.json"]
 
 
 @pytest.mark.parametrize("ledger", [[], ["--ledger", "l", "--budget", "1"]])
@@ -158,6 +150,9 @@ def test_too_little_memory_is_one_line_that_tells_no_size(workdir, monkeypatch, 
     assert error.count("\n") == 1 and "987654" not in error
     assert ("the ledger is paid: the same command goes on from" in error) == bool(ledger)
     assert main([*GENERATE, *OUTPUTS, *ledger]) == 0
+    if ledger:
+        assert capsys.readouterr().err.startswith("ledger:    1 of 1 spent, this release was paid before\n")
+        assert main([*GENERATE, *OUTPUTS, *ledger]) == 5  # another one is another release
 
 
 BROKEN = {
