@@ -1,18 +1,22 @@
-"""What the README says is so, and its snippets run."""
+"""What the README and the pages say is so, and their snippets run; so do the examples."""
 
 import csv
 import importlib.util
+import json
 import math
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from calling import called
+from matplotlib import pyplot
 
 import smalldb
 from queries import Column, Conjunctions, Domain
@@ -114,13 +118,6 @@ def test_the_python_snippets_run_in_order(monkeypatch):
     assert 0 < names["law"].mean() < 1
 
 
-def test_the_commands_of_the_readme_are_ones():
-    commands = re.findall(r"^\$ smalldb (.*)$", README, re.M)
-    assert len(commands) == 7
-    for command in commands:
-        assert parser().parse_args(shlex.split(command, comments=True)).run
-
-
 def test_the_commands_for_real_tables_run_as_printed(folder, shell):
     (session,) = re.findall(r"^```sh-session\n(\$ python .*?)^```", README, re.M | re.S)
     runs, printed = zip(*((shell(command), shown) for command, shown in steps(session)), strict=True)
@@ -138,16 +135,13 @@ def test_the_commands_for_real_tables_run_as_printed(folder, shell):
         read_schema("draft.toml")
 
 
-@pytest.mark.parametrize("attributes, position", [(4, 0), (6, 1)])
-def test_the_largest_rows_are_as_stated(attributes, position):
-    stated = [
-        int(n) for n in re.search(r"(\d+) rows for\s+four attributes and (\d+) for six", README).groups()
-    ]
-    domain = Domain([f"x{i}" for i in range(attributes)])
+def test_the_largest_rows_are_as_stated():
+    stated = re.search(r"(\d+) rows for\s+four attributes and (\d+) for six", README).groups()
     census = {"n": 2000, "epsilon": 1, "mechanism": "census"}
-    assert smalldb.plan(domain, **census, rows=stated[position]).rows == stated[position]
-    with pytest.raises(ValueError, match="beyond the budget"):
-        smalldb.plan(domain, **census, rows=stated[position] + 1)
+    for attributes, rows in zip((4, 6), map(int, stated), strict=True):
+        assert smalldb.plan(Domain(attributes), **census, rows=rows).rows == rows
+        with pytest.raises(ValueError, match="beyond the budget"):
+            smalldb.plan(Domain(attributes), **census, rows=rows + 1)
 
 
 def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
@@ -249,10 +243,14 @@ def test_the_page_on_columns_can_be_followed():
         smalldb.plan(wide, n=20000, epsilon=1)
 
 
-def test_the_page_on_several_tables_can_be_followed(folder, shell):
+def test_the_pages_on_several_tables_and_on_big_data_can_be_followed(folder, shell):
     names = followed(page("several-tables.md"), shell)
     assert names["low"] < names["people"].ill[names["people"].old].mean() < names["high"]
     assert names["pooled"].within > 0
+    names = followed(page("big-data.md"), shell)
+    assert names["rows"].n == 9000
+    assert list(names["synthetic"].columns) == ["age", "region", "smoker"]
+    assert (folder / "synthetic.csv").read_text().count("\n") == 1001
 
 
 def test_the_page_on_related_tables_can_be_followed(folder, shell):
@@ -267,13 +265,6 @@ def test_the_page_on_related_tables_can_be_followed(folder, shell):
     }
     with pytest.raises(ValueError, match="fill in the draft"):
         read_any(str(folder / "draft.toml"))
-
-
-def test_the_page_on_big_data_can_be_followed(folder, shell):
-    names = followed(page("big-data.md"), shell)
-    assert names["rows"].n == 9000
-    assert list(names["synthetic"].columns) == ["age", "region", "smoker"]
-    assert (folder / "synthetic.csv").read_text().count("\n") == 1001
 
 
 def test_the_page_on_asking_can_be_followed(shell, capfd):
@@ -311,11 +302,9 @@ def test_the_reference_has_every_room_of_public_names():
     assert {"smalldb", "queries", "smalldb.schema"} | rooms <= parts | {"smalldb.plan", "smalldb.release"}
 
 
-def test_the_reference_of_the_command_line_is_made_from_the_parser():
+def test_what_is_made_from_the_code_is_up_to_date():
+    """The reference of the command line; strategies, noises and laws in the schema of records."""
     assert page("commands.md") == loaded("commands.py").text(), "run: python docs/commands.py"
-
-
-def test_the_schema_of_records_has_all_strategies_noises_and_laws():
     made = loaded("record_schema.py")
     text = made.HOME.read_text(encoding="utf-8")
     assert made.written(text) == text, "run: python docs/record_schema.py"
@@ -350,6 +339,8 @@ def test_every_command_has_help_with_an_example():
     named = set("app generate tables plan bounds account ask census audit evaluate ledger schema".split())
     assert set(commands.choices) == named
     assert "example: smalldb generate" in parser().format_help()
+    shown = re.findall(r"^\$ smalldb (.*)$", README, re.M)
+    assert len([parser().parse_args(shlex.split(command, comments=True)).run for command in shown]) == 7
     for name, command in commands.choices.items():
         assert re.search(rf"^example: smalldb {name} .*[^\\s]$", command.format_help(), re.M)
         assert command.epilog in command.format_help()
@@ -445,3 +436,46 @@ def test_the_page_on_the_theory_is_computed():
         assert all(bound <= figure < bound + 1.01e-4 for bound, figure in zip(exact, stated, strict=True)), (
             row
         )
+
+
+def test_tables_are_reproduced_by_their_maker(examples, tmp_path):
+    maker = tmp_path / "make_tables.py"
+    maker.write_text((examples / "make_tables.py").read_text(encoding="utf-8"), encoding="utf-8")
+    runpy.run_path(str(maker), run_name="__main__")
+    for name in ("autoworkers.csv", "titanic.csv"):
+        assert (tmp_path / name).read_bytes() == (examples / name).read_bytes()
+
+
+def test_margins_are_the_published_ones(examples):
+    workers = pd.read_csv(examples / "autoworkers.csv")
+    assert workers.shape == (1841, 6)
+    assert workers["family_history"].sum() == 260
+    titanic = pd.read_csv(examples / "titanic.csv")
+    assert titanic.shape == (2201, 6)
+    assert titanic[["first_class", "second_class", "third_class"]].sum().tolist() == [325, 285, 706]
+    assert (titanic["survived"].sum(), titanic["child"].sum(), titanic["female"].sum()) == (711, 109, 470)
+
+
+def test_quickstart_runs(examples, capsys):
+    runpy.run_path(str(examples / "quickstart.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    record, _ = json.JSONDecoder().raw_decode(told[told.index("{") :])
+    assert record["rows"] == 6
+    assert "confidential: the largest error" in told
+
+
+@pytest.mark.parametrize("notebook", ["analyst", "small_database", "steward"])
+def test_the_cells_print_what_they_printed(notebook, examples, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
+    monkeypatch.chdir(examples)
+    cells = json.loads((examples / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        exec("".join(cell["source"]), names)
+        stored = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+        assert capsys.readouterr().out == "".join(line for output in stored for line in output["text"])
+        pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+        assert len(pictures) == len(shown)
+        while shown:
+            pyplot.close(shown.pop())

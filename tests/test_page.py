@@ -1,6 +1,5 @@
 """The page about a release: what it says, that it loads nothing, and how it looks in a real browser."""
 
-import ast
 import html
 import itertools
 import json
@@ -84,7 +83,7 @@ class Outline(HTMLParser):
             self.texts.append(data)
 
 
-def test_the_page_is_whole_and_loads_nothing():
+def test_the_page_is_whole_loads_nothing_and_takes_names_as_texts():
     real, made = released()
     outline = Outline(page(made, SCHEMA, compare(real, made)))
     assert not [tag for tag, _ in outline.given if tag in ("script", "link", "img", "iframe", "object")]
@@ -101,30 +100,19 @@ def test_the_page_is_whole_and_loads_nothing():
     tags = [tag for tag, _ in outline.given]
     assert {"header", "nav", "main", "footer"} <= {*tags}
     assert tags.count("main") == tags.count("h1") == 1
+    assert "<b>" not in page(made, SCHEMA) and "&lt;b&gt;part&lt;/b&gt;" in page(made, SCHEMA)
     (record,) = re.findall(r'<pre id="record"[^>]*>(.*?)</pre>', page(made, SCHEMA), re.S)
     assert json.loads(html.unescape(record)) == made.record
 
 
-def test_names_are_texts_and_no_markup():
-    _, made = released()
-    text = page(made, SCHEMA)
-    assert "<b>" not in text
-    assert "&lt;b&gt;part&lt;/b&gt;" in text
-
-
-def test_without_the_data_it_is_a_function_of_what_is_public():
-    _, made = released(rng=3)
-    copy = smalldb.Release(made.data, made.record, made.plan, made.codes)
-    assert page(copy, SCHEMA) == page(made, SCHEMA)
-    assert "CONFIDENTIAL" not in page(made, SCHEMA)
-    assert "Largest error" not in page(made, SCHEMA)
-
-
-def test_with_the_data_it_is_confidential_and_says_their_errors():
+def test_only_with_the_data_it_is_confidential_and_says_their_errors():
     real, made = released()
-    text = page(made, SCHEMA, compare(real, made))
+    copy = smalldb.Release(made.data, made.record, made.plan, made.codes)
+    public, text = page(made, SCHEMA), page(made, SCHEMA, compare(real, made))
+    assert page(copy, SCHEMA) == public
+    assert "CONFIDENTIAL" not in public and "Largest error" not in public
     assert text.count("CONFIDENTIAL") == 2 and "Publish the table, but not this page" in text
-    assert "may be published" not in text and "Publish it and pass it on" in page(made)
+    assert "may be published" not in text and "Publish it and pass it on" in public
     assert f"<dd>{made.confidential.max_error:.4f}</dd>" in text
     assert repr(compare(real, made)) == "<Comparison: computed from the data>"
 
@@ -192,31 +180,6 @@ def test_no_guess_is_right_more_often_than_the_page_says():
                 assert right <= said + 1e-9
                 reached[epsilon, delta, before] = max(right, reached.get((epsilon, delta, before), 0))
         assert reached[epsilon, delta, before] > said - 0.0011  # rounded up to a tenth of a percent
-
-
-@pytest.mark.slow
-def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
-    """A part in braces that is a name, in a text that no f fills; docstrings may have them."""
-    for folder in ("smalldb", "queries"):
-        for path in (Path(__file__).parent.parent / folder).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            described = {
-                id(node.body[0].value)
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-                and node.body
-                and isinstance(node.body[0], ast.Expr)
-            }
-            for node in ast.walk(tree):
-                if (
-                    isinstance(node, ast.Constant)
-                    and isinstance(node.value, str)
-                    and id(node) not in described
-                ):
-                    found = set(re.findall(r"\{[A-Za-z_][^{}]*\}", node.value))
-                    found -= {"{elapsed}", "{x}"}  # tqdm fills the one, dialects of SQL the other
-                    found -= {"{file:path}", "{release}"}  # of addresses that are served
-                    assert not found, (path, node.lineno, found)
 
 
 @pytest.mark.parametrize(
@@ -329,15 +292,11 @@ def test_shares_that_no_bound_covers_are_marked():
     for queries, said in ((Conjunctions(2), False), (Marginals(2), False), (Parities(2), True)):
         text = page(of_columns(flags, queries)[1])
         assert ("No bound covers some of these shares" in text) is said
-
-
-def test_without_a_bound_nothing_is_said_to_be_covered():
     real = SCHEMA.encode(people())
     made = smalldb.release(real, "marginals:1", epsilon=1, rows=1, neighbours="add-remove", rng=1)
     text = page(made, SCHEMA)
     assert "No bound covers them." in text
-    every = [len(found) for found in uncovered_shares(text).values()]
-    assert every == [3, 3, 2]
+    assert [len(found) for found in uncovered_shares(text).values()] == [3, 3, 2]
 
 
 @pytest.mark.slow
@@ -393,7 +352,8 @@ def test_pairs_are_drawn_and_listed_up_to_a_size():
     assert "<svg" not in pairs("t", ["a"] * 25, np.zeros((25, 25)))
 
 
-def learned_release(**choices):
+@pytest.fixture(scope="module")
+def learned():
     """A release by rounds of five columns of which three depend, so that some pairs are not measured."""
     chance = np.random.default_rng(3)
     age = chance.integers(0, 3, 4000)
@@ -419,25 +379,18 @@ job = { kind = "categories", values = ["0", "1", "2"] }
 sex = { kind = "bool" }
 eye = { kind = "categories", values = ["0", "1", "2"] }
 """)
-    return smalldb.release(
-        frame,
-        schema=schema,
-        epsilon=1,
-        mechanism="marginals",
-        strategy="adaptive",
-        measure_first=["age x ill", "age x job"],
-        seed=1,
-        **choices,
-    )
+    chosen = {"mechanism": "marginals", "strategy": "adaptive", "measure_first": ["age x ill", "age x job"]}
+    return smalldb.release(frame, schema=schema, epsilon=1, seed=1, **chosen)
 
 
-@pytest.fixture(scope="module")
-def learned():
-    return learned_release()
+def unmeasured(made, schema=None):
+    """The same release, as if nothing had been measured."""
+    none = Measurements(made.plan.workload.domain, (), made.plan.n)
+    return smalldb.Release(made.data, made.record, made.plan, made.codes, schema, None, none)
 
 
 @pytest.mark.slow
-def test_a_measured_share_has_its_own_interval(learned):
+def test_a_measured_share_has_its_own_interval_and_another_the_bound_of_the_release(learned):
     text = page(learned)
     (shown,) = re.findall(r'aria-label="ill, share of rows \(synthetic\): ([^"]*)"', text)
     yes = shown.split("; ")[1]
@@ -447,6 +400,10 @@ def test_a_measured_share_has_its_own_interval(learned):
     assert high == pytest.approx(100 * answer.high, abs=0.11) and high >= 100 * answer.high - 1e-6
     assert high - low < 40 * learned.record["bounds"]["released"]  # of a bound on each side, in percent
     assert "covers with probability 0.95, each by itself" in text
+    none = unmeasured(learned, learned.schema)
+    text = page(none)
+    assert "It follows from the bound of the release" in text and "its own interval" not in text
+    assert share_intervals(none.measurements, 0, Fraction(19, 20)) == (None,) * 3
 
 
 def test_intervals_of_all_categories_are_about_those_of_ask(learned):
@@ -466,30 +423,7 @@ def test_means_and_quartiles_of_numbers_have_the_intervals_of_ask(learned):
     assert cells[-5:] == ["age", *(answer_cell(learned.ask(text)) for text in asked)]
     estimate, low, high = map(float, re.findall(r"[\d.]+", cells[-4]))
     assert low < estimate < high and low < learned.data["age"].mean() < high
-    none = Measurements(learned.plan.workload.domain, (), learned.plan.n)
-    assert "Means and quartiles" not in page(
-        smalldb.Release(learned.data, learned.record, learned.plan, learned.codes, None, None, none)
-    )
-
-
-def test_a_share_that_was_not_measured_has_the_bound_of_the_release(learned):
-    domain = learned.plan.workload.domain
-    none = Measurements(domain, (), learned.plan.n)
-    made = smalldb.Release(
-        learned.data, learned.record, learned.plan, learned.codes, learned.schema, None, none
-    )
-    text = page(made)
-    assert "It follows from the bound of the release" in text and "its own interval" not in text
-    assert share_intervals(none, 0, Fraction(19, 20)) == (None,) * 3
-
-
-def test_each_measured_table_has_its_bound(learned):
-    tables = learned.record["bounds"]["tables"]
-    text = page(learned)
-    assert f"Bounds of {len(tables)} measured tables, from their noise" in text
-    for one in tables:
-        row = f'<th scope="row">{" x ".join(one["columns"])}</th><td>{promised(one["released"])}</td>'
-        assert row in text
+    assert "Means and quartiles" not in page(unmeasured(learned))
 
 
 def test_what_was_not_learned_stands_near_the_top(learned):
@@ -542,49 +476,38 @@ def test_a_mechanism_that_measures_nothing_says_so():
     assert "This release has no intervals that include the noise" in text
 
 
-def test_uses_say_where_intervals_are(learned):
+def test_it_says_who_published_it_how_to_cite_it_what_was_measured_and_what_for_it_is(learned):
+    given = ("Office", "a@b.org", "2026", "CC0", "Ill people")
+    names = ("publisher", "contact", "date", "licence", "title")
+    text = page(learned, about=About(**dict(zip(names, given, strict=True))))
+    assert all(said in text for said in given)
+    assert "Office (2026): Ill people. Synthetic data, 1-differential privacy, smalldb" in text
+    assert "<dd>Look here</dd>" in page(learned, about=About(citation="Look here"))
     learned.record["private"], kept = True, learned.record["private"]
     try:
         text = page(learned)
     finally:
         learned.record["private"] = kept
+    assert "Cite as" not in text
+    tables = learned.record["bounds"]["tables"]
+    assert f"Bounds of {len(tables)} measured tables, from their noise" in text
+    for one in tables:
+        row = f'<th scope="row">{" x ".join(one["columns"])}</th><td>{promised(one["released"])}</td>'
+        assert row in text
     assert "Standard errors computed as if these rows were people are too small." in text
     assert "only the bound on all queries holds" in text
     assert "draw several tables from the public files" in text
     assert "(smalldb ask)" in text and "Do not study relations of columns that were not measured" in text
-
-
-def test_who_published_it_and_how_to_cite_it(learned):
-    given = {
-        "publisher": "Office",
-        "contact": "a@b.org",
-        "date": "2026",
-        "licence": "CC0",
-        "title": "Ill people",
-    }
-    text = page(learned, about=About(**given))
-    for said in given.values():
-        assert said in text
-    assert "Office (2026): Ill people. Synthetic data, 1-differential privacy, smalldb" in text
-    assert "<dd>Look here</dd>" in page(learned, about=About(citation="Look here"))
-    assert "Cite as" not in page(learned)
-
-
-def test_fields_are_spelled_as_in_the_file(learned):
-    rows = page(learned).split("<caption>First rows")[1].split("</table>")[0]
-    assert "False" not in rows and "True" not in rows and "false" in rows
-    flags = smalldb.release(
-        pd.DataFrame({"a": [True, False] * 20, "b": [False, False] * 20}), epsilon=1, rows=3, seed=1
-    )
-    rows = page(flags).split("<caption>First rows")[1].split("</table>")[0]
-    assert "False" not in rows and "false" in rows
-
-
-def test_columns_have_their_meanings(learned):
-    text = page(learned)
     assert "<figcaption>age: Age at the visit, in decades</figcaption>" in text
     assert "<td>Age at the visit, in decades</td>" in text
     assert '<th scope="col">meaning</th>' not in page(released()[1], SCHEMA)
+
+
+def test_fields_are_spelled_as_in_the_file(learned):
+    flags = pd.DataFrame({"a": [True, False] * 20, "b": [False, False] * 20})
+    for made in (learned, smalldb.release(flags, epsilon=1, rows=3, seed=1)):
+        rows = page(made).split("<caption>First rows")[1].split("</table>")[0]
+        assert "False" not in rows and "True" not in rows and "false" in rows
 
 
 def opened(text, folder, width, dark):
