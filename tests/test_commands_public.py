@@ -341,19 +341,16 @@ def test_what_a_composition_assumes_is_said_where_there_is_a_delta(capfd):
 def test_records_are_accounted_for(capfd, tmp_path):
     frame = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
     record = smalldb.release(frame, epsilon="1/2", rows=2).record
-    paths = []
-    for i in range(3):
-        paths.append(tmp_path / f"{i}.json")
-        paths[-1].write_text(json.dumps(record))
+    paths = [tmp_path / f"{i}.json" for i in range(3)]
+    for path in paths:
+        path.write_text(json.dumps(record))
     code, out, _ = called(capfd, "account", "--records", *paths)
     assert code == 0
     assert out.startswith("together: (1.5, 0)-differential privacy, by addition")
-    paths[0].write_text("[1]")
-    assert called(capfd, "account", "--records", *paths)[0] == 2
-    paths[0].write_text("{")
-    code, _, err = called(capfd, "account", "--records", *paths)
-    assert code == 2
-    assert "is not a record" in err
+    for wrong in ("[1]", "{"):
+        paths[0].write_text(wrong)
+        code, _, err = called(capfd, "account", "--records", *paths)
+        assert code == 2 and "is not a record" in err
 
 
 def test_audit_says_both_relations(capfd):
