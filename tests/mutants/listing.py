@@ -14,25 +14,13 @@ ROOT = HERE.parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change of one place of one file.
+    """A change of one place of one file."""
 
-    Attributes
-    ----------
-    name
-        What is wrong, in words.
-    file
-        Where, from the root of the tree.
-    was, becomes
-        The text that is exchanged, and what for.
-    tests
-        Node ids that must fail.
-    """
-
-    name: str
-    file: str
+    name: str  # what is wrong, in words
+    file: str  # from the root of the tree
     was: str
     becomes: str
-    tests: tuple[str, ...]
+    tests: tuple[str, ...]  # node ids that must fail
 
     def __str__(self) -> str:
         return f"{self.file.removeprefix('smalldb/')}: {self.name}"
