@@ -9,8 +9,7 @@ from builders import flags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queries import DataError, Domain, expressions
-from smalldb.schema import parse_schema
+from queries import DataError, Domain
 
 
 def test_a_predicate_leaves_the_cells_in_which_it_holds():
@@ -106,10 +105,3 @@ def test_many_unknown_names_are_counted_and_the_first_are_told():
     with pytest.raises(ValueError, match=r"^valid names an unknown attribute .*; and 1[0-9] more$") as caught:
         Domain(["a"], " | ".join(names))
     assert len(str(caught.value)) < 2_000
-
-
-def test_a_rule_is_parsed_once():
-    parsed = expressions._parsed.cache_info().misses
-    text = "[columns.p]\nkind = 'bool'\n[columns.q]\nkind = 'bool'\n"
-    assert parse_schema(f"valid = ['p  |  ~  q']\n{text}").domain.size == 3
-    assert expressions._parsed.cache_info().misses == parsed + 1

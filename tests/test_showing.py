@@ -8,7 +8,7 @@ import pytest
 from test_page import Outline
 
 import smalldb
-from queries import Column, Domain, Marginals
+from queries import Domain, Marginals
 from smalldb.reporting.notebook import Picture
 from smalldb.reporting.page import page
 from smalldb.reporting.words import SEEDED, tell
@@ -49,12 +49,6 @@ def test_the_table_of_a_release_is_what_the_command_says_and_its_first_rows():
     private = smalldb.release(FRAME, epsilon=20, rows=2, neighbours="add-remove")
     assert any(said.startswith("epsilon is above 10") for said in shown(private))
     assert SEEDED not in shown(private)
-
-
-def test_a_plan_tells_of_the_bound_that_its_release_will_state():
-    domain = Domain([Column("a", 3), Column("b", 4), Column("c", 3)])
-    plan = smalldb.plan(domain, n=500, epsilon=1, mechanism="marginals")
-    assert "the release computes a bound, and its record states it" in shown(plan)
 
 
 def test_tables_of_confidential_values_do_not_depend_on_the_data():

@@ -92,11 +92,7 @@ GENERATE = [  # what follows `generate data.csv --epsilon 1`, the cause, what to
     ("--query t", "a query is of a database, and this is none", "leave out --query"),
     ("--title x", "--title", "needs --report"),
     ("--column-share 0", "column_share must be", "above 0 and at most 1"),
-    (
-        "--column-share 1/2 --strategy pairs",
-        "an earlier release and column_share",
-        "leave out the other",
-    ),
+    ("--column-share 1/2 --strategy pairs", "an earlier release and column_share", "leave out the other"),
     ("--mechanism marginal", "not 'marginal'", "did you mean 'marginals'?"),
     (
         "--mechanism answers",
