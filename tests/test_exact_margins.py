@@ -103,7 +103,7 @@ def test_enclosed_digits_of_geometric_numbers():
     for r in FRACTIONS:
         decay = naive.exp_minus(r)
         for precision in (1, 3, 4, 9):
-            low, high = integers._digit(r)(precision)
+            low, high = integers.logistic(r)(precision)
             assert low <= (decay / (1 + decay)) * 2**precision <= high
 
 

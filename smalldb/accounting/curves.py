@@ -62,8 +62,8 @@ def range_curve(eps: Floats, order: float) -> Floats:
     # rises of F.
     half = np.minimum(eps, LARGE) / 2
     above = order - 1
-    found = _rise(above * half, half) + _rise(half, above * half) / above
-    return np.where(eps > LARGE, eps, np.minimum(found, eps))
+    divergence = _rise(above * half, half) + _rise(half, above * half) / above
+    return np.where(eps > LARGE, eps, np.minimum(divergence, eps))
 
 
 def _rise(x: Floats, step: Floats) -> Floats:

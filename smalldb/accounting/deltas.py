@@ -61,7 +61,7 @@ def delta(
     if not all(FLOATS[0] < x < FLOATS[1] for x in (*kinds, goal)) or pure > LARGEST:
         return 1.0
     fixed = not adaptive or kinds.total() == 1
-    return min(1.0, *(float(found) * (1 + MARGIN) for found in _bounds(kinds, goal, bounded_range, fixed)))
+    return min(1.0, *(float(bound) * (1 + MARGIN) for bound in _bounds(kinds, goal, bounded_range, fixed)))
 
 
 @sweeping("releases", "total")

@@ -72,9 +72,9 @@ class LossDistribution:
             tilted, log_total = _tilted(logs, tilt)
             spectrum *= np.fft.rfft(tilted, size) ** times
             log_mass += times * log_total
-        found = np.maximum(np.fft.irfft(spectrum, size)[: 2 * reach + 1], 0) + ROUNDED_STEP * (steps + 10)
+        masses = np.maximum(np.fft.irfft(spectrum, size)[: 2 * reach + 1], 0) + ROUNDED_STEP * (steps + 10)
         losses = (np.arange(2 * reach + 1) - reach) * unit
-        return cls(np.asarray(losses), np.asarray(found, dtype=np.float64), tilt / unit, log_mass)
+        return cls(np.asarray(losses), np.asarray(masses, dtype=np.float64), tilt / unit, log_mass)
 
     def delta(self, total: float) -> float:
         """Return the delta at a total, rounded up."""
@@ -207,12 +207,12 @@ def added(items: Items) -> Fraction:
 
 def laws_of(items: Items) -> Counter[LossLaw]:
     """Return the laws of all steps; of a release whose laws are not known, that which loses most."""
-    found = Counter[LossLaw]()
+    laws = Counter[LossLaw]()
     for loss, times in items.items():
         known = loss if loss.laws is not None else Loss.pure(loss.epsilon or Fraction(0))
         for law, steps in known.laws or ():
-            found[law] += steps * times
-    return found
+            laws[law] += steps * times
+    return laws
 
 
 def _states_more(loss: Loss) -> bool:
@@ -230,12 +230,12 @@ def _curve(loss: Loss) -> Callable[[float], float]:
     steps = [(_curve_of_law(law), times) for law, times in loss.laws or ()]
 
     def curve(order: float) -> float:
-        found = [] if rho is None else [rho * order]
+        bounds = [] if rho is None else [rho * order]
         if eps is not None:
-            found.append(float(curves.pure_curve(eps, order)[0]))
+            bounds.append(float(curves.pure_curve(eps, order)[0]))
         if steps:
-            found.append(sum(times * each(order) for each, times in steps))
-        return min(found)
+            bounds.append(sum(times * each(order) for each, times in steps))
+        return min(bounds)
 
     return curve
 

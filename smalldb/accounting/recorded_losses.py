@@ -26,13 +26,13 @@ class RecordedLoss(NamedTuple):
 def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:
     """Read what a record says of privacy; records before schema 2 state neither a rho nor laws."""
     try:
-        privacy, own, _, _ = (record[key] for key in ("privacy", "delta", "neighbours", "private"))
+        privacy, stated_delta, _, _ = (record[key] for key in ("privacy", "delta", "neighbours", "private"))
         epsilon, parameter = positive(privacy["epsilon"], "privacy.epsilon"), privacy["bounded_range"]
         rho, laws = privacy.get("rho"), privacy.get("laws")
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("records must be those of releases: a key is missing") from error
     stated = None if rho is None else positive(rho, "privacy.rho")
-    allowed = Fraction(0) if own is None else checked_delta(own)
+    allowed = Fraction(0) if stated_delta is None else checked_delta(stated_delta)
     if allowed:
         if parameter is not None:
             raise ValueError("records: a release with a delta has no bounded range")

@@ -42,15 +42,15 @@ def errors_of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> di
     cells = workload.domain.size
     check_budget(cells, n, Neighbours.REPLACE_ONE, lambda tables, pairs: tables <= MOST_LAWS)
     error = _error_of(workload, n)
-    found = dict[Histogram, Errors]()
+    laws = dict[Histogram, Errors]()
     for x in databases(cells, n, Neighbours.REPLACE_ONE):
         law = dict[Fraction, Enclosure]()
         for outcome, (low, high) in enclosed(mechanism(x)).items():
             wrong = error(x, outcome)
             before = law.get(wrong, (Fraction(0), Fraction(0)))
             law[wrong] = before[0] + low, before[1] + high
-        found[x] = law
-    return found
+        laws[x] = law
+    return laws
 
 
 def _error_of(workload: Workload, n: int) -> Callable[[Histogram, Hashable], Fraction]:
@@ -62,10 +62,10 @@ def _error_of(workload: Workload, n: int) -> Callable[[Histogram, Hashable], Fra
         return [Fraction(sum(w * c for w, c in zip(query, counts, strict=True)), size) for query in weights]
 
     def error(x: Histogram, outcome: Any) -> Fraction:
-        told = isinstance(outcome, tuple)
-        if told and len(outcome) == len(weights) and all(isinstance(each, Fraction) for each in outcome):
+        listed = isinstance(outcome, tuple)
+        if listed and len(outcome) == len(weights) and all(isinstance(each, Fraction) for each in outcome):
             answers = list(outcome)
-        elif told and len(outcome) == cells and all(isinstance(each, int) for each in outcome):
+        elif listed and len(outcome) == cells and all(isinstance(each, int) for each in outcome):
             answers = shares(outcome)
         else:
             raise TypeError(
@@ -141,20 +141,20 @@ class Accuracy:
         if self.rows is None or self.epsilon is None:
             return {"worst quantile": quantile, "worst mean": self.worst_mean}
         sizes: dict[str, Any] = {"n": self.n, "cells": self.cells, "epsilon": self.epsilon}
-        given = sizes | {"queries": self.queries, "beta": beta}
+        numbers = sizes | {"queries": self.queries, "beta": beta}
         printed = sizes | {"queries": max(2, self.queries), "beta": beta}
         these: dict[str, Any] = {"rows": self.rows, "candidates": self.candidates}
-        found = {
+        figures = {
             "worst quantile": quantile,
             "worst mean": self.worst_mean,
-            "sharp": bounds.sharp(**given, **these),
-            "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**given, **these),
+            "sharp": bounds.sharp(**numbers, **these),
+            "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**numbers, **these),
             "theorem 4.5": bounds.theorem_4_5(**printed),
             "bound on the mean": bounds.expected(**sizes, queries=self.queries, **these),
         }
         if self.candidates == "multisets":
-            found["sharp, neighbourhood"] = bounds.sharp_neighbourhood(**given, rows=self.rows)
-        return found
+            figures["sharp, neighbourhood"] = bounds.sharp_neighbourhood(**numbers, rows=self.rows)
+        return figures
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each error: error, and the largest P(error > it), rounded up."""

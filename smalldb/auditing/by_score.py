@@ -74,8 +74,8 @@ class ByScore:
         """Return the score of each candidate, max_j |m b_j - n (A y)_j|."""
         sums = self.workload.matrix() @ np.array(database, dtype=np.int64)
         gaps = np.abs(self.rows * sums[:, None] - sum(database) * self._answers)
-        found: list[int] = gaps.max(axis=0, initial=0).tolist()
-        return found
+        largest: list[int] = gaps.max(axis=0, initial=0).tolist()
+        return largest
 
     def __call__(self, database: Histogram) -> Mapping[Histogram, Any]:
         """Return the law: candidate -> probability, or enclosures of it."""
@@ -85,10 +85,10 @@ class ByScore:
         if self.law == "exponential":
             return dict(zip(self.candidates, self._exponential(scores, rate), strict=True))
         half = self.rows * self.workload.denominator  # what a neighbour moves a score by, at most
-        found = selection_law(
+        law = selection_law(
             [-score for score in scores], epsilon=self.epsilon, sensitivity=half, method=self.law
         )
-        return {y: found[position,] for position, y in enumerate(self.candidates)}
+        return {y: law[position,] for position, y in enumerate(self.candidates)}
 
     def _exponential(self, scores: list[int], rate: Fraction) -> list[tuple[Fraction, Fraction]]:
         best = min(scores)

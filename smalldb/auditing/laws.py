@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import islice
 from math import inf, isfinite, nan
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -121,10 +122,9 @@ def audit_laws(
         folder, run = kept
         checkpoint = Checkpoint(folder, identity(run, cells, n, relation.value, parts), _pack, _unpack)
     find = partial(_find, mechanism, cells, n, relation)
-    found = dict(
-        shown(finished(find, parts, executor=executor, threads=1, checkpoint=checkpoint), parts, progress)
-    )
-    laws = dict(zip(tables, (law for position in range(len(parts)) for law in found[position]), strict=True))
+    results = finished(find, parts, executor=executor, threads=1, checkpoint=checkpoint)
+    by_part = sorted(shown(results, parts, progress), key=itemgetter(0))
+    laws = dict(zip(tables, (law for _, part in by_part for law in part), strict=True))
     loss: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     spread: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     worst: tuple[Histogram, Histogram, Hashable] | None = None
@@ -178,22 +178,21 @@ def enclosed(law: Mapping[Hashable, Any]) -> dict[Hashable, Enclosure]:
     """Enclose the probabilities of the outcomes that are possible; they add up to 1, or it is an error."""
     if not isinstance(law, Mapping):
         raise TypeError(f"a mechanism must return outcome -> probability, not {type(law).__name__}")
-    found = dict[Hashable, Enclosure]()
-    least = most = Fraction(0)
-    slack = Fraction(0)
-    for outcome, given in law.items():
-        low, high = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
-        low, high = _probability(low), _probability(high)
-        if isinstance(given, float | np.floating):
+    possible = dict[Hashable, Enclosure]()
+    least = most = slack = Fraction(0)
+    for outcome, value in law.items():
+        ends = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+        low, high = map(_probability, ends)
+        if isinstance(value, float | np.floating):
             slack = Fraction(1, 10**9)
         if not 0 <= low <= high <= 1 + slack:
             raise ValueError("a mechanism's probabilities must lie from 0 to 1, enclosures in order")
         least, most = least + low, most + high
         if high:
-            found[outcome] = low, high
+            possible[outcome] = low, high
     if not least - slack <= 1 <= most + slack:
         raise ValueError("a mechanism's probabilities must add up to 1")
-    return found
+    return possible
 
 
 def _probability(value: object) -> Fraction:

@@ -102,7 +102,7 @@ def solve(
     above = coo_array((entries, (lines, columns)), shape=(tables + len(here), last + 1)).tocsr()
     sums = coo_array((np.ones(last), (each // outcomes, each)), shape=(tables, last + 1)).tocsr()
     for method in ("highs-ipm", "highs-ds"):
-        found = linprog(
+        solution = linprog(
             np.eye(1, last + 1, last)[0],
             A_ub=above,
             b_ub=np.zeros(tables + len(here)),
@@ -112,18 +112,18 @@ def solve(
             method=method,
             options={} if seconds is None else {"time_limit": seconds},
         )
-        if found.success:
+        if solution.success:
             break
-        if found.status == TIMED_OUT:
+        if solution.status == TIMED_OUT:
             raise ValueError(
                 f"the linear program of {len(here)} constraints was not solved in {seconds:g} seconds: "
                 "allow more of them, or use a smaller instance"
             )
     else:
         raise ValueError("the linear program was not solved: use a smaller instance or another epsilon")
-    duals = np.maximum(-found.ineqlin.marginals, 0)
+    duals = np.maximum(-solution.ineqlin.marginals, 0)
     flows = duals[tables:].reshape(len(pairs), outcomes) * np.exp(-epsilon) * scale
-    return float(found.fun) * scale, found.x[:last].reshape(costs.shape), duals[:tables], flows
+    return float(solution.fun) * scale, solution.x[:last].reshape(costs.shape), duals[:tables], flows
 
 
 def certified(
@@ -311,13 +311,13 @@ def minimax(
         lower = certified(costs, pairs, exact, weights, flows) / unit
         bar.update()
         bar.set_description("mechanism")
-        made = made_private(laws, pairs, exact)
+        private = made_private(laws, pairs, exact)
         worst = max(
             sum(weight * cost for weight, cost in zip(law, line, strict=True))
-            for law, line in zip(made, costs.tolist(), strict=True)
+            for law, line in zip(private, costs.tolist(), strict=True)
         )
         bar.update()
-    mechanism = BestMechanism(outcomes, position, made)
+    mechanism = BestMechanism(outcomes, position, private)
     upper, least = Fraction(worst, WHOLE) / unit, max(lower, Fraction(0))
     solved = value / float(unit)
     return Minimax(least, upper, solved, smalldb, len(tables), len(outcomes), mechanism)

@@ -117,8 +117,8 @@ class LawProfile:
         here, there = self._floats[self._ends[:, 0]], self._floats[self._ends[:, 1]]
         value = np.maximum(here - np.exp(float(exact)) * there, 0).sum(axis=1)
         near = np.flatnonzero(value >= value.max() - NEAR * (1 + np.exp(float(exact))))
-        found = [self._over(x, other, exact) for x, other in self._ends[near].tolist()]
-        return max(low for low, _ in found), max(high for _, high in found)
+        bounds = [self._over(x, other, exact) for x, other in self._ends[near].tolist()]
+        return max(low for low, _ in bounds), max(high for _, high in bounds)
 
     def total_variation(self) -> float:
         """Return the largest total variation between neighbours, rounded up: delta at epsilon 0."""
@@ -221,8 +221,8 @@ class Profile:
         value = (masses * -np.expm1(-np.maximum(over, 0))).sum(axis=1)
         off = doubt * (masses * (over > -doubt)).sum(axis=1) + FLOAT * value
         near = np.flatnonzero(value + off >= (value - off).max())
-        found = [self._over(law, exact, releases) for law in near.tolist()]
-        return max(low for low, _ in found), max(high for _, high in found)
+        bounds = [self._over(law, exact, releases) for law in near.tolist()]
+        return max(low for low, _ in bounds), max(high for _, high in bounds)
 
     def total_variation(self, releases: int = 1) -> float:
         """Return the largest total variation between neighbours, rounded up: delta at epsilon 0."""
@@ -323,14 +323,14 @@ class Profile:
 
     def _over(self, law: int, epsilon: Fraction, releases: int) -> Enclosure:
         """Enclose the sum of P(y | x) - e^epsilon P(y | x') where that is above 0."""
-        found = [Fraction(0), Fraction(0)]
+        sums = [Fraction(0), Fraction(0)]
         for low, high, loss in self._sums(law, releases):
             over = loss - epsilon
             if over.high > 0:
                 share = (1 - (-1 * over).exp()).pick(max, 0)
-                found[0] += low * Fraction(share.low)
-                found[1] += high * Fraction(share.high)
-        return found[0] / (1 << BITS), found[1] / (1 << BITS)
+                sums[0] += low * Fraction(share.low)
+                sums[1] += high * Fraction(share.high)
+        return sums[0] / (1 << BITS), sums[1] / (1 << BITS)
 
     def _missed(self, law: int, level: Fraction, slope: Fraction, releases: int) -> Fraction:
         """Bound 1 - power from below; power <= t alpha + sum of (P(y | x') - t P(y | x))+ for all t."""

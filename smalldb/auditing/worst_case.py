@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from fractions import Fraction
 from functools import partial
 from math import perm
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
 from smalldb.auditing.laws import Audit, CustomMechanism, audit_laws, audited
-from smalldb.counting.calibration import Calibration, calibration
+from smalldb.counting.calibration import Calibration, calibrating
 from smalldb.counting.databases import (
     DIGITS,
     MOST_DEEP,
@@ -36,7 +37,7 @@ from smalldb.selection import selection_law
 MOST_EXPONENT = 20_000  # epsilon n of a selection: beyond, its law is not told to 60 digits
 
 
-class Found(NamedTuple):
+class SpanLosses(NamedTuple):
     """What the pairs of neighbours in a span lose."""
 
     pairs: int  # how many were compared
@@ -78,8 +79,8 @@ def _audit(
         run = identity("audit of the census", *described, *others)
         kept = Checkpoint(checkpoint, run, unpack=_unpack)
     look = partial(_look, instance)
-    found = dict(shown(finished(look, parts, executor=executor, threads=1, checkpoint=kept), parts, progress))
-    ordered = [found[position] for position in range(len(parts))]
+    results = finished(look, parts, executor=executor, threads=1, checkpoint=kept)
+    ordered = [losses for _, losses in sorted(shown(results, parts, progress), key=itemgetter(0))]
 
     worst = max(each.worst for each in ordered)
     firsts: dict[tuple[int, int, int], tuple[int, int, int]] = {}
@@ -105,7 +106,7 @@ def _audit(
     )
 
 
-def _look(instance: Instance, span: Span) -> Found:
+def _look(instance: Instance, span: Span) -> SpanLosses:
     """Compare the databases of a span with their neighbours."""
     tables = tabulated(instance)
     scores, least, floats, near, law = (
@@ -117,7 +118,7 @@ def _look(instance: Instance, span: Span) -> Found:
     )
     rate = float(instance.rate)
     worst, widest, pairs = 0.0, 0, 0  # the probabilities of a law add up to 1, so no largest loss is below 0
-    found: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
+    firsts: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
     for here, there in blocks(tables, instance, span):
         differences = scores[there] - scores[here]
         highest, lowest = differences.argmax(axis=1), differences.argmin(axis=1)
@@ -131,13 +132,13 @@ def _look(instance: Instance, span: Span) -> Found:
             for i in np.flatnonzero(losses >= worst - near).tolist():
                 where = int(likely[i]), int(other[i])
                 same = int(up[i]), law(where[0]), law(where[1])
-                found.setdefault(same, (float(losses[i]), *where, int(ends[i])))
-    return Found(pairs, widest, worst, [each for each in found.values() if each[0] >= worst - near])
+                firsts.setdefault(same, (float(losses[i]), *where, int(ends[i])))
+    return SpanLosses(pairs, widest, worst, [each for each in firsts.values() if each[0] >= worst - near])
 
 
-def _unpack(packed: Sequence[Any]) -> Found:
+def _unpack(packed: Sequence[Any]) -> SpanLosses:
     pairs, widest, worst, near = packed
-    return Found(pairs, widest, worst, [(loss, *positions) for loss, *positions in near])
+    return SpanLosses(pairs, widest, worst, [(loss, *positions) for loss, *positions in near])
 
 
 def audit(
@@ -322,4 +323,5 @@ def calibrated(
     if n is None and relation is Neighbours.REPLACE_ONE:
         raise ValueError("n must be given under replace-one: the loss is that of tables of n rows")
     known = None if n is None else whole(n, "n")
-    return calibration(workload_of(queries, domain), exact, whole(rows, "rows"), candidates, known, relation)
+    m = whole(rows, "rows")
+    return calibrating(workload_of(queries, domain), m, candidates, known, relation)(exact)

@@ -72,30 +72,22 @@ def one_of(known: tuple[str, ...], value: str, name: str) -> str:
 
 
 def calculator(function: Function) -> Function:
-    """
-    Let a calculator of numbers take arrays, and settings that only others use.
+    """Let a calculator of numbers take arrays, and settings that only others use; `READERS` read them."""
+    parameters = signature(function).parameters
 
-    Any argument may be an array or a list: all are broadcast against each other as numpy does, and the
-    result is an array of that shape, NaN where nothing will do. A setting that this calculator does not
-    know but another one does is passed over, so that one dict fits all; any other name is a TypeError.
-    What is given is checked and read by `READERS` first, but for a None that is the default. The docstring
-    gains the definitions of the settings that it does not give itself.
-    """
-    own = signature(function).parameters
-
-    def read(**given: Any) -> Any:
-        for name, value in given.items():
-            if name in READERS and not (name in own and value is None is own[name].default):
-                given[name] = READERS[name](value, name)
-        return function(**given)
+    def read(**settings: Any) -> Any:
+        for name, value in settings.items():
+            if name in READERS and not (name in parameters and value is None is parameters[name].default):
+                settings[name] = READERS[name](value, name)
+        return function(**settings)
 
     @wraps(defined(function))
-    def wide(**given: Any) -> Any:
-        given = {name: value for name, value in given.items() if name in own or name not in _known}
-        return _broadcast(read, given, given, Infeasible)
+    def wide(**settings: Any) -> Any:
+        ours = {name: value for name, value in settings.items() if name in parameters or name not in _known}
+        return _broadcast(read, ours, ours, Infeasible)
 
     CALCULATORS[function.__name__] = wide
-    _known.update(own)
+    _known.update(parameters)
     return cast(Function, wide)
 
 
@@ -104,8 +96,8 @@ def sweeping(*names: str) -> Callable[[Function], Function]:
 
     def swept(function: Function) -> Function:
         @wraps(function)
-        def wide(**given: Any) -> Any:
-            return _broadcast(function, given, names)
+        def wide(**settings: Any) -> Any:
+            return _broadcast(function, settings, names)
 
         return cast(Function, wide)
 
@@ -166,22 +158,22 @@ def _needed(function: Callable[..., Any]) -> set[str]:
 
 
 def _broadcast(
-    function: Function, given: dict[str, Any], names: Iterable[str], *infeasible: type[Exception]
+    function: Function, settings: dict[str, Any], names: Iterable[str], *infeasible: type[Exception]
 ) -> Any:
     """Call a function for each setting of the named arguments, which are broadcast as numpy does."""
     # exact numbers, texts and large integers stay what they are, and floats of arrays become Python's
-    swept = {name: given[name] for name in names if name in given}
+    swept = {name: settings[name] for name in names if name in settings}
     if not any(np.ndim(value) for value in swept.values()):
-        return function(**given)
+        return function(**settings)
     spread = np.broadcast_arrays(*map(_array, swept.values()))
-    found = []
+    results = []
     for values in zip(*(array.ravel().tolist() for array in spread), strict=True):
         try:
-            found.append(function(**given | dict(zip(swept, values, strict=True))))
+            results.append(function(**settings | dict(zip(swept, values, strict=True))))
         except infeasible:
-            found.append(np.nan)
-    several = found and isinstance(found[0], tuple)
-    parts = zip(*found, strict=True) if several else [found]
+            results.append(np.nan)
+    several = results and isinstance(results[0], tuple)
+    parts = zip(*results, strict=True) if several else [results]
     arrays = tuple(_plain(np.array(part, dtype=object)).reshape(spread[0].shape) for part in parts)
     return arrays if several else arrays[0]
 
@@ -208,11 +200,11 @@ def defined(function: Function) -> Function:
     if function.__doc__ is None:  # python -OO
         return function
     text = cleandoc(function.__doc__)
-    own = {name for line in text.splitlines() for name in line.split(" : ")[0].split(", ")}
+    described = {name for line in text.splitlines() for name in line.split(" : ")[0].split(", ")}
     entries = [
         "\n{} : {}\n    {}".format(name, *DEFINITIONS[name])
         for name in signature(function).parameters
-        if name in DEFINITIONS and name not in own
+        if name in DEFINITIONS and name not in described
     ]
     head = "Parameters\n----------"
     if head not in text:

@@ -99,61 +99,60 @@ def comparison(
     >>> [bound.name for bound in table if bound.kind == "other"][:2]
     ['MWEM', 'private multiplicative weights']
     """
-    given: dict[str, Any] = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
+    numbers: dict[str, Any] = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
     base: dict[str, Any] = {"candidates": candidates}
-    printed = given | {"queries": 2} if queries == 1 else given  # false for one query
-    no_beta = {name: value for name, value in given.items() if name != "beta"}
-    noise = {name: value for name, value in given.items() if name != "cells"}
+    printed = as_printed(numbers)
+    no_beta = {name: value for name, value in numbers.items() if name != "beta"}
+    noise = {name: value for name, value in numbers.items() if name != "cells"}
 
     def chosen(method: str) -> int:
-        return best_rows(**given, **base, method=method) if rows is None else rows
+        return best_rows(**numbers, **base, method=method) if rows is None else rows
 
     m = chosen("least")
-    found = [
+    bounds = [
         Bound("Theorem 4.5", theorem_4_5(**printed), theorem_4_5_rows(**printed), "printed"),
         Bound("Proposition 4.4, best alpha", proposition_4_4(**printed), None, "printed"),
-        Bound("Proposition 4.4, whole rows", proposition_4_4_rows(**given, **base, rows=m), m, "proved"),
-        Bound("sharp", sharp(**given, **base, rows=m), m, "proved"),
+        Bound("Proposition 4.4, whole rows", proposition_4_4_rows(**numbers, **base, rows=m), m, "proved"),
+        Bound("sharp", sharp(**numbers, **base, rows=m), m, "proved"),
     ]
     if method != "least":
-        own = chosen(method)
-        error = sharp(**given, **base, rows=own, method=method)
-        found.append(Bound(f"sharp, {method}", error, own, "proved"))
-        m = own
-    found += [
+        m = chosen(method)
+        error = sharp(**numbers, **base, rows=m, method=method)
+        bounds.append(Bound(f"sharp, {method}", error, m, "proved"))
+    bounds += [
         Bound("mean", expected(**no_beta, **base, rows=m, method=method), m, "mean"),
-        Bound("MWEM", mwem(**given), None, "other"),
-        Bound("private multiplicative weights", private_multiplicative_weights(**given), None, "other"),
+        Bound("MWEM", mwem(**numbers), None, "other"),
+        Bound("private multiplicative weights", private_multiplicative_weights(**numbers), None, "other"),
         Bound("Laplace noise on each answer", laplace_answers_tail(**noise), None, "other"),
-        Bound("Laplace noise on each cell", laplace_histogram_tail(**given), None, "other"),
+        Bound("Laplace noise on each cell", laplace_histogram_tail(**numbers), None, "other"),
     ]
     if apart > 1:
         least = packing(n=n, apart=apart, epsilon=epsilon, beta=beta)
-        found.append(Bound("any private mechanism, at least (packing)", least, None, "lower"))
-    return found
+        bounds.append(Bound("any private mechanism, at least (packing)", least, None, "lower"))
+    return bounds
 
 
 def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
     """Return what is known of the VC dimension, or None where the class has none."""
     chosen = spec.default(domain) if queries is None else spec.parse(queries)
     try:
-        found = chosen.vc_dimension(domain)
+        dimension = chosen.vc_dimension(domain)
     except ValueError:
         return None
-    return [found.low, found.high]
+    return [dimension.low, dimension.high]
 
 
-def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
+def promises(numbers: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
     """Return the errors that are promised, and for how many rows; a note where that needs one."""
-    printed, ours = as_printed(given), given | {"candidates": candidates}
-    no_beta = {name: value for name, value in given.items() if name != "beta"}
-    theorem, own = theorem_4_5(**printed), theorem_4_5_rows(**printed)
-    bounds: dict[str, tuple[float, int | None]] = {"Theorem 4.5 (4.2), as printed": (theorem, own)}
+    printed, ours = as_printed(numbers), numbers | {"candidates": candidates}
+    no_beta = {name: value for name, value in numbers.items() if name != "beta"}
+    theorem, m = theorem_4_5(**printed), theorem_4_5_rows(**printed)
+    bounds: dict[str, tuple[float, int | None]] = {"Theorem 4.5 (4.2), as printed": (theorem, m)}
     if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
         half = proposition_4_4(alpha=Fraction(theorem) / 2, **printed)
         bounds["Proposition 4.4 as printed, alpha half of that"] = half, None
     bounds["Proposition 4.4 as printed, at its best alpha"] = proposition_4_4(**printed), None
-    bounds["sharp, Hoeffding, at the theorem's rows"] = sharp(**ours, rows=own, method="hoeffding"), own
+    bounds["sharp, Hoeffding, at the theorem's rows"] = sharp(**ours, rows=m, method="hoeffding"), m
     for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
         best = best_rows(**ours, method=method)
         bounds[name] = sharp(**ours, rows=best, method=method), best
@@ -161,34 +160,34 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     if rows is not None:
         bounds["sharp, at these rows"] = sharp(**ours, rows=m, method="least"), m
     if candidates == "multisets":
-        bounds["  with the neighbourhood of the best"] = sharp_neighbourhood(**given, rows=m), m
+        bounds["  with the neighbourhood of the best"] = sharp_neighbourhood(**numbers, rows=m), m
     bounds["Proposition 4.4 for whole rows"] = proposition_4_4_rows(**ours, rows=m), m
     bounds["bound on the mean error"] = expected(**no_beta, rows=m, candidates=candidates), m
     noise = {name: value for name, value in no_beta.items() if name != "cells"}
     bounds["Laplace noise on each answer instead: mean"] = laplace_answers(**noise), None
     bounds["Laplace noise on each cell instead: bound on the mean"] = laplace_histogram(**no_beta), None
     return [
-        {"name": name, "error": error, "rows": m, "note": _note(name, given)}
+        {"name": name, "error": error, "rows": m, "note": _note(name, numbers)}
         for name, (error, m) in bounds.items()
     ]
 
 
-def as_printed(given: dict[str, Any]) -> dict[str, Any]:
+def as_printed(numbers: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers for the lecture's bounds: for one query, where they are false, those for two."""
-    return given | {"queries": 2} if given["queries"] == 1 else given
+    return numbers | {"queries": 2} if numbers["queries"] == 1 else numbers
 
 
 def needs(
-    given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None, rows: int | None = None
+    numbers: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None, rows: int | None = None
 ) -> list[dict[str, Any]]:
     """Return what an error needs, each with the other numbers as given; a note where that needs one."""
     # The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing
     # will do.
-    rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
+    rest = {name: value for name, value in numbers.items() if name not in ("n", "epsilon", "queries")}
     base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
-    n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
-    two = as_printed(given)["queries"]
-    found: dict[str, Any] = {
+    n, epsilon, queries = numbers["n"], numbers["epsilon"], numbers["queries"]
+    two = as_printed(numbers)["queries"]
+    values: dict[str, Any] = {
         "n, by Theorem 4.5 (4.3)": theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
         SHARP_DATA: _possible(sharp_data, queries=queries, epsilon=epsilon, **rest, **base),
         "epsilon, by Theorem 4.5": theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
@@ -202,20 +201,20 @@ def needs(
     }
     if vc is not None and vc[1]:
         for method in ("encyclopaedia", "standard", "sauer"):
-            cells = given["cells"] if method == "sauer" else None
+            cells = numbers["cells"] if method == "sauer" else None
             name = f"rows for a deviation of half that by VC dimension {vc[1]}, {method}"
-            found[name] = vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
+            values[name] = vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
     notes = {name: None if rows is None else f"with {whole(rows)} rows" for name in SHARP}
     return [
-        {"name": name, "value": value, "note": notes.get(name) or _note(name, given)}
-        for name, value in found.items()
+        {"name": name, "value": value, "note": notes.get(name) or _note(name, numbers)}
+        for name, value in values.items()
     ]
 
 
-def _possible(calculated: Callable[..., Any], **given: Any) -> Any:
+def _possible(calculated: Callable[..., Any], **settings: Any) -> Any:
     """Return what a calculator says, or None where nothing will do."""
     try:
-        return calculated(**given)
+        return calculated(**settings)
     except Infeasible:
         return None
 
@@ -225,6 +224,6 @@ def whole(rows: int) -> str:
     return str(rows) if rows < MANY else f"{Decimal(rows):.2e}"
 
 
-def _note(name: str, given: dict[str, Any]) -> str | None:
+def _note(name: str, numbers: dict[str, Any]) -> str | None:
     printed = "Theorem 4.5" in name or "as printed" in name
-    return FOR_TWO if printed and given["queries"] == 1 else None
+    return FOR_TWO if printed and numbers["queries"] == 1 else None

@@ -91,10 +91,10 @@ def _least(points: Floats, small: Floats) -> float:
 
 def _distances(points: Floats, small: Floats) -> Floats:
     """Return largest differences of answers, shape (points, small databases)."""
-    found = np.zeros((len(points), len(small)))
+    distances = np.zeros((len(points), len(small)))
     for query in range(points.shape[1]):
-        np.maximum(found, np.abs(points[:, query, None] - small[None, :, query]), out=found)
-    return found
+        np.maximum(distances, np.abs(points[:, query, None] - small[None, :, query]), out=distances)
+    return distances
 
 
 def _halved(live: Floats, small: Floats, slack: Fraction) -> tuple[float, float]:

@@ -80,8 +80,8 @@ def packing_parities(
     known = float(ln(2).low), float(ln(constant).low)
 
     def value(code: tuple[int, int, int], moved: int) -> Fraction:
-        cells, _, told = code
-        return Fraction(told * (min(n, max(0, moved)) // cells), 2 * n)
+        cells, _, difference = code
+        return Fraction(difference * (min(n, max(0, moved)) // cells), 2 * n)
 
     def about(code: tuple[int, int, int]) -> Fraction:
         return value(code, int(Fraction(code[1] * known[0] + known[1]) / rate))
@@ -98,7 +98,7 @@ def packing_parities(
 @lru_cache(maxsize=64)
 def _codes(attributes: int, width: int) -> list[tuple[int, int, int]]:
     """Return r, log2 of how many tables, and t, of all Reed-Muller codes whose Walsh functions are there."""
-    found = []
+    codes = []
     for s in range(1, MOST_BITS + 1):
         parts = [s // (width - 1) + (i < s % (width - 1)) for i in range(width - 1)] if width > 1 else []
         free = attributes - sum((1 << part) - 1 for part in parts)
@@ -107,8 +107,8 @@ def _codes(attributes: int, width: int) -> list[tuple[int, int, int]]:
         for order in range(s):
             words = sum(comb(s, i) for i in range(order + 1))
             root = isqrt((1 << (s - order)) - 1) + 1
-            found.append((1 << s, words * free, root + root % 2))
-    return found
+            codes.append((1 << s, words * free, root + root % 2))
+    return codes
 
 
 @calculator

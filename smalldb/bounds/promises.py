@@ -174,12 +174,12 @@ class SharpTerms:
             return min(sorted({max(1, free), bottom}), key=lambda m: self.bound(ln, m, unit).high)
         first, half = free + 1, min(self.cells, self.queries + 1) // 2
         bend = max(first, half if last is None else min(half, last))
-        found = {max(1, free), first}
+        choices = {max(1, free), first}
         if self.method != "rounding":
-            found.add(valley(lambda m: drawn(m).high, first, last))
+            choices.add(valley(lambda m: drawn(m).high, first, last))
         if self.method != "hoeffding":
-            found.add(valley(lambda m: rounded(m).high, bend, last))
-        return min(sorted(found), key=lambda m: self.bound(ln, m, unit).high)
+            choices.add(valley(lambda m: rounded(m).high, bend, last))
+        return min(sorted(choices), key=lambda m: self.bound(ln, m, unit).high)
 
 
 @calculator

@@ -66,23 +66,10 @@ class Calibration:
 
 
 # Proof: docs/proofs/census.md, lemmas 9 and 10.
-def calibration(
-    workload: Workload,
-    epsilon: Fraction,
-    rows: int,
-    candidates: str | None,
-    n: int | None,
-    relation: Neighbours,
-) -> Calibration:
-    """Return the calibration for tables of n rows; under add-remove, of up to n, or of any number if None."""
-    way = calibrating(workload, rows, candidates, n, relation)
-    return way(epsilon)
-
-
 def calibrating(
     workload: Workload, rows: int, candidates: str | None, n: int | None, relation: Neighbours
 ) -> Callable[[Fraction], Calibration]:
-    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`)."""
+    """Return what calibrates for tables of n rows; under add-remove, of up to n, or of any number if None."""
     if not workload.size:
         raise ValueError("queries: none of them varies, so there is nothing to calibrate")
     if n == 0:
@@ -123,17 +110,17 @@ def _of_one_column(epsilon: Fraction, multiple: int) -> Calibration:
         middle = (low + high) / 2
         low, high = (middle, high) if loss(middle).high <= epsilon else (low, middle)
     internal = max(epsilon, _rounded(low))
-    found = loss(internal)
-    return Calibration(epsilon, internal, (internal / 2, Fraction(found.high)), min(internal, 2 * epsilon))
+    worst = loss(internal)
+    return Calibration(epsilon, internal, (internal / 2, Fraction(worst.high)), min(internal, 2 * epsilon))
 
 
 @lru_cache(maxsize=64)
 def _looked_up(instance: Instance) -> Calibration:
     with tables_of(instance) as tables:
-        return _found(instance, tables)
+        return _searched(instance, tables)
 
 
-def _found(instance: Instance, tables: Tables) -> Calibration:
+def _searched(instance: Instance, tables: Tables) -> Calibration:
     from scipy.optimize import brentq
 
     epsilon, ends = instance.epsilon, _Ends.of(instance, tables)

@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from math import comb
 from typing import Any
@@ -71,27 +71,18 @@ def count_scores(
     cost = Cost(limit=limit)
     with advancing(len(scores.cells) * len(parts), " cells", progress) as advance:
         if executor is not None or checkpoint is not None:
-            kept = (
-                None
-                if checkpoint is None
-                else Checkpoint(
-                    checkpoint,
-                    identity(
-                        "dynamic", candidates, parts, *(getattr(scores, each.name) for each in fields(scores))
-                    ),
-                    pack=_pack,
-                    unpack=_unpack,
-                )
-            )
+            kept = None
+            if checkpoint is not None:
+                run = identity("dynamic", candidates, parts, *scores.parts)
+                kept = Checkpoint(checkpoint, run, _pack, _unpack)
             count_part = partial(count_shard, scores, candidates=candidates)
-            found: dict[int, list[int]] = {}
-            for shard, (tally, spent) in finished(
-                count_part, parts, executor=executor, threads=threads, checkpoint=kept
-            ):
-                found[shard] = tally
+            results = finished(count_part, parts, executor=executor, threads=threads, checkpoint=kept)
+            by_shard: dict[int, list[int]] = {}
+            for shard, (tally, spent) in results:
+                by_shard[shard] = tally
                 cost.add(spent)
                 advance(len(scores.cells))
-            tallies = [found[shard] for shard in range(len(parts))]
+            tallies = [by_shard[shard] for shard in range(len(parts))]
             return Dynamic(_totals(tallies), cost, recursion, parts, tallies)
         if threads is None:
             threads = os.cpu_count() or 1

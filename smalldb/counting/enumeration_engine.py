@@ -1,7 +1,7 @@
 """The census by enumeration: every small database is looked at once."""
 
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import comb
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from queries.arrays import Integers
 from smalldb.counting import multisets
 from smalldb.counting.databases import shown
+from smalldb.counting.recursion import lifetimes
 from smalldb.counting.scores import Scores
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 
@@ -87,16 +88,10 @@ def enumerate_scores(
     bounds = np.unique([*starts, total])
     parts = list(pairwise(bounds.tolist()))
     tallies = np.empty((len(parts), levels), dtype=np.int64)
-    kept = (
-        None
-        if checkpoint is None
-        else Checkpoint(
-            checkpoint,
-            identity("enumeration", bounds, *(getattr(scores, field.name) for field in fields(scores))),
-            pack=np.ndarray.tolist,
-            unpack=partial(np.array, dtype=np.int64),
-        )
-    )
+    kept = None
+    if checkpoint is not None:
+        run = identity("enumeration", bounds, *scores.parts)
+        kept = Checkpoint(checkpoint, run, np.ndarray.tolist, partial(np.array, dtype=np.int64))
     count_part = partial(tally_shard, walk, cells, levels)
     results = finished(count_part, parts, executor=executor, threads=threads, checkpoint=kept)
     for i, tally in shown(results, parts, progress, " candidates", scale=True):
@@ -134,7 +129,7 @@ def prepare(scores: Scores, tail: int | None = None) -> "Walk":
 
     weights, rows, origins = scores.weights, scores.rows, scores.offsets[:-1]
     ranks = scores.ranks.astype(np.uint8) if len(scores.ranks) <= 1 << 8 else scores.ranks
-    settled = settling(weights)
+    settled = lifetimes(weights)[1] + 1  # after how many cells all that follow have the same weight
     if tail is None:
         tail = tail_cells(weights, settled, rows, ranks.itemsize)
     head = len(weights) - tail
@@ -172,12 +167,6 @@ def prepare(scores: Scores, tail: int | None = None) -> "Walk":
         starts=starts,
         table=table,
     )
-
-
-def settling(weights: Integers) -> Integers:
-    """Return for each query after how many cells all that follow have the same weight."""
-    differs = weights != weights[-1]
-    return np.where(differs.any(axis=0), len(weights) - differs[::-1].argmax(axis=0), 0)
 
 
 def entries(mask: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:

@@ -17,7 +17,7 @@ from queries import Domain, QueryClass, Rows, Workload
 from queries.arrays import Floats, Integers, pd
 from smalldb import bounds
 from smalldb.counting import multisets
-from smalldb.counting.calibration import calibrating, calibration
+from smalldb.counting.calibration import calibrating
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import enumerate_scores
@@ -138,12 +138,12 @@ class Law:
     def _distribution(self) -> Floats:
         """Return the probability of each level and all below it: float64, the nearest."""
         low, high, total_low, total_high = self._weights(_FIRST_PRECISION)
-        found = []
+        cdf = []
         for end, (least, most) in enumerate(zip(accumulate(low), accumulate(high), strict=True), 1):
             ends = least / total_high, most / total_low  # quotients of integers are rounded to nearest
             doubt = ends[0] != ends[1]
-            found.append(self._nearest(partial(_sum_to, end)) if doubt else ends[0])
-        return np.array(found)
+            cdf.append(self._nearest(partial(_sum_to, end)) if doubt else ends[0])
+        return np.array(cdf)
 
     def _position(self, wanted: Fraction) -> int:
         """Return the first position at which the distribution function is at least `wanted`."""
@@ -338,7 +338,7 @@ class Census:
         if not self.calibrated:
             return stated
         sizes = self.rows, self.candidates, self.n, Neighbours.REPLACE_ONE
-        return calibration(self.workload, stated, *sizes).internal
+        return calibrating(self.workload, *sizes)(stated).internal
 
     def _least(self, bound: Callable[[Fraction, int], float]) -> float:
         """Return the least bound over the levels, given its error and how many err no more."""
@@ -432,8 +432,8 @@ def census(
     --------
     >>> from queries import Conjunctions
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
-    >>> found = census(frame, Conjunctions(2), rows=2)
-    >>> found.levels.tolist(), found.counts
+    >>> small = census(frame, Conjunctions(2), rows=2)
+    >>> small.levels.tolist(), small.counts
     ([2, 4, 6], (2, 7, 1))
     """
     rows, base = whole(rows, "rows"), base_measure(candidates)
@@ -455,8 +455,8 @@ def census(
     if calibrated:
         calibrating(workload, rows, base, table.n, Neighbours.REPLACE_ONE)  # or it is refused
     how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
-    found = count_candidates(workload, table, rows, base, engine, shards=shards, checkpoint=checkpoint, **how)
-    return replace(found, calibrated=calibrated)
+    how |= {"shards": shards, "checkpoint": checkpoint}
+    return replace(count_candidates(workload, table, rows, base, engine, **how), calibrated=calibrated)
 
 
 def count_candidates(

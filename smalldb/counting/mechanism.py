@@ -10,7 +10,7 @@ from queries import Rows
 from queries.arrays import Integers
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.workload import MAX_MATRIX
-from smalldb.counting.calibration import calibration
+from smalldb.counting.calibration import calibrating
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
@@ -41,8 +41,8 @@ class ByCensus(OfSmall):
             if request.n is None:
                 return UNPLANNED
             rows = best_rows(request, base, _possible(request))
-        made = cls._of(SmallDatabases(request, rows, base))
-        return made if isinstance(made, str) or not request.calibrated else made._calibrated()
+        census = cls._of(SmallDatabases(request, rows, base))
+        return census if isinstance(census, str) or not request.calibrated else census._calibrated()
 
     @classmethod
     def _of(cls, small: SmallDatabases) -> Self | str:
@@ -79,10 +79,10 @@ class ByCensus(OfSmall):
         request = self.small.request
         sizes = self.rows, self.candidates, request.n, request.neighbours
         try:
-            made = calibration(request.workload, request.epsilon, *sizes)
+            calibrated = calibrating(request.workload, *sizes)(request.epsilon)
         except ValueError as refused:
             return str(refused)
-        return replace(self, small=replace(self.small, calibrated=made))
+        return replace(self, small=replace(self.small, calibrated=calibrated))
 
     @classmethod
     def least_error(cls, request: Request) -> float:
@@ -106,8 +106,10 @@ class ByCensus(OfSmall):
         """What it will do, for people."""
         seconds = "less than 0.1" if self.work.seconds < 0.1 else f"about {self.work.seconds:.2g}"
         memory = max(1, self.work.memory >> 20)
-        made = self.small.calibrated
-        internal = "" if made is None else f", calibrated to an internal epsilon of {brief(made.internal)}"
+        if calibrated := self.small.calibrated:
+            internal = f", calibrated to an internal epsilon of {brief(calibrated.internal)}"
+        else:
+            internal = ""
         return Facts(
             f"SmallDB by a census{internal}",
             self.small.known,

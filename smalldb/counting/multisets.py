@@ -7,21 +7,13 @@ from math import comb
 
 
 def count(cells: int, rows: int) -> int:
-    """Count the multisets of `rows` rows over `cells` cells, C(cells + rows - 1, rows).
-
-    >>> count(16, 40)
-    11899700525790
-    """
+    """Count the multisets of `rows` rows over `cells` cells, C(cells + rows - 1, rows)."""
     _check(cells, rows)
     return comb(cells + rows - 1, rows)
 
 
 def rank(counts: Sequence[int]) -> int:
-    """Index of a multiset in the order of `itertools.combinations_with_replacement(range(cells), rows)`.
-
-    >>> [rank(counts) for counts in iterate(2, 3)]
-    [0, 1, 2, 3]
-    """
+    """Index of a multiset in the order of `itertools.combinations_with_replacement(range(cells), rows)`."""
     cells, rows = len(counts), sum(map(operator.index, counts))
     _check(cells, rows)
     if min(counts) < 0:
@@ -38,11 +30,7 @@ def rank(counts: Sequence[int]) -> int:
 
 
 def unrank(index: int, cells: int, rows: int) -> tuple[int, ...]:
-    """Counts over the cells of the multiset at an index; the inverse of `rank`.
-
-    >>> unrank(1, 3, 2), rank((1, 1, 0))
-    ((1, 1, 0), 1)
-    """
+    """Counts over the cells of the multiset at an index; the inverse of `rank`."""
     if not 0 <= index < count(cells, rows):
         raise IndexError("index must be in 0..count(cells, rows)-1")
     counts, start = [0] * cells, 0
@@ -54,11 +42,7 @@ def unrank(index: int, cells: int, rows: int) -> tuple[int, ...]:
 
 
 def iterate(cells: int, rows: int) -> Iterator[tuple[int, ...]]:
-    """Yield every multiset as its counts over the cells, in the order of `rank`.
-
-    >>> list(iterate(3, 1))
-    [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
-    """
+    """Yield every multiset as its counts over the cells, in the order of `rank`."""
     _check(cells, rows)
     return _iterate(cells, rows)
 

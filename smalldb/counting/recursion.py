@@ -279,12 +279,12 @@ class Recursion:
         cost.peak = max(cost.peak, _bytes(layers) + _bytes(settled) + largest * (3 * row + 16))
         return settled
 
-    def complete(self, layers: list[Layer], cell: int, used: int, made: Layer) -> Layer:
+    def complete(self, layers: list[Layer], cell: int, used: int, layer: Layer) -> Layer:
         """Settle a layer that is made; for tuples, count its states first."""
         from smalldb.kernels.census_layers import add_multiple
         from smalldb.kernels.dynamic import settle
 
-        keys, counts = made
+        keys, counts = layer
         if self.ordered:
             counts = np.zeros((len(keys), self.limbs), np.uint64)
             for copies in range(used + 1):
@@ -314,10 +314,10 @@ class Recursion:
         placed = np.zeros(len(self.deltas), dtype=np.int64)
         placed[: len(prefix)] = prefix
         for used, (keys, counts) in enumerate(history[-1]):
-            found = np.flatnonzero(keys[:, 0] == rank)
+            positions = np.flatnonzero(keys[:, 0] == rank)
             ways = self.ways(self.scores.rows, used)
-            if index < (number := ways * sum(_integers(counts[found]))):
-                target = keys[found[0]]
+            if index < (number := ways * sum(_integers(counts[positions]))):
+                target = keys[positions[0]]
                 break
             index -= number
         index //= ways
@@ -326,8 +326,8 @@ class Recursion:
             step = self.step(cell, used)
             for copies in range(used + 1):
                 keys, counts = history[cell - len(prefix)][used - copies]
-                found = predecessors(keys, np.uint64(copies) * self.deltas[cell], target, step)
-                ends = list(accumulate(_integers(counts[found])))
+                positions = predecessors(keys, np.uint64(copies) * self.deltas[cell], target, step)
+                ends = list(accumulate(_integers(counts[positions])))
                 ways = self.ways(used, copies)
                 if index < (number := ways * ends[-1] if ends else 0):
                     break
@@ -335,7 +335,7 @@ class Recursion:
             index //= ways
             position = bisect_right(ends, index)
             index -= ends[position - 1] if position else 0
-            target = keys[found[position]]
+            target = keys[positions[position]]
             placed[cell] = copies
             used -= copies
         candidate = np.empty_like(placed)

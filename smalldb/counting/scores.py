@@ -1,8 +1,8 @@
 """What a census needs of the data: integer scores of the small databases, as ranks in small tables."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,11 @@ class Scores:
     # shape (number of levels,), int64, ascending: every value that some query can take, so not each
     # need be the score of a candidate
     levels: Integers
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that it holds, which tells it from others."""
+        return tuple(getattr(self, field.name) for field in fields(self))
 
     # Proof: docs/proofs/census.md, lemma 1.
     @classmethod

@@ -47,9 +47,10 @@ class SmallDatabases:
         # 1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D))
         # (`docs/proofs/census.md`, lemmas 3 and 4). Calibrated, it is the epsilon that is asked
         # for, and the range, by which a rho is known, is larger.
-        epsilon, made = self.request.epsilon, self.calibrated
-        if made is not None:
-            return Guarantee(epsilon, loss=Loss(epsilon, Loss.ranged(made.range).rho), internal=made.internal)
+        epsilon, calibrated = self.request.epsilon, self.calibrated
+        if calibrated is not None:
+            loss = Loss(epsilon, Loss.ranged(calibrated.range).rho)
+            return Guarantee(epsilon, loss=loss, internal=calibrated.internal)
         if self.request.neighbours is Neighbours.ADD_REMOVE:
             epsilon *= 1 - Fraction(1, 2 * self.rows * self.request.workload.denominator)
         return Guarantee(epsilon, loss=Loss.ranged(epsilon))
@@ -86,8 +87,8 @@ class SmallDatabases:
     @property
     def theorems(self) -> dict[str, float]:
         """What the lecture's theorems state; nothing where n is private."""
-        found = {"proposition_4_4": self.proposition_4_4, "theorem_4_5": self.theorem_4_5}
-        return {name: error for name, error in found.items() if error is not None}
+        errors = {"proposition_4_4": self.proposition_4_4, "theorem_4_5": self.theorem_4_5}
+        return {name: error for name, error in errors.items() if error is not None}
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
         """Return what a record states of the error; nothing where that would depend on a private n."""
@@ -161,17 +162,7 @@ def least_expected(request: Request, base: Candidates) -> float:
 
 
 def best_rows(request: Request, base: Candidates, possible: range | list[int]) -> int:
-    """Return the rows of least provable error among those that can be drawn; 1 where none can.
-
-    Parameters
-    ----------
-    request
-        What is asked for.
-    base
-        Multisets or tuples.
-    possible
-        Ascending; n is public.
-    """
+    """Return the rows of least provable error among those that can be drawn, ascending; 1 where none can."""
     if not possible or request.n is None:
         return 1
     chosen = bounds.best_rows(

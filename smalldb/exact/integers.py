@@ -51,6 +51,16 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
     return drawn
 
 
+# Proof: docs/proofs/draw.md, lemma 4.
+def uniform_subset(size: int, count: int, source: BitSource) -> set[int]:
+    """Draw `count` of the integers 0..size-1, uniformly, exactly (Floyd's algorithm, Bentley 1987)."""
+    subset = set[int]()
+    for last in range(size - count, size):
+        drawn = uniform_below(last + 1, source)
+        subset.add(last if drawn in subset else drawn)
+    return subset
+
+
 def uniform_permutation(count: int, source: BitSource) -> Integers:
     """Draw a uniform permutation of 0..count-1, exactly: the order of random keys of 64 bits."""
     while True:
@@ -73,7 +83,7 @@ def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArra
     digits = max(0, (1 / rate).__ceil__().bit_length())
     ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)
     for i in range(digits):
-        ones += coins(_digit(rate * (1 << i)), 2 * count, source).astype(ones.dtype) << i
+        ones += coins(logistic(rate * (1 << i)), 2 * count, source).astype(ones.dtype) << i
     running = np.arange(2 * count)
     while len(running):
         running = running[coins(decay(rate * (1 << digits)), len(running), source)]
@@ -110,14 +120,14 @@ def _fields(width: int, count: int, source: BitSource) -> Integers:
     """Draw `count` uniform integers of `width` bits, width < 64."""
     total = width * count
     packed = np.frombuffer((source.bits(total) << -total % 8).to_bytes(-(-total // 8), "big"), dtype=np.uint8)
-    found = np.empty(count, dtype=np.int64)
+    values = np.empty(count, dtype=np.int64)
     for first in range(0, count, _AT_ONCE):
-        some = found[first : first + _AT_ONCE]
+        some = values[first : first + _AT_ONCE]
         bits = np.unpackbits(packed[first * width // 8 :], count=len(some) * width)
         fields = np.zeros((len(some), 64), dtype=np.uint8)
         fields[:, 64 - width :] = bits.reshape(len(some), width)
         some[:] = np.packbits(fields, axis=1).view(">i8").ravel()
-    return found
+    return values
 
 
 # Proof: docs/proofs/draw.md, lemmas 5 and 9.
@@ -138,7 +148,7 @@ def decay(r: Fraction) -> Enclosure:
     return lambda precision: exp_enclosure(r, precision)
 
 
-def _digit(r: Fraction) -> Enclosure:
+def logistic(r: Fraction) -> Enclosure:
     """Enclose exp(-r) / (1 + exp(-r))."""
 
     def enclosure(precision: int) -> tuple[int, int]:

@@ -161,14 +161,14 @@ def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weig
         return tail is not None and _scaled(tail, unit)[1] <= 1
 
     def outwards(step: int) -> tuple[list[tuple[int, tuple[int, int]]], int]:
-        found: list[tuple[int, tuple[int, int]]] = []
+        passed: list[tuple[int, tuple[int, int]]] = []
         level = peak
         while level + step >= family.first:
             if all(negligible(level + step * ahead, step) for ahead in range(1, family.period + 1)):
-                return found, family.period
+                return passed, family.period
             level += step
-            found.append((level, _scaled(weight(level), unit)))
-        return found, 0
+            passed.append((level, _scaled(weight(level), unit)))
+        return passed, 0
 
     below, left = outwards(-1)
     above, right = outwards(1)
@@ -282,5 +282,5 @@ def _noise(numerator: int, bits: int, count: int, digits: int, depth: Fraction, 
     rest = 1 - (Real.of(Fraction(numerator, 1 << bits), digits).ln() / count).exp()
     if rest.low <= 0:
         return Decimal("-Infinity") if least else Decimal("Infinity")
-    found = -1 * rest.ln() - depth
-    return found.low if least else found.high
+    noise = -1 * rest.ln() - depth
+    return noise.low if least else noise.high

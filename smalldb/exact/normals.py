@@ -36,13 +36,13 @@ def normals(count: int, source: BitSource) -> list[Normal]:
     """Draw independent standard normal numbers, exactly."""
     # k is drawn with weight exp(-k^2 / 2), x is uniform, and both are kept with probability exp(-x (2 k
     # + x) / 2): together k + x has the density exp(-(k + x)^2 / 2)
-    found: list[Normal] = []
-    while len(found) < count:
-        for k in _wholes(count - len(found), source):
+    accepted: list[Normal] = []
+    while len(accepted) < count:
+        for k in _wholes(count - len(accepted), source):
             x = Uniform(source, _BITS)
             if all(_exp_part(k, x, source) for _ in range(k + 1)):
-                found.append(Normal(2 * source.bits(1) - 1, k, x))
-    return found
+                accepted.append(Normal(2 * source.bits(1) - 1, k, x))
+    return accepted
 
 
 def _wholes(count: int, source: BitSource) -> list[int]:

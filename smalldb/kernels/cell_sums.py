@@ -35,10 +35,10 @@ def count_pairs(
 @kernel
 def added_up(fine: Floats, inside: Integers, coarse: int) -> Floats:
     """Return the cells of a coarse table, shape (coarse,): the sums of the fine cells inside."""
-    found = np.zeros(coarse)
+    sums = np.zeros(coarse)
     for cell in range(len(fine)):
-        found[inside[cell]] += fine[cell]
-    return found
+        sums[inside[cell]] += fine[cell]
+    return sums
 
 
 @kernel

@@ -67,7 +67,7 @@ def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int
 @kernel
 def answers_of(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
     """Return all answers, shape (k,)."""
-    found = np.empty(len(queries.kinds), np.int64)
-    for j in range(len(found)):
-        found[j] = answer(queries, j, columns, everyone)
-    return found
+    answers = np.empty(len(queries.kinds), np.int64)
+    for j in range(len(answers)):
+        answers[j] = answer(queries, j, columns, everyone)
+    return answers

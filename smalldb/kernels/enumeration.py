@@ -159,28 +159,28 @@ def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: I
         put(walk, cell, head[cell], counts, positions)
     settle(walk, 0, counts, positions, left, tops)
     live = len(walk.live) > 0
-    found = np.empty(walk.ways.max() if live else 0, walk.table.dtype)
+    ranks = np.empty(walk.ways.max() if live else 0, walk.table.dtype)
     # four banks: an increment waits for the one before it if both are of the same entry
     a, b, c, d = banks[0], banks[1 % len(banks)], banks[2 % len(banks)], banks[3 % len(banks)]
     passed = 0
     while True:
         ways, top = int(walk.ways[left[-1]]), tops[-1]
         if live:
-            score(walk, positions, left[-1], top, found)
+            score(walk, positions, left[-1], top, ranks)
         if rank < 0:
             if live:
                 for p in range(0, ways - 3, 4):
-                    a[found[p]] += 1
-                    b[found[p + 1]] += 1
-                    c[found[p + 2]] += 1
-                    d[found[p + 3]] += 1
+                    a[ranks[p]] += 1
+                    b[ranks[p + 1]] += 1
+                    c[ranks[p + 2]] += 1
+                    d[ranks[p + 3]] += 1
                 for p in range(ways - ways % 4, ways):
-                    a[found[p]] += 1
+                    a[ranks[p]] += 1
             else:
                 a[top] += ways
         elif live:
             for p in range(ways):
-                if found[p] == rank:
+                if ranks[p] == rank:
                     if index == 0:
                         return passed + p
                     index -= 1

@@ -138,15 +138,15 @@ def weigh_leaves(
     """Write the product of what `weigh_states` writes for each of some leaves, at the first one's states."""
     # The leaves have the same parents and forms, all of zeros and ones. The columns of a state are
     # counted once, by the values of the forms, and each leaf adds up those that its boxes hold.
-    own, last = leaves[0], len(thresholds)
-    rows = nodes.row_start[own + 1] - nodes.row_start[own]
+    leaf, last = leaves[0], len(thresholds)
+    rows = nodes.row_start[leaf + 1] - nodes.row_start[leaf]
     space, counts = columns_for(rows), np.empty(0, np.float64)
     size, stride = space.size, space.stride
     h, value = np.zeros(MOST_CELLS, np.int64), np.empty(last, np.float64)
     lows, highs = np.empty((len(leaves), rows), np.int64), np.empty((len(leaves), rows), np.int64)
     levels = np.empty((rows, MOST_ROWS + 1), np.int64)
     cost = 0
-    for state in range(states.start[own] + begin, states.start[own + 1], step):
+    for state in range(states.start[leaf] + begin, states.start[leaf + 1], step):
         unpack(states.keys[state, 0], states.keys[state, 1], h)
         inside = True
         for r in range(rows):
@@ -164,14 +164,14 @@ def weigh_leaves(
             return -1
         if stride[rows] > len(counts):
             counts = np.empty(stride[rows], np.float64)
-        cost += count_columns(nodes, own, h, space, counts)
+        cost += count_columns(nodes, leaf, h, space, counts)
         values[state] = 1.0
         for k in range(len(leaves)):
             value[:] = 0.0
             for r in range(rows):
                 row = nodes.row_start[leaves[k]] + r
                 for v in range(lows[k, r], highs[k, r] + 1):
-                    gap = gap_of(nodes, row, nodes.cells[own], h, v)
+                    gap = gap_of(nodes, row, nodes.cells[leaf], h, v)
                     levels[r, v - lows[k, r]] = np.searchsorted(thresholds, gap)
             cost += add_within(counts, space, lows[k], highs[k], levels, value)
             total = 0.0
@@ -258,7 +258,7 @@ def fitting_each(nodes: Nodes, first: int, h: Integers) -> Integers:
     scan = scan_for(nodes)
     for x in range(len(h)):
         scan.h[x] = h[x]
-    found = np.empty(len(nodes.cells) - first, np.int64)
-    for position in range(len(found)):
-        found[position] = fitting(nodes, first + position, scan)
-    return found
+    counts = np.empty(len(nodes.cells) - first, np.int64)
+    for position in range(len(counts)):
+        counts[position] = fitting(nodes, first + position, scan)
+    return counts

@@ -24,31 +24,31 @@ def refine(
     sizes = np.zeros((len(table), coarse), np.int64)
     for row in range(len(context)):
         sizes[context[row], group[row]] += 1
-    given, next_one, at = np.empty(len(context), np.int32), np.zeros(sizes.shape, np.int64), 0
+    chosen, next_one, at = np.empty(len(context), np.int32), np.zeros(sizes.shape, np.int64), 0
     for c in range(len(table)):
         for g in range(coarse):
             size, first, last = sizes[c, g], starts[g], starts[g + 1] - 1
             span = 0.0
             for f in range(first, last + 1):
                 span += table[c, f]
-            found, past = first, table[c, first]
+            fine, past = first, table[c, first]
             for i in range(size):
                 wanted = (i + offsets[c, g]) / size * span
-                while past <= wanted and found < last:
-                    found += 1
-                    past += table[c, found]
+                while past <= wanted and fine < last:
+                    fine += 1
+                    past += table[c, fine]
                 # a share that was rounded up to 1 is past all weights
-                while span > 0.0 and table[c, found] == 0.0:
-                    found -= 1
-                given[at + i] = found
+                while span > 0.0 and table[c, fine] == 0.0:
+                    fine -= 1
+                chosen[at + i] = fine
             for i in range(size - 1, 0, -1):
                 j = np.int64(words[at + i] % np.uint64(i + 1))
-                given[at + i], given[at + j] = given[at + j], given[at + i]
+                chosen[at + i], chosen[at + j] = chosen[at + j], chosen[at + i]
             next_one[c, g] = at
             at += size
     for row in range(len(context)):
         c, g = context[row], group[row]
-        group[row] = given[next_one[c, g]]
+        group[row] = chosen[next_one[c, g]]
         next_one[c, g] += 1
 
 
@@ -68,7 +68,7 @@ def swap(
     # target) squared. The table of the column, at code p, and another one, at code q, has its cell at
     # ``origin + p stride_p + q stride_q``. Cost: rows times tables of the column.
     count = rows.shape[1]
-    mine, made = rows[column], 0
+    mine, swaps = rows[column], 0
     for i in range(count):
         j = partners[i]
         p, r = mine[i], mine[j]
@@ -85,7 +85,7 @@ def swap(
                 change += weights[at_r + at_q] * (0.5 + beyond[at_r + at_q])
                 change += weights[at_p + at_s] * (0.5 + beyond[at_p + at_s])
         if change < -1e-9:
-            made += 1
+            swaps += 1
             mine[i], mine[j] = r, p
             for t in range(len(others)):
                 q, s = rows[others[t], i], rows[others[t], j]
@@ -96,7 +96,7 @@ def swap(
                     beyond[at_r + at_s] -= 1.0
                     beyond[at_r + at_q] += 1.0
                     beyond[at_p + at_s] += 1.0
-    return made
+    return swaps
 
 
 @kernel
@@ -106,7 +106,7 @@ def replace_rows(
     """Offer each row the place to another one of a pool; return how many were replaced."""
     # A replacement is made where it lowers the sum over the cells of all tables of weight times (count -
     # target) squared. Of a table: its two columns, where its cells begin, and how long its rows are.
-    made = 0
+    replaced = 0
     for i in range(rows.shape[1]):
         change, pick = 0.0, picks[i]
         for t in range(len(tables)):
@@ -118,14 +118,14 @@ def replace_rows(
             if old != new:
                 change += weights[old] * (0.5 - beyond[old]) + weights[new] * (0.5 + beyond[new])
         if change < -1e-9:
-            made += 1
+            replaced += 1
             for t in range(len(tables)):
                 a, b, origin, stride = tables[t]
                 beyond[origin + rows[a, i] * stride + rows[b, i]] -= 1.0
                 beyond[origin + pool[a, pick] * stride + pool[b, pick]] += 1.0
             for c in range(len(rows)):
                 rows[c, i] = pool[c, pick]
-    return made
+    return replaced
 
 
 @kernel
@@ -144,17 +144,17 @@ def turn(
     widest = 0
     for column in range(len(starts) - 1):
         widest = max(widest, starts[column + 1] - starts[column])
-    pulls, made = np.zeros((widest, columns), dtype=np.int32), 0
+    pulls, turned = np.zeros((widest, columns), dtype=np.int32), 0
     least, gains = np.zeros(widest), np.zeros(widest)
     for column in range(len(starts) - 1):
         low, many = starts[column], starts[column + 1] - starts[column]
         largest = 0.0
         for j in range(many):
-            own, most = 0.0, 0.0
+            weight, most = 0.0, 0.0
             for q in range(columns):
                 pull = weights[low + j, q] * abs(beyond[low + j, q])
-                own, most, largest = own + weights[low + j, q], most + pull, max(largest, pull)
-            least[j] = own + threshold * most
+                weight, most, largest = weight + weights[low + j, q], most + pull, max(largest, pull)
+            least[j] = weight + threshold * most
         if largest == 0.0:
             continue
         unit = 2.0 * largest / _FULL
@@ -172,17 +172,17 @@ def turn(
                 gains[j] = total * signs[i, low + j] - least[j]
                 if signs[i, low + j] < 0:
                     held = j
-            given = gains[held] if held >= 0 else 0.0
-            best = max(0.0, given)
+            gain = gains[held] if held >= 0 else 0.0
+            best = max(0.0, gain)
             for j in range(many):
-                if j != held and given + gains[j] > best:
-                    best, other = given + gains[j], j
+                if j != held and gain + gains[j] > best:
+                    best, other = gain + gains[j], j
             if best == 0.0:
                 continue
             for j in (held, other):
                 if j < 0:
                     continue
-                made += 1
+                turned += 1
                 c = low + j
                 for q in range(columns):
                     if q != c:
@@ -190,4 +190,4 @@ def turn(
                         beyond[q, c] = beyond[c, q]
                         pulls[j, q] = round(min(max(weights[c, q] * beyond[c, q] / unit, -_FULL), _FULL))
                 signs[i, c] = -signs[i, c]
-    return made
+    return turned

@@ -20,27 +20,27 @@ def uniform(state: Words) -> float:
 @kernel
 def draw_subset(count: int, most: int, state: Words) -> Integers:
     """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm)."""
-    found = np.zeros(count, np.int64)
+    subset = np.zeros(count, np.int64)
     for i in range(count):
         last = most - count + 1 + i
         drawn = min(last, 1 + int(uniform(state) * last))
         for j in range(i):
-            if found[j] == drawn:
+            if subset[j] == drawn:
                 drawn = last
                 break
         place = i
-        while place > 0 and found[place - 1] > drawn:
-            found[place] = found[place - 1]
+        while place > 0 and subset[place - 1] > drawn:
+            subset[place] = subset[place - 1]
             place -= 1
-        found[place] = drawn
-    return found
+        subset[place] = drawn
+    return subset
 
 
 @kernel
 def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats:
     """Draw points for pairs of radii, as `noise.column_polytope.draw_point`, by pseudo-random numbers."""
     free = size - 1
-    found = np.zeros((len(up), size))
+    points = np.zeros((len(up), size))
     odds = np.empty(size)
     for i in range(len(up)):
         logs, largest, most = 0.0, 0.0, min(free, up[i])
@@ -68,7 +68,7 @@ def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats
             else:
                 value = 1 - falls[fall] + (falls[fall - 1] if fall else 0)
                 fall += 1
-            found[i, position] = value
+            points[i, position] = value
             total_of_row += value
-        found[i, free] = up[i] - down[i] - total_of_row
-    return found
+        points[i, free] = up[i] - down[i] - total_of_row
+    return points

@@ -100,11 +100,11 @@ def widened(keys: Words) -> tuple[Words, Integers]:
 
 # Proof: docs/proofs/rejection.md, lemma 3.
 @kernel
-def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) -> int:
+def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, weights: Floats) -> int:
     """Write the weight of each way in the present range: binomials times the children's values."""
     low, size = scan.u[0], scan.top[0] - scan.u[0] + 1
     for a in range(size):
-        found[a] = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
+        weights[a] = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
     for k in range(nodes.child_start[i], nodes.child_start[i + 1]):
         c = k - nodes.child_start[i]
         child = nodes.children[k]
@@ -114,9 +114,9 @@ def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) 
         first = scan.keys[c, 1, 0] + np.uint64(low) * step_first
         second = scan.keys[c, 1, 1] + np.uint64(low) * step_second
         for a in range(size):
-            if found[a] > 0.0:
+            if weights[a] > 0.0:
                 _, state = find(states.slots, start, mask, states.keys, base, first, second)
-                found[a] *= states.values[base + state] if state != EMPTY else 0.0
+                weights[a] *= states.values[base + state] if state != EMPTY else 0.0
             first += step_first
             second += step_second
     return int(size)
@@ -153,8 +153,8 @@ def weigh_states(
             for row in range(first_row, last_row if last > 1 else first_row):
                 for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
                     form = scan.sums[1, row - first_row] + nodes.forms[row, 0] * low
-                    found = constants[box - first_box] + nodes.scales[box] * form
-                    gap = nodes.centres[box] - nodes.n * found
+                    answer = constants[box - first_box] + nodes.scales[box] * form
+                    gap = nodes.centres[box] - nodes.n * answer
                     step = nodes.n * nodes.scales[box] * nodes.forms[row, 0]
                     for a in range(size):
                         gaps[a] = max(gaps[a], abs(gap - step * a))

@@ -144,7 +144,7 @@ def tree_trials(
     # trial has read depends on them.
     d = len(columns)
     scan = scan_for(nodes)
-    masks, found = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)
+    masks, weights = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)
     cost = 0
     while turn < len(order) and cost <= budget:
         layer, here = layers[order[turn]], start
@@ -211,7 +211,7 @@ def tree_trials(
                 drawn = np.int64(words[here] >> ONE)
                 here += 1
                 if table == 0:
-                    part, within, work = choose(nodes, i, slot, states, scan, found, tables, drawn)
+                    part, within, work = choose(nodes, i, slot, states, scan, weights, tables, drawn)
                 else:
                     entry, part, within = looked_up(table, tables.sums, drawn)
                     work = 1

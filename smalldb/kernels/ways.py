@@ -69,7 +69,7 @@ def slot_of(slots: Words, start: int, mask: np.uint64, first: np.uint64, second:
 # Proof: docs/proofs/rejection.md, lemma 5.
 @kernel
 def tabulate(
-    nodes: Nodes, i: int, slot: np.int64, states: States, scan: Scan, found: Floats, tables: ShareTables
+    nodes: Nodes, i: int, slot: np.int64, states: States, scan: Scan, weights: Floats, tables: ShareTables
 ) -> int:
     """Write the table of a slot's state, if there is room; return the ways visited; -1: shares pass 2^63."""
     value = states.values[np.int64(tables.slots[slot, 2])] / nodes.shrink
@@ -78,16 +78,16 @@ def tabulate(
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
         lower, upper = pack(scan.u, 1, nodes.cells[i])
-        size = weights_of(nodes, i, scan, states, found)
+        size = weights_of(nodes, i, scan, states, weights)
         cost += size
         for a in range(size):
-            if found[a] == 0.0:
+            if weights[a] == 0.0:
                 continue
             if end == len(tables.sums):
                 tables.used[0] = end  # full: no more tables
                 return cost
             u = scan.u[0] + a
-            total += share_of(found[a], value, scan.weights[1] * WEIGHTS[scan.h[0], u])
+            total += share_of(weights[a], value, scan.weights[1] * WEIGHTS[scan.h[0], u])
             if total < 0:
                 return -1
             tables.sums[end] = total
@@ -120,14 +120,14 @@ def choose(
     slot: np.int64,
     states: States,
     scan: Scan,
-    found: Floats,
+    weights: Floats,
     tables: ShareTables,
     position: np.int64,
 ) -> tuple[np.int64, np.int64, int]:
     """Choose the way whose share holds `position`: write ``scan.u``."""
     cost = 1
     if tables.slots[slot, 3] == 0 and tables.used[0] < len(tables.sums):
-        cost += tabulate(nodes, i, slot, states, scan, found, tables)
+        cost += tabulate(nodes, i, slot, states, scan, weights, tables)
         if cost == 0:
             return np.int64(-1), np.int64(0), 1
     if tables.slots[slot, 3]:
@@ -139,10 +139,10 @@ def choose(
     total = np.int64(0)
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
-        size = weights_of(nodes, i, scan, states, found)
+        size = weights_of(nodes, i, scan, states, weights)
         for a in range(size):
-            if found[a] > 0.0:
-                part = share_of(found[a], value, scan.weights[1] * WEIGHTS[scan.h[0], scan.u[0] + a])
+            if weights[a] > 0.0:
+                part = share_of(weights[a], value, scan.weights[1] * WEIGHTS[scan.h[0], scan.u[0] + a])
                 total += part
                 if total < 0:
                     return np.int64(-1), np.int64(0), cost

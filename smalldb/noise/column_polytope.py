@@ -10,7 +10,7 @@ import numpy as np
 
 from queries.arrays import Floats, Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import uniform_below
+from smalldb.exact.integers import uniform_below, uniform_subset
 
 Radii: TypeAlias = Floats | Integers
 _LISTED = 1 << 20
@@ -40,27 +40,17 @@ def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
     free, position = size - 1, uniform_below(points(size, up, down), source)
     ends = accumulate(_by_positive(free, up, down))
     positive = next(positive for positive, end in enumerate(ends) if position < end)
-    signs = _subset(positive, free, source)
+    signs = uniform_subset(free, positive, source)
     rest = free - positive
-    rises = iter(_gaps(_subset(positive, up, source)))
-    falls = iter(_gaps(_subset(rest, down + rest, source)))
-    entries = [next(rises) if entry in signs else 1 - next(falls) for entry in range(1, free + 1)]
+    rises = iter(_gaps(uniform_subset(up, positive, source)))
+    falls = iter(_gaps(uniform_subset(down + rest, rest, source)))
+    entries = [next(rises) if entry in signs else 1 - next(falls) for entry in range(free)]
     return [*entries, up - down - sum(entries)]
 
 
-# Proof: docs/proofs/draw.md, lemma 4.
-def _subset(count: int, most: int, source: BitSource) -> set[int]:
-    """Draw `count` of the integers 1..most, uniformly, exactly (Floyd's algorithm, Bentley 1987)."""
-    subset = set[int]()
-    for last in range(most - count + 1, most + 1):
-        drawn = uniform_below(last, source) + 1
-        subset.add(last if drawn in subset else drawn)
-    return subset
-
-
 def _gaps(subset: set[int]) -> list[int]:
-    """Return the steps from 0 to the least, and on to the next: at least 1 each, at most the last in all."""
-    return [here - before for before, here in pairwise([0, *sorted(subset)])]
+    """Return the steps from -1 to the least, and on to the next: at least 1 each."""
+    return [here - before for before, here in pairwise([-1, *sorted(subset)])]
 
 
 def log_points(size: int, up: Radii, down: Radii) -> Floats:

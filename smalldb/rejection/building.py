@@ -61,8 +61,8 @@ def pair_gains(target: Target, threshold: int) -> Floats:
         within = np.ones(len(counts), dtype=np.bool_)
         for attributes in held:
             for j in target.by_attributes.get(attributes, ()):
-                found = answers(tuple(target.on_cells(j, (a, b)).tolist()))
-                within &= (lows[j] <= found) & (found <= highs[j])
+                values = answers(tuple(target.on_cells(j, (a, b)).tolist()))
+                within &= (lows[j] <= values) & (values <= highs[j])
         with np.errstate(divide="ignore"):
             return float(np.log(columns[within].sum()))
 
@@ -130,11 +130,11 @@ def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: in
     while spent < budget and idle < 40 * len(tree.order):
         idle += 1
         if candidate is not None:
-            found = relaxer.count_all(candidate, [threshold], budget - spent)
-            if isinstance(found, TooCostly):
+            counted = relaxer.count_all(candidate, [threshold], budget - spent)
+            if isinstance(counted, TooCostly):
                 break
-            spent += found.cost + _OVERHEAD * len(tree.order)
-            size = float(found.log_sizes[0])
+            spent += counted.cost + _OVERHEAD * len(tree.order)
+            size = float(counted.log_sizes[0])
             if size < best:
                 tree, best, idle = candidate, size, 0
         candidate = _moved(tree, width, steering)
@@ -225,19 +225,19 @@ class Builder:
             if later and share < LEAST_SHARE:
                 break
             allowed = min(end - self.spent, LAYER, int(share * budget))
-            found = self._relaxer.count_all(self._tree, thresholds, allowed)
-            if not isinstance(found, TooCostly):
-                self.spent += found.cost
+            counted = self._relaxer.count_all(self._tree, thresholds, allowed)
+            if not isinstance(counted, TooCostly):
+                self.spent += counted.cost
                 self._refined.update(thresholds)
-                self._replace(positions, found)
+                self._replace(positions, counted)
                 self._cover()
                 return True
-            self.spent += found.spent
-            if found.needed >= LAYER:  # never: the lower ones may do
+            self.spent += counted.spent
+            if counted.needed >= LAYER:  # never: the lower ones may do
                 self._refined.update(thresholds[len(thresholds) // 2 :])
                 positions = positions[: len(positions) // 2]
                 continue
-            later.append(int(found.needed / share))
+            later.append(int(counted.needed / share))
             positions = self._lower(positions) if self._starred else []
         self.again = max(self.spent, min(later, default=0))
         return not later and self.spent < end
@@ -248,12 +248,12 @@ class Builder:
         held = np.cumsum(np.exp([masses[position] - masses[positions[0]] for position in positions]))
         return positions[: int(np.searchsorted(held, held[-1] / 2))]
 
-    def _replace(self, positions: list[int], found: Counted) -> None:
+    def _replace(self, positions: list[int], counted: Counted) -> None:
         """Put what was counted in the place of layers that are larger; drop layers that are empty."""
-        for position, size in enumerate(found.log_sizes):
+        for position, size in enumerate(counted.log_sizes):
             old = self._layers[positions[position]]
             if size < old.log_size:
-                new = found.relaxation(position)
+                new = counted.relaxation(position)
                 if self._states() - old.state_count + new.state_count <= MOST_STATES:
                     self._layers[positions[position]] = new
         empty = [i for i, layer in enumerate(self._layers) if layer.log_size == -inf]
@@ -268,10 +268,10 @@ class Builder:
             threshold = (self._layers[-1].threshold if self._layers else self._lowest - 1) + step
             if self._layers and threshold >= self._target.largest_score:
                 return
-            found = self._relaxer.count(scattered(self._target.attributes), threshold, UNLIMITED)
-            assert found is not None
-            if found.log_size > -inf:
-                self._layers.append(found)
+            layer = self._relaxer.count(scattered(self._target.attributes), threshold, UNLIMITED)
+            assert layer is not None
+            if layer.log_size > -inf:
+                self._layers.append(layer)
             else:
                 self._lowest = threshold + 1
 
@@ -311,9 +311,9 @@ class Builder:
                 tree = self._searched(mode.threshold, budget)
         else:
             tree = self._searched(mode.threshold, budget)
-            found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
-            self.spent += found.spent if isinstance(found, TooCostly) else found.cost
-            hardly = isinstance(found, TooCostly) or found.log_sizes[0] > mode.log_size - GAIN
+            counted = self._relaxer.count_all(tree, [mode.threshold], LAYER)
+            self.spent += counted.spent if isinstance(counted, TooCostly) else counted.cost
+            hardly = isinstance(counted, TooCostly) or counted.log_sizes[0] > mode.log_size - GAIN
         self._settled = hardly or tree == self._tree
         if not self._settled:
             self._take(tree)

@@ -238,10 +238,10 @@ def multiset_sampler(
     rate = rate_of(positive(epsilon, "epsilon"), rows, workload.denominator)
     pilot = pilot_scores(scores)
     least = max((int(scores.ranks[a:b].min()) for a, b in pairwise(scores.offsets)), default=0)
-    found, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * len(pilot)
+    sampler, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * len(pilot)
     cost, countable, steps = Cost(), key_bits(scores) <= MAX_KEY_BITS, overhead(workload, rows, "multisets")
     with clock(progress) as tick:
-        while countable and (needed := TRIAL * expected_trials(found, pilot)) > spent:
+        while countable and (needed := TRIAL * expected_trials(sampler, pilot)) > spent:
             limit = Limit(int(min(needed, OPERATIONS - spent)) - steps, MEMORY // 2)
             try:
                 counted = count_scores(scores.cut(cut), keep_layers=True, threads=1, limit=limit)
@@ -250,10 +250,10 @@ def multiset_sampler(
             tick()
             cost.add(counted.cost)
             spent += counted.cost.operations + steps
-            found = head_and_tail(scores, rate, cut, counted, cost)
+            sampler = head_and_tail(scores, rate, cut, counted, cost)
             higher = scores.levels[cut] + scores.levels[cut] // STEP
             cut = max(cut + 1, int(np.searchsorted(scores.levels, higher, side="right")) - 1)
-    return found
+    return sampler
 
 
 # Proof: docs/proofs/head-and-tail.md, lemma 6.
@@ -275,12 +275,12 @@ def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, co
     return HeadAndTail(scores, rate, head, tail, cost, counted)
 
 
-def expected_trials(found: HeadAndTail, pilot: Integers) -> float:
+def expected_trials(sampler: HeadAndTail, pilot: Integers) -> float:
     """Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail."""
-    if found.tail is None:
+    if sampler.tail is None:
         return 0.0
-    gaps = pilot[pilot >= found.tail] - found.tail
-    kept = np.exp(-float(min(found.rate, Fraction(MAX_COINS))) * gaps).sum() / len(pilot)
-    head = float(1 - found.tail_share()[0])
+    gaps = pilot[pilot >= sampler.tail] - sampler.tail
+    kept = np.exp(-float(min(sampler.rate, Fraction(MAX_COINS))) * gaps).sum() / len(pilot)
+    head = float(1 - sampler.tail_share()[0])
     success = head + (1 - head) * kept
     return float(1 / success) if success > 0 else inf

@@ -155,11 +155,11 @@ class ByRejection(OfSmall):
             epsilon=request.epsilon,
             candidates=base,
         )
-        made = cls(small)
+        plan = cls(small)
         if refused is None and not request.named:
-            refused = made.slow(most=False)
+            refused = plan.slow(most=False)
             refused = refused and f"{refused}; by name it is taken"
-        return refused or made
+        return refused or plan
 
     @classmethod
     def least_error(cls, request: Request) -> float:
@@ -221,5 +221,5 @@ def _base(request: Request) -> Candidates:
 
 def _possible(request: Request) -> list[int]:
     """Return the rows that are drawn by rejection, and soon for most tables at least, ascending."""
-    each = (ByRejection.planned(replace(request, rows=rows)) for rows in range(1, MOST_ROWS + 1))
-    return [made.rows for made in each if not isinstance(made, str) and made.slow(most=True) is None]
+    plans = (ByRejection.planned(replace(request, rows=rows)) for rows in range(1, MOST_ROWS + 1))
+    return [plan.rows for plan in plans if not isinstance(plan, str) and plan.slow(most=True) is None]

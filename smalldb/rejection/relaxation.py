@@ -63,17 +63,17 @@ def forms_of(target: Target, clique: tuple[int, ...]) -> NodeForms:
     """Return the queries of a node: of its own attribute, the last of its clique, and parents."""
     # An answer on the rows moves by a form of u, how many rows of each cell of the parents have a one.
     # Queries that have the same form, but for a factor, are bounds on one number.
-    *parents, own = clique
+    *parents, attribute = clique
     settings = np.arange(1 << len(parents))
     forms: dict[tuple[int, ...], list[tuple[int, Integers, int]]] = {}
     for some in chain.from_iterable(combinations(parents, size) for size in range(len(clique))):
-        attributes = tuple(sorted((*some, own)))
+        attributes = tuple(sorted((*some, attribute)))
         for j in target.by_attributes.get(attributes, ()):
             values = []
             for bit in (0, 1):
                 bits = np.full((len(attributes), len(settings)), bit, dtype=np.int64)
                 for row, a in enumerate(attributes):
-                    if a != own:
+                    if a != attribute:
                         bits[row] = settings >> parents.index(a) & 1
                 weights = target.tables[j].weights
                 values.append(bits.sum(axis=0) % 2 * target.unit if weights is None else weights[tuple(bits)])
@@ -83,7 +83,7 @@ def forms_of(target: Target, clique: tuple[int, ...]) -> NodeForms:
     boxes = list(chain.from_iterable(forms.values()))
     return NodeForms(
         _padded(list(forms)),
-        np.array([len(found) for found in forms.values()], dtype=np.int64),
+        np.array([len(group) for group in forms.values()], dtype=np.int64),
         np.array([scale for scale, _, _ in boxes], dtype=np.int64),
         _padded([constants for _, constants, _ in boxes]),
         np.array([j for _, _, j in boxes], dtype=np.int64),
@@ -154,8 +154,8 @@ class Counted:
     def relaxation(self, position: int) -> Layer:
         """Return one of the relaxations, with its own boxes: if it can be and is quick, that of a star."""
         if self.starred and -inf < self.log_sizes[position] < inf:
-            found = slice(*self.states.start[len(self.tree.hubs) :][:2])
-            counted = self._boxes(position), self.states.keys[found], self.values[found, position]
+            hubs = slice(*self.states.start[len(self.tree.hubs) :][:2])
+            counted = self._boxes(position), self.states.keys[hubs], self.values[hubs, position]
             star = StarRelaxation.build(self.target, self.tree, self.thresholds[position], *counted)
             if star.quick:
                 return star
@@ -168,7 +168,7 @@ class Counted:
         held[start[list(self.tree.roots)]] = True
         nodes = range(len(self.tree.order))
         keys = [self.states.keys[start[i] : start[i + 1]][held[start[i] : start[i + 1]]] for i in nodes]
-        slots = [slots_for(found, max(64, 2 << len(found).bit_length())) for found in keys]
+        slots = [slots_for(node_keys, max(64, 2 << len(node_keys).bit_length())) for node_keys in keys]
         values = self.values[held, position]
         states = States(_starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots))
         threshold, size = self.thresholds[position], float(self.log_sizes[position])
@@ -214,7 +214,7 @@ class Relaxer:
         blocks = [self._block(clique) for clique in tree.cliques]
         together = _alike(tree, blocks, broad) if alike else []
         left_out = {leaf for leaves in together for leaf in leaves[1:].tolist()}
-        children = [[child for child in found if child not in left_out] for found in tree.children]
+        children = [[child for child in offspring if child not in left_out] for offspring in tree.children]
         nodes = self._nodes(tree, blocks, children, thresholds[-1])
         queries = np.concatenate([block.queries for block in blocks])
         levels = np.array([self.target.widened(threshold) for threshold in thresholds], dtype=np.int64)
@@ -224,9 +224,9 @@ class Relaxer:
         for leaf in left_out:
             keys[leaf] = rows[:0]
         spent = 0
-        for node, found in enumerate(children):
+        for node, offspring in enumerate(children):
             same: dict[tuple[int, ...], int] = {}  # children with the same parents have the same states
-            for which, child in enumerate(found):
+            for which, child in enumerate(offspring):
                 like = same.setdefault(tree.parents[child], child)
                 if like != child:
                     keys[child], slots[child] = keys[like], slots[like]
@@ -289,7 +289,7 @@ class Relaxer:
             parents[node, : len(clique) - 1] = clique[:-1]
         held = np.concatenate([block.queries for block in blocks])
         lows, highs = self.target.bounds(threshold)
-        children = [(node, child) for node, found in enumerate(children_of) for child in found]
+        children = [(node, child) for node, offspring in enumerate(children_of) for child in offspring]
         bases = np.zeros((len(children), MOST_CELLS, 2), dtype=np.uint64)
         steps = np.zeros_like(bases)
         for position, (node, child) in enumerate(children):
@@ -321,12 +321,12 @@ class Relaxer:
             held = self._held(tree)
             wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
             position = {attribute: node for node, attribute in enumerate(tree.order)}
-            found: list[list[int]] = [[] for _ in tree.order]
+            by_node: list[list[int]] = [[] for _ in tree.order]
             for j, table in enumerate(self.target.tables):
                 if j in wanted and j not in held:
-                    found[max(position[a] for a in table.attributes)].append(j)
-            listed = np.array(list(chain.from_iterable(found)), dtype=np.int64)
-            self._checks[tree, within] = _starts(found), listed
+                    by_node[max(position[a] for a in table.attributes)].append(j)
+            listed = np.array(list(chain.from_iterable(by_node)), dtype=np.int64)
+            self._checks[tree, within] = _starts(by_node), listed
         starts, queries = self._checks[tree, within]
         lows, highs = self.target.bounds(threshold)
         return Checks(starts, queries, lows[queries], highs[queries])
@@ -338,12 +338,12 @@ class Relaxer:
 
 def _alike(tree: Tree, blocks: Sequence[NodeForms], broad: Sequence[int]) -> list[Integers]:
     """Return broad leaves with the same parents and forms, all of zeros and ones, together."""
-    found: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for leaf in broad:
         forms = blocks[leaf].forms
         if len(forms) and ((forms == 0) | (forms == 1)).all():
-            found.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
-    return [np.array(leaves, dtype=np.int64) for leaves in found.values()]
+            groups.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
+    return [np.array(leaves, dtype=np.int64) for leaves in groups.values()]
 
 
 def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[int]:

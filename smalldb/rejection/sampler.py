@@ -105,8 +105,8 @@ def _column_scores(target: Target) -> list[list[int]]:
         weights = (0, target.unit) if table.weights is None else table.weights.tolist()
         column = scores[table.attributes[0]]
         for ones in range(target.rows + 1):
-            found = weights[0] * (target.rows - ones) + weights[1] * ones
-            gap = abs(target.rows * answer - target.n * found)
+            total = weights[0] * (target.rows - ones) + weights[1] * ones
+            gap = abs(target.rows * answer - target.n * total)
             column[ones] = max(column[ones], min(gap, target.largest_score))
     return scores
 
@@ -300,16 +300,16 @@ class Sampler:
     def draw(self, source: BitSource) -> tuple[Bits, int]:
         """Draw m ordered rows, shape (m, d), and their score, of probability as exp(-rate score)."""
         # the first candidate kept has that law, whatever was refined between trials
-        kept, made, before = None, 0, self.work
+        kept, count, before = None, 0, self.work
         while kept is None:
             if self.work > self._again and not self._finished:
                 self._refine(self.work)
-            trials = max(FEW, min(made // 2, MANY))  # some of them are in vain
+            trials = max(FEW, min(count // 2, MANY))  # some of them are in vain
             if self.work > before and not self._finished:  # up to the work that refines layers
-                allowed = 1 + (self._again - self.work) * made // (self.work - before)
+                allowed = 1 + (self._again - self.work) * count // (self.work - before)
                 trials = max(FEW, min(trials, allowed))
             kept = self._first_kept(trials, source)
-            made += trials
+            count += trials
         return kept
 
     # Proof: docs/proofs/rejection.md, lemma 7.
@@ -335,8 +335,8 @@ class Sampler:
                 if lane.status == OUT_OF_WORDS:
                     lane.add(source)
                 if lane.status == SURVIVED:
-                    if lane.position < end and (found := self._tossed(lane, source)):
-                        kept, end = found, lane.position
+                    if lane.position < end and (candidate := self._tossed(lane, source)):
+                        kept, end = candidate, lane.position
                     lane.turn += 1
             lanes = [lane for lane in lanes if lane.left(end)]
         self.trials += trials if kept is None else end + 1

@@ -197,12 +197,12 @@ def _by_leaf(target: Target, tree: Tree) -> dict[int, tuple[list[int], list[int]
     """Return the queries that end with each leaf: on it alone, with hubs, and with leaves before it."""
     position = {attribute: node for node, attribute in enumerate(tree.order)}
     first = len(tree.hubs)
-    found: dict[int, tuple[list[int], list[int], list[int]]] = {a: ([], [], []) for a in tree.order[first:]}
+    queries: dict[int, tuple[list[int], list[int], list[int]]] = {a: ([], [], []) for a in tree.order[first:]}
     for j, table in enumerate(target.tables):
         *others, last = sorted(position[a] for a in table.attributes) or [-1]  # a constant looks at none
         if last >= first:
-            found[tree.order[last]][0 if not others else 1 if others[-1] < first else 2].append(j)
-    return found
+            queries[tree.order[last]][0 if not others else 1 if others[-1] < first else 2].append(j)
+    return queries
 
 
 def _conjunction(
@@ -219,9 +219,9 @@ def _conjunction(
         least = most = target.rows + 1
     positions = range(queries.position_start[j], queries.position_start[j + 1])
     flips = {int(queries.positions[position]): int(queries.flips[position]) for position in positions}
-    own = flips.pop(leaf)
+    leaf_flip = flips.pop(leaf)
     (other, flip), *others = flips.items()
-    return [own, other, flip, least, most - least], others
+    return [leaf_flip, other, flip, least, most - least], others
 
 
 @cache

@@ -101,7 +101,7 @@ class Target:
 
     def least_score(self) -> int:
         """Return a lower bound on every score: no answer of a query comes closer than its rounding allows."""
-        found = 0
+        least = 0
         for j, table in enumerate(self.tables):
             step, start = self.unit, 0
             if table.weights is not None:
@@ -109,13 +109,13 @@ class Target:
                 step = gcd(*(int(w) - int(table.weights.min()) for w in table.weights.ravel()))
             # n = 10 and m b = 7, answers in whole steps: n a is 0, 10, 20, ..., so the gap is 3 at least
             residual = (self.rows * int(self.answers[j]) - self.n * start) % (self.n * step)
-            found = max(found, min(residual, self.n * step - residual))
-        return min(found, self.largest_score)
+            least = max(least, min(residual, self.n * step - residual))
+        return min(least, self.largest_score)
 
     def score(self, columns: Words) -> int:
         """Return the score of the rows with these columns, exactly."""
-        found = answers_of(self.queries, columns, self.everyone)
-        gaps = np.abs(self.rows * self.answers - self.n * found)
+        answers = answers_of(self.queries, columns, self.everyone)
+        gaps = np.abs(self.rows * self.answers - self.n * answers)
         return min(int(gaps.max(initial=0)), self.largest_score)
 
     def bits(self, columns: Words) -> Bits:

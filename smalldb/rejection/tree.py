@@ -38,11 +38,11 @@ class Tree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """The nodes whose states are read off each node's clique."""
-        found: list[list[int]] = [[] for _ in self.order]
+        children: list[list[int]] = [[] for _ in self.order]
         for node, holder in enumerate(self.holders):
             if holder is not None:
-                found[holder].append(node)
-        return tuple(map(tuple, found))
+                children[holder].append(node)
+        return tuple(map(tuple, children))
 
     @cached_property
     def roots(self) -> tuple[int, ...]:

@@ -156,10 +156,10 @@ class Heaps:
 
     def __init__(self, scored: Scored) -> None:
         index, octaves = scored.located()
-        found, sizes = np.unique(octaves, return_counts=True)
+        present, sizes = np.unique(octaves, return_counts=True)
         parts = np.split(index[np.argsort(octaves, kind="stable")], np.cumsum(sizes)[:-1])
         self._scored = scored
-        self._heaps = dict(zip(found.tolist(), parts, strict=True))
+        self._heaps = dict(zip(present.tolist(), parts, strict=True))
         self._weights = dict(scored.octaves)
         self._weigh()
 

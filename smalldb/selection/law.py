@@ -77,13 +77,13 @@ def selection_law(
         raise ValueError(f"an exact law is for up to {MOST} outcomes")
     depths = [chosen.rate * (max(exact) - score) for score in exact]
     if method in ("exponential", "top-k"):
-        found = _peeled(depths, weights or [1] * len(exact), chosen)
+        law = _peeled(depths, weights or [1] * len(exact), chosen)
     else:
-        found = _in_rounds(depths, chosen)
+        law = _in_rounds(depths, chosen)
     if namer is None:
-        return found
-    named = {tuple(map(namer, positions)): enclosed for positions, enclosed in found.items()}
-    if len(named) < len(found):
+        return law
+    named = {tuple(map(namer, positions)): enclosed for positions, enclosed in law.items()}
+    if len(named) < len(law):
         raise ValueError("scores must have different labels")
     return named
 
@@ -94,14 +94,14 @@ def _in_rounds(depths: list[Fraction], chosen: Terms) -> Probabilities:
     @cache
     def drawn(left: tuple[int, ...]) -> dict[Fraction, Real]:
         best = min(depths[i] for i in left)
-        own = [depths[i] - best for i in left]
-        return _noisy(own) if chosen.method == "noisy-max" else _heads(own, Fraction(1))
+        below = [depths[i] - best for i in left]
+        return _noisy(below) if chosen.method == "noisy-max" else _heads(below, Fraction(1))
 
-    found: Probabilities = {}
+    law: Probabilities = {}
 
     def peel(ranked: tuple[int, ...], left: tuple[int, ...], probability: Real) -> None:
         if len(ranked) == chosen.k:
-            found[ranked] = _shown(probability)
+            law[ranked] = _shown(probability)
             return
         best = min(depths[i] for i in left)
         for i in left:
@@ -109,16 +109,16 @@ def _in_rounds(depths: list[Fraction], chosen: Terms) -> Probabilities:
             peel((*ranked, i), others, probability * drawn(left)[depths[i] - best])
 
     peel((), tuple(range(len(depths))), Real.of(1, DIGITS))
-    return found
+    return law
 
 
 def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probabilities:
     """K draws without replacement, each by weight exp(-r), seen from the best one that is left."""
-    found: Probabilities = {}
+    law: Probabilities = {}
 
     def peel(ranked: tuple[int, ...], left: list[int], probability: Real) -> None:
         if len(ranked) == chosen.k:
-            found[ranked] = _shown(probability)
+            law[ranked] = _shown(probability)
             return
         best = min(depths[i] for i in left)
         heights = [weights[i] * _exp(best - depths[i]) for i in left]
@@ -127,7 +127,7 @@ def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probab
             peel((*ranked, i), [j for j in left if j != i], share * height)
 
     peel((), [i for i, weight in enumerate(weights) if weight], Real.of(1, DIGITS))
-    return found
+    return law
 
 
 def _heads(depths: list[Fraction], most: Fraction) -> dict[Fraction, Real]:
@@ -152,7 +152,7 @@ def _noisy(depths: list[Fraction]) -> dict[Fraction, Real]:
     levels = sorted(Counter(depths).items(), reverse=True)
     number = len(depths)
     height = _exp(sum((r - levels[0][0] for r in depths), Fraction(0))) / 2**number
-    found = {r: p + height / number for r, p in _heads(depths, Fraction(1, 2)).items()}
+    law = {r: p + height / number for r, p in _heads(depths, Fraction(1, 2)).items()}
     product, half = [Real.of(1, DIGITS)], Real.of(Fraction(1, 2), DIGITS)
     for position, ((low, count), (high, _)) in enumerate(pairwise(levels), 1):
         number -= count
@@ -169,12 +169,12 @@ def _noisy(depths: list[Fraction]) -> dict[Fraction, Real]:
         height = _exp(sum(((r - high) * others for r, others in levels[position:]), Fraction(0))) / 2**number
         rise = height * _dot(pieces, product)
         for r, _ in levels[position:]:
-            found[r] += rise
+            law[r] += rise
         for r, _ in levels[:position]:
             density = half * _exp(low - r)
-            found[r] += height * density * _dot(pieces[1:], _without(product, density))
+            law[r] += height * density * _dot(pieces[1:], _without(product, density))
         product = [c * faded for c, faded in zip(product, fading, strict=False)]
-    return found
+    return law
 
 
 def _times(product: list[Real], factor: Real) -> list[Real]:

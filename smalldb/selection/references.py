@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.exact.integers import coins, whole_geometric
-from smalldb.exact.levels import exp_enclosure
+from smalldb.exact.integers import coins, logistic, whole_geometric
 from smalldb.exact.numbers import Number, positive
 
 ANALYSES = ("direct", "exponential")
@@ -82,9 +81,4 @@ def randomised_response(
     if truth.dtype != bool and truth.size:
         raise TypeError("answers must be True or False")
 
-    def lie(precision: int) -> tuple[int, int]:
-        """Enclose 2^precision / (1 + e^epsilon), by q / (1 + q) for q = e^-epsilon, which rises in q."""
-        (low, high), unit = exp_enclosure(rate, precision + 8), 1 << precision + 8
-        return (low << precision) // (unit + low), -(-(high << precision) // (unit + high))
-
-    return truth.astype(np.bool_) ^ coins(lie, len(truth), bit_source(rng))
+    return truth.astype(np.bool_) ^ coins(logistic(rate), len(truth), bit_source(rng))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from queries.arrays import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import uniform_below
+from smalldb.exact.integers import uniform_below, uniform_subset
 
 Chunk = npt.NDArray[Any]
 
@@ -83,9 +83,9 @@ class Scored:
         counts: dict[int, int] = {}
         for index, block in self._blocks(score):
             octaves = self._octaves_of(block)
-            found = np.bincount(octaves)
-            for octave in np.flatnonzero(found).tolist():
-                weight = int(found[octave])
+            tally = np.bincount(octaves)
+            for octave in np.flatnonzero(tally).tolist():
+                weight = int(tally[octave])
                 if self.weights is not None:
                     weight = sum(self.weights[i] for i in index[octaves == octave].tolist())
                 counts[octave] = counts.get(octave, 0) + weight
@@ -95,13 +95,13 @@ class Scored:
         """Draw a candidate of an octave by its weight."""
         position = uniform_below(self.octaves[octave], source)
         for index, block in self._blocks():
-            found = index[self._octaves_of(block) == octave]
+            members = index[self._octaves_of(block) == octave]
             if self.weights is None:
-                if position < len(found):
-                    return int(found[position])
-                position -= len(found)
+                if position < len(members):
+                    return int(members[position])
+                position -= len(members)
                 continue
-            for i in found.tolist():
+            for i in members.tolist():
                 if position < self.weights[i]:
                     return int(i)
                 position -= self.weights[i]
@@ -119,15 +119,17 @@ class Scored:
     def some(self, wanted: dict[int, int], below: Fraction | None, source: BitSource) -> dict[int, list[int]]:
         """Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd)."""
         sizes, drawn = self.below(below), {octave: list[int]() for octave in wanted}
-        positions = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
+        positions = {
+            octave: sorted(uniform_subset(sizes[octave], count, source)) for octave, count in wanted.items()
+        }
         passed = dict.fromkeys(wanted, 0)
         for index, block in self._blocks(below):
             octaves = self._octaves_of(block)
             for octave, chosen in positions.items():
-                found = index[octaves == octave]
+                members = index[octaves == octave]
                 start = passed[octave]
-                drawn[octave] += [int(found[i - start]) for i in chosen if start <= i < start + len(found)]
-                passed[octave] += len(found)
+                passed[octave] += len(members)
+                drawn[octave] += [int(members[i - start]) for i in chosen if start <= i < passed[octave]]
         return drawn
 
     def _look(self) -> None:
@@ -177,15 +179,6 @@ def _as_in(block: Chunk, score: Fraction) -> np.float64 | int | Fraction:
     if block.dtype.kind == "f":  # a Python float would be rounded to the type of a narrower block
         return np.float64(float(score))
     return int(score) if block.dtype.kind in "iu" else score
-
-
-def _subset(size: int, count: int, source: BitSource) -> list[int]:
-    """Draw a uniform set of `count` positions out of `size`."""
-    positions: set[int] = set()
-    for last in range(size - count, size):
-        position = uniform_below(last + 1, source)
-        positions.add(last if position in positions else position)
-    return sorted(positions)
 
 
 def read_scores(scores: object, most: int | None = None) -> tuple[list[Chunk], bool]:
@@ -302,10 +295,10 @@ def labelled(scores: object) -> tuple[object, Namer | None]:
 
 def by_label(weights: object, namer: Namer | None, size: int) -> object:
     """Return a base measure in the order of the candidates: one that has labels as well is read by these."""
-    found, names = labelled(weights)
+    values, names = labelled(weights)
     if names is None or namer is None:
-        return found
-    weight_of = dict(zip(map(names, range(len(found))), found, strict=True))  # type: ignore[arg-type, call-overload]
+        return values
+    weight_of = dict(zip(map(names, range(len(values))), values, strict=True))  # type: ignore[arg-type, call-overload]
     try:
         return [weight_of[namer(i)] for i in range(size)]
     except KeyError as error:
