@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from smalldb.exact.numbers import as_fraction, positive, whole
+from smalldb.exact.numbers import positive, whole
 
 MOST_LISTED = 100_000  # epsilons or records that are listed one by one
 MOST_RELEASES = 10**15
@@ -35,14 +35,6 @@ def checked_number(releases: int, most: int = MOST_RELEASES) -> int:
     if releases > most:
         raise ValueError(f"releases must be at most {most}" + (", if listed" if most < MOST_RELEASES else ""))
     return releases
-
-
-def checked_delta(value: object) -> Fraction:
-    """Read a delta."""
-    delta = as_fraction(value, "delta")
-    if not 0 <= delta < 1:
-        raise ValueError("delta must be at least 0 and below 1")
-    return delta
 
 
 def checked_flag(value: object, name: str) -> bool:

@@ -12,14 +12,13 @@ from queries.arrays import pd
 from smalldb.accounting.checked_arguments import (
     MOST_LISTED,
     MOST_RELEASES,
-    checked_delta,
     checked_flag,
     checked_number,
     kinds_of,
 )
 from smalldb.accounting.methods import LARGEST, Items, Method, added, concentrated, methods_of
 from smalldb.bounds.calculators import last_where, sweeping
-from smalldb.exact.numbers import Number, as_fraction, float_below, positive, whole
+from smalldb.exact.numbers import Number, as_fraction, float_below, positive, share, whole
 from smalldb.noise.privacy_loss import Loss
 
 ASSUMED = "the number of releases and their epsilons did not depend on anything released"
@@ -98,7 +97,7 @@ def compose(
     kinds = kinds_of(epsilon, releases)
     checked_flag(bounded_range, "bounded_range")
     items = Counter({_loss(value, bounded_range): count for value, count in kinds.items()})
-    return composed(items, checked_delta(delta), checked_flag(adaptive, "adaptive"))
+    return composed(items, share(delta, "delta"), checked_flag(adaptive, "adaptive"))
 
 
 # Proof: docs/proofs/losses.md, lemma 10.
@@ -131,7 +130,7 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
             raise TypeError(f"losses must hold values of Loss, not {type(loss).__name__}")
         if loss.epsilon is None and loss.rho is None:
             raise ValueError("losses: one of them has neither an epsilon nor a rho")
-    items, allowed = Counter(listed), checked_delta(delta)
+    items, allowed = Counter(listed), share(delta, "delta")
     checked_flag(adaptive, "adaptive")
     if all(loss.epsilon is not None for loss in items):
         return composed(items, allowed, adaptive)
@@ -182,7 +181,7 @@ def per_release(
     [[0.1, 0.05], [0.2, 0.1]]
     """
     total, releases = positive(epsilon, "epsilon"), checked_number(whole(releases, "releases"))
-    allowed = checked_delta(delta)
+    allowed = share(delta, "delta")
     checked_flag(adaptive, "adaptive")
     checked_flag(bounded_range, "bounded_range")
     if total > LARGEST:
@@ -238,7 +237,7 @@ def most_releases(
     [10, 20]
     """
     each, goal = positive(epsilon, "epsilon"), positive(total, "total")
-    allowed = checked_delta(delta)
+    allowed = share(delta, "delta")
     checked_flag(adaptive, "adaptive")
     checked_flag(bounded_range, "bounded_range")
     if goal > LARGEST:

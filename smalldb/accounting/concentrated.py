@@ -3,14 +3,13 @@
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, log, log1p, sqrt
+from math import exp, log, log1p
 
+from smalldb.accounting.curves import golden
 from smalldb.exact.enclosures import Log, contexts
 
 _BITS = 40  # of rho
 _LEAST, _MOST = -40.0, 60.0  # logarithms of the orders that are searched
-_GOLDEN = (sqrt(5) - 1) / 2
-
 _DIGITS = 40
 MOST_EXPONENT = 600  # of e: beyond, no delta is left
 
@@ -18,29 +17,10 @@ MOST_EXPONENT = 600  # of e: beyond, no delta is left
 # Proof: docs/proofs/delta.md, lemmas 2 and 5.
 @lru_cache(maxsize=256)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """
-    Return a rho, as large as is proved, so that rho-zCDP implies (epsilon, delta)-differential privacy.
-
-    For every order a > 1, rho-zCDP implies (epsilon, delta) with ::
-
-        ln delta = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln a
-
-    (Canonne, Kamath and Steinke 2020, Proposition 12). That is linear in rho, so each order proves one.
-    A good order is searched for in floats; what it proves is enclosed and rounded down: a theorem, whatever
-    the search found.
-
-    Parameters
-    ----------
-    epsilon
-        From 2^-40 to 2^20.
-    delta
-        Strictly between 0 and 1, and at least 1e-300.
-
-    Examples
-    --------
-    >>> round(float(rho_of(Fraction(1), Fraction(1, 10**9))), 6)
-    0.014973
-    """
+    """Return a rho, as large as is proved, such that rho-zCDP implies (epsilon, delta), delta from 1e-300."""
+    # For every order a > 1 it does with ln delta = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln a
+    # (Canonne, Kamath and Steinke 2020, Proposition 12), which is linear in rho. Floats search an order;
+    # what it proves is enclosed and rounded down: a theorem, whatever the search returned.
     gap = Fraction(_best_gap(float(epsilon), log(delta)))
     ln = Log()
     rho = (epsilon + (ln(delta) + ln(1 + gap)) / gap + ln(1 + 1 / gap)) / (1 + gap)
@@ -56,26 +36,14 @@ def _best_gap(epsilon: float, log_delta: float) -> float:
         gap = exp(height)
         return (epsilon + (log_delta + log1p(gap)) / gap + log1p(1 / gap)) / (1 + gap)
 
-    low, high = _LEAST, _MOST
-    while high - low > 1e-7:  # the top is flat: its square is what is lost
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        low, high = (low, right) if rho(left) >= rho(right) else (left, high)
-    return exp(low)
+    return exp(golden(lambda height: -rho(height), _LEAST, _MOST, 1e-7)[0])
 
 
 @lru_cache(maxsize=256)
 def group_factor(epsilon: Fraction, rows: int) -> Fraction:
-    """Return (e^(K epsilon) - 1) / (e^epsilon - 1), rounded up: what a delta grows by for K rows.
-
-    Between two tables that differ in K rows stand K - 1 others, each a row from the next. So P(S) <=
-    e^epsilon P_1(S) + delta and so on, and the deltas add up to delta (1 + e^epsilon + ... + e^((K - 1)
-    epsilon)). Without a delta it is theorem 2.2 of Dwork and Roth (2014). The factor is at most 1e-36
-    (relative) above the true one; ValueError where K epsilon is above 600, so that no delta of any use is
-    left.
-
-    >>> float(group_factor(Fraction(1, 35), 35)), group_factor(Fraction(1), 1)
-    (59.28481417338689, Fraction(1, 1))
-    """
+    """Return (e^(K epsilon) - 1) / (e^epsilon - 1), rounded up: what a delta grows by for K rows."""
+    # Between two tables that differ in K rows stand K - 1 others, each a row from the next. So P(S) <=
+    # e^epsilon P_1(S) + delta and so on, and the deltas add up to delta (1 + ... + e^((K - 1) epsilon)).
     if rows * epsilon > MOST_EXPONENT:
         raise ValueError(
             f"rows_per_person: with a delta, epsilon may be at most {MOST_EXPONENT}: leave out delta"

@@ -16,6 +16,7 @@ from queries.arrays import Floats
 
 LARGE = 300.0  # beyond, exponentials leave the range of floats, and plain addition is no worse anyway
 ULPS = 2.0**-50  # eight roundings
+_GOLDEN = (sqrt(5) - 1) / 2
 
 
 def drv(eps: Floats, counts: Floats, delta: float) -> float:
@@ -121,11 +122,16 @@ def _least(implied: Callable[[float], float], least: float) -> float:
     values = [implied(height) for height in heights]
     position = int(np.argmin(values))
     low, high = heights[max(position - 1, 0)], heights[min(position + 1, len(heights) - 1)]
-    golden = (sqrt(5) - 1) / 2
-    while high - low > 1e-6:  # the minimum is flat: its square is what is lost
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if implied(left) <= implied(right) else (left, high)
+    low, high = golden(implied, low, high, 1e-6)
     return min(*values, implied((low + high) / 2))
+
+
+def golden(value: Callable[[float], float], low: float, high: float, width: float) -> tuple[float, float]:
+    """Narrow an interval about the least of a function with one valley, by golden sections."""
+    while high - low > width:  # the bottom is flat: the square of the width is what is lost
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        low, high = (low, right) if value(left) <= value(right) else (left, high)
+    return low, high
 
 
 def loose(rho: float, delta: float) -> float:

@@ -7,10 +7,10 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
 
-from smalldb.accounting.checked_arguments import MOST_LISTED, checked_delta, checked_flag, checked_number
+from smalldb.accounting.checked_arguments import MOST_LISTED, checked_flag, checked_number
 from smalldb.accounting.composing import Composition, best_of
 from smalldb.accounting.methods import added, concentrated, methods_of
-from smalldb.exact.numbers import Number, positive, whole
+from smalldb.exact.numbers import Number, positive, share, whole
 from smalldb.noise.privacy_loss import Loss, read_laws
 
 
@@ -32,7 +32,7 @@ def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("records must be those of releases: a key is missing") from error
     stated = None if rho is None else positive(rho, "privacy.rho")
-    allowed = Fraction(0) if stated_delta is None else checked_delta(stated_delta)
+    allowed = Fraction(0) if stated_delta is None else share(stated_delta, "delta")
     if allowed:
         if parameter is not None:
             raise ValueError("records: a release with a delta has no bounded range")
@@ -73,7 +73,7 @@ def compose_records(
     checked_number(len(listed), MOST_LISTED)
     simulated, stated = Counter[Loss](), Counter[Loss]()
     relations, persons, units = set[str](), set[int](), set[str]()
-    allowed = checked_delta(delta)
+    allowed = share(delta, "delta")
     spent = allowed
     for record in listed:
         read = loss_of_record(record)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from smalldb.accounting.checked_arguments import checked_delta, checked_flag
+from smalldb.accounting.checked_arguments import checked_flag
 from smalldb.accounting.composing import compose
 from smalldb.accounting.concentrated import rho_of
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.exact.enclosures import Log, Real, round_up
-from smalldb.exact.numbers import Number, float_below, positive, whole
+from smalldb.exact.numbers import Number, float_below, positive, share, whole
 
 PI_ABOVE = Fraction(3141592653589793238462643383279503, 10**33)
 MOST_EPSILON, MOST_DELTA = Fraction(1, 5), Fraction(1, 20)  # where the theorem on Laplace noise holds
@@ -85,7 +85,7 @@ def one_shot_top_k(
         raise ValueError("k must be at most the number of candidates")
     if conversion not in ("printed", "tight"):
         raise ValueError(f"conversion must be 'printed' or 'tight', not {conversion!r}")
-    exact, allowed = positive(epsilon, "epsilon"), positive(checked_delta(delta), "delta")
+    exact, allowed = positive(epsilon, "epsilon"), positive(share(delta, "delta"), "delta")
     ln = Log()
     if conversion == "printed":
         tail = ln(1 / allowed)
@@ -154,7 +154,7 @@ def unknown_domain_top_k(*, k: int, known: int, epsilon: Number, delta: Number) 
     k, known = whole(k, "k"), whole(known, "known")
     if k > known:
         raise ValueError("k must be at most the number of known counts")
-    each, spent = positive(epsilon, "epsilon"), positive(checked_delta(delta), "delta")
+    each, spent = positive(epsilon, "epsilon"), positive(share(delta, "delta"), "delta")
     ln, seen = Log(), spent / 2
     drawn = compose(epsilon=each, releases=k, delta=seen, bounded_range=True).epsilon
     total = Real.of(Fraction(drawn), ln.digits) + k * ln(1 + seen)

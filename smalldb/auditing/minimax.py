@@ -15,11 +15,11 @@ from queries.arrays import Floats, Integers
 from smalldb.auditing.laws import EPSILONS
 from smalldb.counting.databases import (
     Histogram,
+    both_ways,
     check_budget,
     count_pairs,
     databases,
     instance_of,
-    neighbours_of,
     tables_of,
 )
 from smalldb.exact.levels import exp_enclosure
@@ -302,7 +302,7 @@ def minimax(
             )
         tables = list(databases(domain.size, n, relation))
         position = {x: i for i, x in enumerate(tables)}
-        pairs = _pairs(position, n, relation)
+        pairs = both_ways(position, n, relation)
         bar.update()
         bar.set_description(f"{constraints} constraints")
         value, laws, weights, flows = solve(costs, pairs, float(exact), seconds)
@@ -344,9 +344,3 @@ def _costs(
         mean = float(((law * costs).sum(axis=1) / law.sum(axis=1)).max())
         outcomes = tuple(tuple(small) for small in tables.small.tolist())
         return costs, unit, outcomes, mean / float(unit)
-
-
-def _pairs(position: Mapping[Histogram, int], n: int, relation: Neighbours) -> Integers:
-    """Return the positions of neighbours, both ways round, shape (pairs, 2)."""
-    once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
-    return np.array([pair for a, b in once for pair in ((a, b), (b, a))], dtype=np.int64)

@@ -1,12 +1,13 @@
 """The privacy profile of SmallDB on a small instance: delta of every epsilon, and the trade-off curve."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from math import inf, nextafter
-from typing import TypeAlias, overload
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,14 +17,13 @@ from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, audited
 from smalldb.counting import multisets
 from smalldb.counting.databases import (
     DIGITS,
-    Histogram,
     Instance,
     Tables,
+    both_ways,
     check_budget,
     count_pairs,
     databases,
     instance_of,
-    neighbours_of,
     tables_of,
 )
 from smalldb.exact.enclosures import Real
@@ -34,6 +34,7 @@ from smalldb.planning import relation_of, workload_of
 
 BITS = 256  # a mass is in units of 2^-BITS
 Masses: TypeAlias = list[int]
+T = TypeVar("T")
 
 MOST_EPSILON = 600  # its exponential is a float
 NEAR = 1e-9  # far more than floats are off
@@ -46,24 +47,22 @@ FLOAT = 1e-13  # relative, far more than a sum of this kind is off
 
 
 def power(low: Sequence[int], high: Sequence[int], times: int) -> tuple[Masses, Masses]:
-    """Return (low, high) of the law of a sum of `times` independent numbers, each of which has the law given.
+    """Return (low, high) of the law of a sum of independent numbers of that law, in units of 2^-256."""
+    one, most = [1 << BITS], (1 << BITS) - 1
+    return (
+        _raised(list(low), times, one, partial(_product, up=0)),
+        _raised(list(high), times, one, partial(_product, up=most)),
+    )
 
-    Equivalent to `times - 1` convolutions of sum over i of masses[i] x^i, in units of 2^-256, each
-    rounded down (low) or up (high).
 
-    >>> half = 1 << 255
-    >>> [mass >> 254 for mass in power([half, half], [half, half], 2)[0]]  # quarters: 1, 2, 1
-    [1, 2, 1]
-    """
-    ends = []
-    for masses, up in ((list(low), 0), (list(high), (1 << BITS) - 1)):
-        total = [1 << BITS]
-        for bit in f"{times:b}":
-            total = _product(total, total, up)
-            if bit == "1":
-                total = _product(total, masses, up)
-        ends.append(total)
-    return ends[0], ends[1]
+def _raised(base: T, times: int, one: T, product: Callable[[T, T], T]) -> T:
+    """Multiply so many of a base, by repeated squaring."""
+    total = one
+    for bit in f"{times:b}":
+        total = product(total, total)
+        if bit == "1":
+            total = product(total, base)
+    return total
 
 
 def _product(a: Masses, b: Masses, up: int) -> Masses:
@@ -150,7 +149,7 @@ def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Ne
     check_budget(cells, n, relation, lambda tables, pairs: tables <= MOST_LAWS)
     tables = list(databases(cells, n, relation))
     position = {x: i for i, x in enumerate(tables)}
-    ends = _both_ways(position, n, relation)
+    ends = both_ways(position, n, relation)
     laws = [enclosed(mechanism(x)) for x in tables]
     outcomes = {outcome: i for i, outcome in enumerate(dict.fromkeys(o for law in laws for o in law))}
     if len(ends) * len(outcomes) > MOST_RATIOS:
@@ -160,12 +159,6 @@ def profile_of_laws(mechanism: CustomMechanism, cells: int, n: int, relation: Ne
         for outcome, (low, high) in law.items():
             row[outcomes[outcome]] = float((low + high) / 2)
     return LawProfile(len(ends) // 2, laws, floats, ends)
-
-
-def _both_ways(position: Mapping[Histogram, int], n: int, relation: Neighbours) -> Integers:
-    """Return the positions of neighbours, shape (2 pairs, 2): each pair, then each the other way round."""
-    once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
-    return np.array([*once, *((b, a) for a, b in once)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -269,7 +262,8 @@ class Profile:
                     f"{releases} releases of {self.laws} laws are too many: use a smaller instance"
                 )
             self._convolved.clear()
-            self._convolved[releases] = np.array([_power(masses, releases) for masses in self._masses])
+            sums = [_raised(masses, releases, np.ones(1), np.convolve) for masses in self._masses]
+            self._convolved[releases] = np.array(sums)
         steps = np.arange(releases * (width - 1) + 1) - releases * (width // 2)
         return self._convolved[releases], float(self._rate) * steps + releases * self._shifts[:, None]
 
@@ -408,7 +402,7 @@ def profile(
 
 
 def _profile(instance: Instance, tables: Tables) -> Profile:
-    here, there = _both_ways(tables.position, instance.n, instance.relation).T
+    here, there = both_ways(tables.position, instance.n, instance.relation).T
     pairs = len(here) // 2
     steps = tables.scores[there] - tables.scores[here]
     half = instance.rows * instance.workload.denominator  # a neighbour moves a score by no more
@@ -434,12 +428,3 @@ def _profile(instance: Instance, tables: Tables) -> Profile:
 def _units_above(x: Decimal) -> int:
     """Return x in units of 2^-256, rounded up."""
     return int(x > 0) if x < LEAST else -int(-Fraction(x) * (1 << BITS) // 1)
-
-
-def _power(masses: Floats, times: int) -> Floats:
-    total = np.ones(1)
-    for bit in f"{times:b}":
-        total = np.convolve(total, total)
-        if bit == "1":
-            total = np.convolve(total, masses)
-    return total

@@ -49,27 +49,11 @@ class SpanLosses(NamedTuple):
 
 
 def audit_census(
-    workload: Workload,
-    epsilon: Fraction,
-    rows: int,
-    candidates: str | None,
-    n: int,
-    relation: Neighbours,
-    progress: bool,
-    executor: Executor | None = None,
-    checkpoint: Folder | None = None,
+    instance: Instance, tabled: Tables, progress: bool, executor: Executor | None, checkpoint: Folder | None
 ) -> Audit:
     """Return the worst loss of the census, from integer scores."""
     # For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z.
     # So its extremes are those of integers, and only the two ln Z are not rational.
-    instance = instance_of(workload, epsilon, rows, candidates, n, relation)
-    with tables_of(instance) as tables:
-        return _audit(instance, tables, progress, executor, checkpoint)
-
-
-def _audit(
-    instance: Instance, tabled: Tables, progress: bool, executor: Executor | None, checkpoint: Folder | None
-) -> Audit:
     tables, _, small, scores, _, _, near, ln_z, _, _ = tabled
     parts = spans(len(tables))
     kept = None
@@ -109,13 +93,8 @@ def _audit(
 def _look(instance: Instance, span: Span) -> SpanLosses:
     """Compare the databases of a span with their neighbours."""
     tables = tabulated(instance)
-    scores, least, floats, near, law = (
-        tables.scores,
-        tables.least,
-        tables.floats,
-        tables.near,
-        tables.ln_z.law,
-    )
+    scores, least, floats = tables.scores, tables.least, tables.floats
+    near, law = tables.near, tables.ln_z.law
     rate = float(instance.rate)
     worst, widest, pairs = 0.0, 0, 0  # the probabilities of a law add up to 1, so no largest loss is below 0
     firsts: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
@@ -228,9 +207,9 @@ def audit(
     if mechanism == "census":
         if rows is None:
             raise ValueError("rows must be given for an audit of the census")
-        return audit_census(
-            workload, known, whole(rows, "rows"), candidates, n, relation, progress, executor, checkpoint
-        )
+        instance = instance_of(workload, known, whole(rows, "rows"), candidates, n, relation)
+        with tables_of(instance) as tables:
+            return audit_census(instance, tables, progress, executor, checkpoint)
     if known * n > MOST_EXPONENT:
         raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
     chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")

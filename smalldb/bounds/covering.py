@@ -61,7 +61,9 @@ def covering_radius(
         tables = _answers(columns, whole(n, "n"), "n")
         if n * unit >= 1 << 50 or tables.size * len(small) > MOST_GAPS:
             raise ValueError("n is too large for the small databases of these tables to be compared")
-        worst = Fraction(int(max(_least(part, small * n) for part in _parts(tables * rows, small))), n * unit)
+        points, step = tables * rows, BLOCK // small.size + 1
+        parts = (points[first : first + step] for first in range(0, len(points), step))
+        worst = Fraction(int(max(_distances(part, small * n).min(axis=1).max() for part in parts)), n * unit)
         return worst, worst
     low, high = _halved(columns.T[None] * rows, small, slack)
     return Fraction(low) / unit, Fraction(high) / unit
@@ -77,16 +79,6 @@ def _answers(columns: Floats, rows: int, name: str) -> Floats:
     for position in chosen.T:
         totals += columns[:, position].T
     return np.unique(totals, axis=0)
-
-
-def _parts(points: Floats, small: Floats) -> list[Floats]:
-    step = BLOCK // small.size + 1
-    return [points[first : first + step] for first in range(0, len(points), step)]
-
-
-def _least(points: Floats, small: Floats) -> float:
-    """Return the largest of the distances from points to the nearest small database."""
-    return float(_distances(points, small).min(axis=1).max())
 
 
 def _distances(points: Floats, small: Floats) -> Floats:

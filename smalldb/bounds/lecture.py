@@ -107,10 +107,12 @@ def proposition_4_4_data(
     Equation (4) of `docs/theory.md`. At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) /
     (epsilon error^3), never more than (4.3). No queries: 1.
     """
-    spare = _spare_4_4(error, alpha)
+    if alpha >= error:
+        raise Infeasible("alpha must be below error")
     if not queries:
         return 1
-    return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / (spare * epsilon))
+    price = (error - alpha) * epsilon
+    return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / price)
 
 
 @calculator
@@ -161,9 +163,3 @@ def _numerator_4_2(ln: Log, cells: int, size: Real, beta: Fraction) -> Real:
 
 def _excess_4_4(ln: Log, alpha: Fraction, cells: int, size: Real, beta: Fraction) -> Real:
     return ln(cells) * size / alpha**2 + ln(1 / beta)
-
-
-def _spare_4_4(error: Fraction, alpha: Fraction) -> Fraction:
-    if alpha >= error:
-        raise Infeasible("alpha must be below error")
-    return error - alpha

@@ -13,6 +13,7 @@ gap is at least 1/N: rounding all of them there makes any two differ by at most 
 interval errs ("intervals").
 """
 
+from bisect import bisect_left
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -69,14 +70,9 @@ def least_rows(alpha: Fraction, queries: int, enough: int) -> int:
 @lru_cache(maxsize=256)
 def least_error(rows: int, queries: int) -> Fraction:
     """Return the least alpha that will do, rounded up to a multiple of 2^-40; the supremum falls in alpha."""
-    low, high = 0, _GRID  # nothing errs by more than 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _enough(rows, Fraction(middle, _GRID), queries):
-            high = middle
-        else:
-            low = middle
-    return Fraction(high, _GRID)
+    # nothing errs by more than 1
+    steps = bisect_left(range(1, _GRID), True, key=lambda k: _enough(rows, Fraction(k, _GRID), queries))
+    return Fraction(1 + steps, _GRID)
 
 
 def tails(rows: NDArray[np.int64], k: NDArray[np.int64], alpha: Fraction) -> NDArray[np.float64]:

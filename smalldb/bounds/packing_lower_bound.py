@@ -11,14 +11,14 @@ and Talwar, STOC 2010).
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, exp, inf, isqrt, nextafter
+from math import comb, exp, isqrt
 
 import numpy as np
 
 from queries import Workload
 from smalldb.bounds.calculators import Exact, calculator, lambert
 from smalldb.exact.enclosures import Log, Real, ceiling
-from smalldb.exact.numbers import Number, as_fraction
+from smalldb.exact.numbers import Number, as_fraction, float_below
 
 MOST_ENTRIES = 1 << 22
 MOST_BITS = 8
@@ -42,7 +42,7 @@ def packing(*, n: int, apart: int, epsilon: Exact, beta: Exact, distance: Exact 
     """
     odds = (apart - 1) * (1 - beta) / beta
     moved = ceiling(lambda ln: ln(odds) / (epsilon * moves)) - 1 if odds > 1 else 0
-    return _down(_distance(distance) * min(n, moved) / (2 * n))
+    return float_below(_distance(distance) * min(n, moved) / (2 * n))
 
 
 @calculator
@@ -92,7 +92,7 @@ def packing_parities(
     # ln(M - 1) >= ln M - 2 / M
     less = Fraction(2, 1 << min(code[1], 300))
     moved = ceiling(lambda ln: (code[1] * ln(2) + ln(constant) - less) / rate) - 1
-    return max(one, _down(value(code, moved)))
+    return max(one, float_below(value(code, moved)))
 
 
 @lru_cache(maxsize=64)
@@ -140,7 +140,7 @@ def packing_mean(*, n: int, apart: int, epsilon: Exact, distance: Exact = 1, mov
 
     # h / (1 + e^(step h) / (M - 1)) is largest where step h = 1 + W((M - 1) / e)
     best = int((1 + Fraction(exp(lambert(float(odds.low) - 1)))) / step)
-    return _down(Fraction(max(mean(min(max(1, moved), n)) for moved in (best, best + 1))))
+    return float_below(Fraction(max(mean(min(max(1, moved), n)) for moved in (best, best + 1))))
 
 
 def cells_apart(workload: Workload) -> int:
@@ -175,8 +175,3 @@ def _distance(value: Number) -> Fraction:
     if not 0 < distance <= 1:
         raise ValueError("distance must be above 0 and at most 1")
     return distance
-
-
-def _down(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(nearest) <= x else nextafter(nearest, -inf)

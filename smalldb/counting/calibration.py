@@ -6,7 +6,7 @@ replace-one, where n is public, the exact loss over all tables of n rows and the
 up: it depends on nobody's data. Floats find the internal epsilon, fractions certify it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -174,7 +174,9 @@ class _Ends(NamedTuple):
         keys = np.sort(tables.scores * width + kinds, axis=1)
         _, positions, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         pairs, widest = list[Integers](), 0
-        for here, there, highest, lowest in _extremes(tables, instance):
+        for here, there in blocks(tables, instance, (0, len(tables.databases))):
+            rises = tables.scores[there] - tables.scores[here]
+            highest, lowest = rises.max(axis=1), rises.min(axis=1)
             widest = max(widest, int((highest - lowest).max()))
             up = np.stack([law[here], law[there], highest], axis=1)
             back = np.stack([law[there], law[here], -lowest], axis=1)
@@ -205,10 +207,3 @@ class _Ends(NamedTuple):
             for i in np.flatnonzero(losses >= losses.max() - 2 * near)
         ]
         return Fraction(max(each.low for each in exact)), Fraction(max(each.high for each in exact))
-
-
-def _extremes(tables: Tables, instance: Instance) -> Iterator[tuple[Integers, Integers, Integers, Integers]]:
-    """Yield the positions of neighbours, and the largest and the least rise of a score between them."""
-    for here, there in blocks(tables, instance, (0, len(tables.databases))):
-        rises = tables.scores[there] - tables.scores[here]
-        yield here, there, rises.max(axis=1), rises.min(axis=1)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,6 +49,12 @@ def neighbours_of(x: Histogram, n: int, relation: Neighbours) -> list[Histogram]
     if relation is Neighbours.ADD_REMOVE:
         return [_moved(x, to=a) for a in range(len(x))] if sum(x) < n else []
     return [_moved(x, to=b, out=a) for a in range(len(x)) if x[a] for b in range(a + 1, len(x))]
+
+
+def both_ways(position: Mapping[Histogram, int], n: int, relation: Neighbours) -> Integers:
+    """Return the positions of neighbours, shape (2 pairs, 2): each pair, then each the other way round."""
+    once = [(position[x], position[other]) for x in position for other in neighbours_of(x, n, relation)]
+    return np.array([*once, *((b, a) for a, b in once)], dtype=np.int64)
 
 
 def _moved(x: Histogram, to: int, out: int = -1) -> Histogram:
@@ -198,21 +204,17 @@ def tabulated(instance: Instance) -> Tables:
 
     tables = list(databases(cells, instance.n, instance.relation))
     counted, answers = np.array(tables, dtype=np.int64), matrix @ small.T
-    scores = np.zeros((len(tables), size), dtype=np.int64)
-    for first in range(0, len(tables), BLOCK // size + 1):
-        block = slice(first, first + BLOCK // size + 1)
+    scores, step = np.zeros((len(tables), size), dtype=np.int64), BLOCK // size + 1
+    parts = [slice(first, first + step) for first in range(0, len(tables), step)]
+    for block in parts:
         for weight, answer in zip(matrix, answers, strict=True):
             gaps = rows * (counted[block] @ weight)[:, None] - counted[block].sum(axis=1)[:, None] * answer
             np.maximum(scores[block], np.abs(gaps, out=gaps), out=scores[block])
     most = float(rate) * int(scores.max())
     # the least score stands apart, as an integer, unless all exponents are small
     least = scores.min(axis=1) if most > 1 else np.zeros(len(tables), dtype=np.int64)
-    floats = np.concatenate(
-        [
-            float_ln_z(scores[block] - least[block, None], orders, float(rate), most <= 1)
-            for block in (slice(i, i + BLOCK // size + 1) for i in range(0, len(tables), BLOCK // size + 1))
-        ]
-    )
+    above = (scores[block] - least[block, None] for block in parts)
+    floats = np.concatenate([float_ln_z(each, orders, float(rate), most <= 1) for each in above])
     near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(instance.epsilon) if most > 1 else most)
     position = {x: i for i, x in enumerate(tables)}
     ln_z = Partitions(scores, orders, rate)

@@ -169,16 +169,13 @@ class Law:
     def _weights(self, precision: int) -> tuple[list[int], list[int], int, int]:
         """Enclose ``N_s exp(-rate (s - least level))`` in units of 2^-precision; and their sums."""
         if precision not in self._enclosed:
-            pairs = [self._enclosure(int(s - self.levels[0]), precision) for s in self.levels]
+            exponents = [self.rate * int(s - self.levels[0]) for s in self.levels]
+            # exp(-r) < 2^-precision where r > precision
+            pairs = [(0, 1) if r > precision else exp_enclosure(r, precision) for r in exponents]
             low = [count * lo for count, (lo, _) in zip(self.counts, pairs, strict=True)]
             high = [count * hi for count, (_, hi) in zip(self.counts, pairs, strict=True)]
             self._enclosed[precision] = low, high, sum(low), sum(high)
         return self._enclosed[precision]
-
-    def _enclosure(self, gap: int, precision: int) -> tuple[int, int]:
-        if self.rate * gap > precision:  # then exp(-rate gap) < 2^-precision
-            return 0, 1
-        return exp_enclosure(self.rate * gap, precision)
 
     def _nearest(self, part: Callable[[list[int]], int], unit: int = 1) -> float:
         """Return the float nearest to ``part(weights) / sum(weights) / unit``."""

@@ -208,19 +208,17 @@ class Recursion:
         from smalldb.kernels.dynamic import settle
 
         words = self.deltas.shape[1]
-        weight = _orderings(prefix) if self.ordered else 1
+        # in how many orders its rows can stand
+        weight = prod(map(comb, accumulate(prefix), prefix)) if self.ordered else 1
         keys, counts = np.zeros((1, words), np.uint64), _digits(weight, 64, self.limbs)[None]
         keys, counts = settle(keys, counts, keys[0], self.step(-1, 0))
         for cell, taken in enumerate(prefix):
             delta = np.uint64(taken) * self.deltas[cell]
             keys, counts = settle(keys, counts, delta, self.step(cell, sum(prefix[: cell + 1])))
-        layers = [self.empty()] * (self.scores.rows + 1)
+        empty = np.zeros((0, words), np.uint64), np.zeros((0, self.limbs), np.uint64)
+        layers = [empty] * (self.scores.rows + 1)
         layers[sum(prefix)] = keys, counts
         return layers
-
-    def empty(self) -> Layer:
-        """Return a layer without states."""
-        return np.zeros((0, self.deltas.shape[1]), np.uint64), np.zeros((0, self.limbs), np.uint64)
 
     def step(self, cell: int, used: int, done: bool = True) -> "Step":
         """Say how the keys of ``used`` rows change after a cell, or while it is still open."""
@@ -345,11 +343,6 @@ class Recursion:
 
 def _bytes(layers: list[Layer]) -> int:
     return sum(keys.nbytes + counts.nbytes for keys, counts in layers)
-
-
-def _orderings(counts: Prefix) -> int:
-    """Return in how many orders rows with these counts can stand."""
-    return prod(map(comb, accumulate(counts), counts))
 
 
 def _digits(number: int, bits: int, length: int) -> Words:

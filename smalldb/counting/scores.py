@@ -22,16 +22,11 @@ MAX_RANKS = 1 << 26  # entries of the rank tables, at most 256 MiB; a public siz
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scores:
-    """The score of every small database of ``rows`` rows, in units of ``1 / (n m D)``.
+    """The score of every small database of ``rows`` rows, in units of ``1 / (n m D)``."""
 
-    A small database ``y`` is counts over the cells. Its answer to query ``j`` is the integer
-    ``a_j = sum_i y_i weights[i, j]`` (shifted and divided so that the least weight is 0), its score
-
-        s(y) = max_j |m b_j - n (A y)_j| = levels[max_j ranks[offsets[j] + a_j]]
-
-    (`docs/architecture.md`, decision 2), so a running maximum of small integers is all that a
-    census carries.
-    """
+    # A small database y is counts over the cells. Its answer to query j is the integer a_j = sum_i y_i
+    # weights[i, j] (shifted and divided so that the least weight is 0), its score s(y) = max_j |m b_j - n
+    # (A y)_j| = levels[max_j ranks[offsets[j] + a_j]]: a census carries a running maximum of small integers.
 
     rows: int  # m, the number of rows of a small database
     cells: Integers  # shape (N,): which cell of the domain stands at each position of the processing order

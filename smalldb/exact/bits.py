@@ -35,19 +35,11 @@ class SystemBits:
 
 @final
 class SeededBits:
-    """
-    The stream of bits that belongs to a seed, for tests and experiments; never private.
+    """The stream of bits that belongs to a seed, for tests and experiments; never private."""
 
-    Block i of the stream is the first 128 bytes of SHAKE-256 (FIPS 202) of the seed, as the shortest
-    big-endian two's complement that has a sign bit, followed by i in 8 bytes. The stream is the same on every
-    version and platform, and does not depend on how many bits are asked for at a time.
-
-    Examples
-    --------
-    >>> source = SeededBits(1)
-    >>> (source.bits(4) << 12) + source.bits(12) == SeededBits(1).bits(16)
-    True
-    """
+    # Block i of the stream is the first 128 bytes of SHAKE-256 (FIPS 202) of the seed, as the shortest
+    # big-endian two's complement that has a sign bit, followed by i in 8 bytes. The stream is the same on
+    # every version and platform, and does not depend on how many bits are drawn at a time.
 
     private = False
 

@@ -46,11 +46,7 @@ class LogConcave:
 
 
 def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
-    """Integers with lo / 2^precision <= exp(-r) <= hi / 2^precision and hi - lo at most 2, for r >= 0.
-
-    >>> exp_enclosure(Fraction(1), 10)  # 1024 / e = 376.7...
-    (376, 377)
-    """
+    """Integers with lo / 2^precision <= exp(-r) <= hi / 2^precision and hi - lo at most 2, for r >= 0."""
     if r < 0:
         raise ValueError("r must be at least 0")
     return _scaled(_exp(r, precision + 4), -precision)

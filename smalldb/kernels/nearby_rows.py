@@ -132,14 +132,11 @@ def replace_rows(
 def turn(
     signs: Signs, beyond: Floats, weights: Floats, threshold: float, first: int, starts: Integers
 ) -> int:
-    """Offer each row the turning of each of its signs; return how many were turned.
-
-    With s the row, a turn of sign c changes the sum over q of weight_cq beyond_cq^2 by
-    -4 times the sum of weight_cq (beyond_cq s_c s_q - 1). It is made where that lowers the sum by more than
-    `threshold` times the most that any row could. Of the signs of one column at most one is -1: that one is
-    turned, or another one, or both, whichever lowers the sum most. Pulls are rounded to 21 bits of twice the
-    largest, so that sums are exact. Cost: rows times the square of the signs.
-    """
+    """Offer each row the turning of each of its signs; return how many were turned."""
+    # With s the row, a turn of sign c changes the sum over q of weight_cq beyond_cq^2 by -4 times the sum
+    # of weight_cq (beyond_cq s_c s_q - 1). It is made where that lowers the sum by more than `threshold`
+    # times the most that any row could. Of the signs of one column at most one is -1: that one is turned,
+    # or another one, or both. Pulls are rounded to 21 bits of twice the largest, so that sums are exact.
     rows, columns = signs.shape
     widest = 0
     for column in range(len(starts) - 1):

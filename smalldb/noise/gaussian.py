@@ -58,16 +58,10 @@ class DiscreteGaussian(Noise):
         """Return the variance of one value times the sum of squared weights."""
         one = float(self.scale)
         if self.scale < _NORMAL:
-            values, odds = self._odds
-            one = float(values**2 @ odds)
+            squares = np.arange(-128, 129, dtype=np.float64) ** 2
+            odds = np.exp(-squares / (2 * max(one, 1e-3)))
+            one = float(squares @ (odds / odds.sum()))
         return one * sum_of_squares(weights)
-
-    @property
-    def _odds(self) -> tuple[Floats, Floats]:
-        """The values of a narrow one, and their probabilities."""
-        values = np.arange(-128, 129, dtype=np.float64)
-        odds = np.exp(-(values**2) / (2 * max(float(self.scale), 1e-3)))
-        return values, odds / odds.sum()
 
     def simulated(self, weights: Floats, kinds: Integers, uniforms: Uniforms) -> Floats:
         """Return linear combinations, simulated: values of the same weights are summed first."""

@@ -72,10 +72,6 @@ class Uniforms:
         """Return gamma numbers of a shape, (draws, count)."""
         return np.interp(self.normals(count), *_gamma_grid(shape))
 
-    def roots_of_squares(self, degrees: int) -> Floats:
-        """Return lengths of normal vectors of so many dimensions, (draws,)."""
-        return np.asarray(np.sqrt(2 * self.gammas(degrees / 2)[:, 0]))
-
     # Proof: docs/proofs/noise.md, lemma 5.
     def triangle(self, rows: int, width: int) -> Floats:
         """Return rows of `width` independent normal numbers, rotated to be lower triangular (Bartlett)."""
@@ -83,7 +79,7 @@ class Uniforms:
         for i in range(rows):
             numbers[:, i, : min(i, width)] = self.normals(min(i, width))
             if i < width:
-                numbers[:, i, i] = self.roots_of_squares(width - i)
+                numbers[:, i, i] = np.sqrt(2 * self.gammas((width - i) / 2)[:, 0])  # a length
         return numbers
 
     def pass_triangle(self, rows: int, width: int) -> None:

@@ -254,7 +254,8 @@ class Builder:
             old = self._layers[positions[position]]
             if size < old.log_size:
                 new = counted.relaxation(position)
-                if self._states() - old.state_count + new.state_count <= MOST_STATES:
+                states = sum(layer.state_count for layer in self._layers)
+                if states - old.state_count + new.state_count <= MOST_STATES:
                     self._layers[positions[position]] = new
         empty = [i for i, layer in enumerate(self._layers) if layer.log_size == -inf]
         if empty:
@@ -366,6 +367,3 @@ class Builder:
         """Return the mass of some layers over that of all."""
         masses = self._masses()
         return exp(np.logaddexp.reduce([masses[i] for i in positions]) - np.logaddexp.reduce(masses))
-
-    def _states(self) -> int:
-        return sum(layer.state_count for layer in self._layers)

@@ -1,6 +1,7 @@
 """The exact law of a selection from a small list: what the draws are tested and audited against."""
 
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -11,8 +12,8 @@ from typing import Any
 
 from smalldb.exact.enclosures import Real, contexts
 from smalldb.exact.numbers import Number, positive
-from smalldb.selection.scored import as_fractions, by_label, labelled, read_scores, read_weights
-from smalldb.selection.selecting import Terms, terms
+from smalldb.selection.scored import as_fractions
+from smalldb.selection.selecting import Terms, candidates_of, terms
 
 DIGITS = 120
 DOWN, UP = contexts(DIGITS)
@@ -63,21 +64,15 @@ def selection_law(
     if counts and sensitivity is None:
         raise ValueError("counts need a sensitivity, not a range")
     spent = positive(epsilon, "epsilon") / 2 if counts else epsilon
-    values, namer = labelled(scores)
     chosen = terms(epsilon=spent, sensitivity=sensitivity, range=range, monotone=monotone, method=method, k=k)
-    chunks, _ = read_scores(values, MOST_CANDIDATES)
+    chunks, _, weights, namer = candidates_of(scores, base_measure, chosen, MOST_CANDIDATES)
     exact = [score for chunk in as_fractions(chunks) for score in chunk]
-    weights = read_weights(by_label(base_measure, namer, len(exact)), len(exact))
-    if weights is not None and method not in ("exponential", "top-k"):
-        raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {method!r}")
     size = len(exact) if weights is None else sum(map(bool, weights))
-    if chosen.k > size:
-        raise ValueError("k must be at most the number of candidates")
     if perm(size, chosen.k) > MOST:
         raise ValueError(f"an exact law is for up to {MOST} outcomes")
     depths = [chosen.rate * (max(exact) - score) for score in exact]
     if method in ("exponential", "top-k"):
-        law = _peeled(depths, weights or [1] * len(exact), chosen)
+        law = _by_weight(depths, weights or [1] * len(exact), chosen)
     else:
         law = _in_rounds(depths, chosen)
     if namer is None:
@@ -97,36 +92,39 @@ def _in_rounds(depths: list[Fraction], chosen: Terms) -> Probabilities:
         below = [depths[i] - best for i in left]
         return _noisy(below) if chosen.method == "noisy-max" else _heads(below, Fraction(1))
 
-    law: Probabilities = {}
-
-    def peel(ranked: tuple[int, ...], left: tuple[int, ...], probability: Real) -> None:
-        if len(ranked) == chosen.k:
-            law[ranked] = _shown(probability)
-            return
+    def parts(left: tuple[int, ...], probability: Real) -> list[Real]:
         best = min(depths[i] for i in left)
-        for i in left:
-            others = tuple(j for j in left if j != i)
-            peel((*ranked, i), others, probability * drawn(left)[depths[i] - best])
+        return [probability * drawn(left)[depths[i] - best] for i in left]
 
-    peel((), tuple(range(len(depths))), Real.of(1, DIGITS))
-    return law
+    return _peeled(tuple(range(len(depths))), chosen.k, parts)
 
 
-def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probabilities:
+def _by_weight(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probabilities:
     """K draws without replacement, each by weight exp(-r), seen from the best one that is left."""
-    law: Probabilities = {}
 
-    def peel(ranked: tuple[int, ...], left: list[int], probability: Real) -> None:
-        if len(ranked) == chosen.k:
-            law[ranked] = _shown(probability)
-            return
+    def parts(left: tuple[int, ...], probability: Real) -> list[Real]:
         best = min(depths[i] for i in left)
         heights = [weights[i] * _exp(best - depths[i]) for i in left]
         share = probability / sum(heights, Real.of(0, DIGITS))
-        for i, height in zip(left, heights, strict=True):
-            peel((*ranked, i), [j for j in left if j != i], share * height)
+        return [share * height for height in heights]
 
-    peel((), [i for i, weight in enumerate(weights) if weight], Real.of(1, DIGITS))
+    return _peeled(tuple(i for i, weight in enumerate(weights) if weight), chosen.k, parts)
+
+
+def _peeled(
+    every: tuple[int, ...], k: int, parts: Callable[[tuple[int, ...], Real], list[Real]]
+) -> Probabilities:
+    """Return the law of a ranked list, by what each of those that are left gets of a probability."""
+    law: Probabilities = {}
+
+    def peel(ranked: tuple[int, ...], left: tuple[int, ...], probability: Real) -> None:
+        if len(ranked) == k:
+            law[ranked] = _shown(probability)
+            return
+        for i, part in zip(left, parts(left, probability), strict=True):
+            peel((*ranked, i), tuple(j for j in left if j != i), part)
+
+    peel((), every, Real.of(1, DIGITS))
     return law
 
 

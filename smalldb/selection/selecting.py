@@ -5,13 +5,14 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
+from smalldb.accounting.checked_arguments import checked_flag
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.noise.privacy_loss import Loss
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip, ranked
-from smalldb.selection.scored import Scored, by_label, labelled, read_scores, read_weights
+from smalldb.selection.scored import Chunk, Namer, Scored, by_label, labelled, read_scores, read_weights
 
 DRAWS = {
     "exponential": exponential,
@@ -108,8 +109,7 @@ def terms(
     """Check the parameters of a selection and say what they come to."""
     if method not in DRAWS:
         raise ValueError(f"method must be one of {', '.join(map(repr, DRAWS))}, not {method!r}")
-    if not isinstance(monotone, bool):
-        raise TypeError(f"monotone must be True or False, not {type(monotone).__name__}")
+    checked_flag(monotone, "monotone")
     k = whole(k, "k")
     exact = positive(epsilon, "epsilon")
     if (sensitivity is None) == (range is None):
@@ -132,6 +132,21 @@ def terms(
     }
     rounds = f"in each of {k} rounds, " if k > 1 or method == "top-k" else ""
     return Terms(method, k, exact, each / width, rounds + forms[method])
+
+
+def candidates_of(
+    scores: object, base_measure: object, chosen: Terms, most: int | None = None
+) -> tuple[list[Chunk], bool, list[int] | None, Namer | None]:
+    """Return the scores, whether all are integers, the base measure, and what tells labels; checked."""
+    values, namer = labelled(scores)
+    chunks, integers = read_scores(values, most)
+    size = sum(map(len, chunks))
+    weights = read_weights(by_label(base_measure, namer, size), size)
+    if weights is not None and DRAWS[chosen.method] is not exponential:
+        raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {chosen.method!r}")
+    if chosen.k > (size if weights is None else sum(map(bool, weights))):
+        raise ValueError("k must be at most the number of candidates")
+    return chunks, integers, weights, namer
 
 
 # Proof: docs/proofs/learned.md, lemma 2; docs/proofs/select.md, lemma 7; docs/proofs/losses.md, lemma 11.
@@ -196,8 +211,7 @@ def select(
     1
     """
     source = bit_source(rng, seed)
-    if not isinstance(counts, bool):
-        raise TypeError(f"counts must be True or False, not {type(counts).__name__}")
+    checked_flag(counts, "counts")
     total = positive(epsilon, "epsilon")
     chosen = terms(
         epsilon=total / 2 if counts else total,
@@ -209,15 +223,7 @@ def select(
     )
     if counts and sensitivity is None:
         raise ValueError("counts need a sensitivity, not a range")
-    values, namer = labelled(scores)
-    chunks, integers = read_scores(values)
-    size = sum(map(len, chunks))
-    weights = read_weights(by_label(base_measure, namer, size), size)
-    if weights is not None and DRAWS[method] is not exponential:
-        raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {method!r}")
-    possible = size if weights is None else sum(map(bool, weights))
-    if chosen.k > possible:
-        raise ValueError("k must be at most the number of candidates")
+    chunks, integers, weights, namer = candidates_of(scores, base_measure, chosen)
     if counts and not integers:
         raise TypeError("counts need scores that are integers")
 
