@@ -14,7 +14,7 @@ from smalldb.counting.calibration import calibrating
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
-from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_told, least_expected
+from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_possible, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
@@ -94,7 +94,7 @@ class ByCensus(OfSmall):
         """Name the most rows that a census can be made for; calibrated, what it says of n is all."""
         if request.calibrated:
             return ""
-        return largest_told(_possible(request), cls.name)
+        return largest_possible(_possible(request), cls.name)
 
     @property
     def cost(self) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def best_rows(request: Request, base: Candidates, possible: range | list[int]) -
     return max(chosen, possible[0])
 
 
-def largest_told(possible: range | list[int], name: str) -> str:
+def largest_possible(possible: range | list[int], name: str) -> str:
     """Tell the most rows that can be drawn, behind the reason why those asked for cannot."""
     if not possible:
         return f"; no number of rows can be done by {name}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries import Rows, Workload
 from smalldb.counting.scores import Candidates, base_measure
-from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_told, least_expected
+from smalldb.counting.small import OfSmall, SmallDatabases, best_rows, largest_possible, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Request
@@ -169,7 +169,7 @@ class ByRejection(OfSmall):
     @classmethod
     def remedy(cls, request: Request) -> str:
         """Name the most rows that are drawn by rejection."""
-        return largest_told(_possible(request), cls.name)
+        return largest_possible(_possible(request), cls.name)
 
     def slow(self, most: bool) -> str | None:
         """Return why it may take long, on some table or on `most`, in public words; None: it will not."""
