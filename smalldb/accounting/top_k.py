@@ -147,8 +147,8 @@ def unknown_domain_top_k(*, k: int, known: int, epsilon: Number, delta: Number) 
 
     Examples
     --------
-    >>> found = unknown_domain_top_k(k=10, known=100, epsilon="0.1", delta="1e-6")
-    >>> round(found.margin, 2), round(found.epsilon, 4)
+    >>> needs = unknown_domain_top_k(k=10, known=100, epsilon="0.1", delta="1e-6")
+    >>> round(needs.margin, 2), round(needs.epsilon, 4)
     (192.14, 0.6709)
     """
     k, known = whole(k, "k"), whole(known, "known")

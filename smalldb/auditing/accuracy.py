@@ -196,8 +196,8 @@ def accuracy(
 
     Examples
     --------
-    >>> found = accuracy(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
-    >>> found.optimum, found.quantile("0.95")
+    >>> worst = accuracy(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
+    >>> worst.optimum, worst.quantile("0.95")
     (Fraction(1, 3), Fraction(1, 1))
     """
     workload = workload_of(queries, domain)

@@ -379,8 +379,8 @@ def profile(
 
     Examples
     --------
-    >>> found = profile(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
-    >>> round(found.total_variation(), 4), found.delta(1), round(found.tradeoff("0.05"), 4)
+    >>> curve = profile(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
+    >>> round(curve.total_variation(), 4), curve.delta(1), round(curve.tradeoff("0.05"), 4)
     (0.2448, 0.0, 0.8907)
     """
     if mechanism is not None:

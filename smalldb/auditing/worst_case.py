@@ -176,8 +176,8 @@ def audit(
 
     Examples
     --------
-    >>> found = audit(Domain(["a", "b"]), "conjunctions:2", rows=2, epsilon=1, n=6)
-    >>> round(found.worst_loss, 12), found.cap
+    >>> worst = audit(Domain(["a", "b"]), "conjunctions:2", rows=2, epsilon=1, n=6)
+    >>> round(worst.worst_loss, 12), worst.cap
     (0.781994281264, Fraction(1, 1))
     """
     if mechanism == "contrasts":
@@ -294,8 +294,8 @@ def calibrated(
 
     Examples
     --------
-    >>> found = calibrated(Domain(["a"]), "conjunctions:1", n=40, rows=40, epsilon=1)
-    >>> float(found.internal), found.loss[1] <= 1
+    >>> calibration = calibrated(Domain(["a"]), "conjunctions:1", n=40, rows=40, epsilon=1)
+    >>> float(calibration.internal), calibration.loss[1] <= 1
     (1.55637312, True)
     """
     relation, exact = relation_of(neighbours), audited(epsilon, "a calibration")

@@ -68,8 +68,8 @@ def packing_parities(
 
     Examples
     --------
-    >>> given = {"n": 10**5, "epsilon": "0.1", "beta": "0.05"}
-    >>> packing(apart=2**40, **given), packing_parities(attributes=40, width=3, **given)
+    >>> sizes = {"n": 10**5, "epsilon": "0.1", "beta": "0.05"}
+    >>> packing(apart=2**40, **sizes), packing_parities(attributes=40, width=3, **sizes)
     (0.00153, 0.0023599999999999997)
     """
     if attributes > MOST_ATTRIBUTES:
