@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from smalldb.marginals import certificate
-from smalldb.marginals.asks import Noisy, Worst
+from smalldb.marginals.asks import Noisy
 from smalldb.marginals.counts import InMemory
 from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.measuring import NoisyTable
@@ -57,11 +57,6 @@ def measure(counts, scope, law, cost, source):
     noise = law.noise(cost)
     drawn = Noisy((), ((noise, np.size(counts)),)).draw(np.ravel(counts), source)
     return NoisyTable(scope, drawn.reshape(np.shape(counts)), cost, noise, noise.variance())
-
-
-def choose(scores, law, cost, most, source):
-    """Select a candidate of a round by its score."""
-    return Worst((), None, law.moved * law.unit * most, law, cost).draw(np.asarray(scores), source)
 
 
 def measure_at_once(universe, counts, replaced, cost, source):

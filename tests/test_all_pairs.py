@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from asking import measure_at_once, release_tables
 from builders import each_once, tied, universe
-from measures import pairs_off
 
 import smalldb
 from queries import Column, Domain, Rows
@@ -132,18 +131,6 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
     for epsilon, n in cases:
         plan = plan_tables(universe(SIZES), epsilon, None, replaced, n)
         assert plan.name == "adaptive"
-
-
-@pytest.mark.slow
-def test_a_release_states_what_was_measured_and_keeps_the_rules():
-    domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
-    codes = tied((8,) * 7, N)
-    codes[(codes[:, 0] != 0) & (codes[:, 1] != 2), 1] = 1
-    given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
-    found = smalldb.release(Rows.from_codes(domain, codes), "marginals:2", **given)
-    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
-    assert domain.contains(found.codes).all()
-    assert pairs_off(codes, found.codes, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error
 
 
 @pytest.mark.parametrize("replaced", [True, False])

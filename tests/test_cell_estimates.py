@@ -28,7 +28,7 @@ from smalldb.marginals.estimate.cell_estimates import (
     read_cells,
 )
 from smalldb.marginals.estimate.column_estimates import pooled
-from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
+from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.noise.distributions import Geometric
@@ -255,50 +255,6 @@ def test_a_search_whose_memory_misleads_it_goes_on_without(seed):
     assert function(found)[0] < 1e-3
 
 
-FOUR_COLUMNS = (8, 6, 5, 4)
-N = 20_000
-RATE = 0.25
-
-
-def table(seed, sharpness):
-    """Counts of a log-linear model of pairs, sparse where it is sharp."""
-    rng = np.random.default_rng(seed)
-    weights = np.zeros(FOUR_COLUMNS)
-    for pair in combinations(range(4), 2):
-        shape = [size if c in pair else 1 for c, size in enumerate(FOUR_COLUMNS)]
-        weights = weights + sharpness * rng.normal(size=shape)
-    weights = np.exp(weights)
-    return rng.multinomial(N, (weights / weights.sum()).ravel()).reshape(FOUR_COLUMNS)
-
-
-def noise(seed):
-    return Geometric(Fraction(RATE)).draw(int(np.prod(FOUR_COLUMNS)), SeededBits(seed)).reshape(FOUR_COLUMNS)
-
-
-def probabilities(model):
-    """The table of all cells, whose groups are categories in their own order."""
-    scope = max((bucket.scope for bucket in model.tree.buckets), key=len)
-    found = max(model.tables, key=np.size)
-    return np.transpose(found, np.argsort([c for c, _ in scope]))
-
-
-def sums(cells, columns):
-    return cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
-
-
-def distance(one, other, width):
-    """The mean total variation distance of the tables of so many columns."""
-    tables = list(combinations(range(4), width))
-    return np.mean([np.abs(sums(one, t) - sums(other, t)).sum() / 2 / N for t in tables])
-
-
-def read(released, rules=()):
-    noise = PrivacyMeasure(concentrated=False, replaced=True).noise(Fraction(1, 2))
-    scope = tuple((c, 0) for c in range(4))
-    measured = NoisyTable(scope, released, Fraction(1, 2), noise, noise.variance())
-    return probabilities(read_cells(universe(FOUR_COLUMNS, rules=rules), measured, RATE, N, True)) * N
-
-
 def test_the_prior_is_the_likeliest_for_released_means():
     """Twin: every scale, with contrasts and variances that are written out."""
     sizes, noise = (9, 2, 4), 0.02
@@ -347,31 +303,6 @@ def means_of_square(k, j, means):
     cosine = np.sqrt(2) * np.cos(np.pi * j * (2 * np.arange(k) + 1) / (2 * k))
     basis = [np.sqrt(2) * np.cos(np.pi * i * (2 * np.arange(k) + 1) / (2 * k)) for i in range(1, k)]
     return 1 + sum(m * np.mean(cosine**2 * b) for m, b in zip(means[1:], basis, strict=True))
-
-
-def forbidding(share, seed):
-    """Rules that forbid about such a share of three tables of two columns; and which cells they leave."""
-    rng, rules = np.random.default_rng(seed), []
-    for pair in ((0, 1), (1, 2), (2, 3)):
-        allowed = rng.random([FOUR_COLUMNS[c] for c in pair]) > share
-        allowed[0], allowed[:, 0] = True, True
-        rules.append((pair, allowed))
-    return tuple(rules), universe(FOUR_COLUMNS, rules=tuple(rules)).possible()
-
-
-@pytest.mark.slow
-def test_cells_that_rules_forbid_bring_no_noise():
-    errors = []
-    for seed in range(6):
-        rules, possible = forbidding(0.8, seed)
-        shares = table(seed, 0.4) * possible
-        counts = (
-            np.random.default_rng(seed).multinomial(N, (shares / shares.sum()).ravel()).reshape(FOUR_COLUMNS)
-        )
-        found = read(counts + noise(seed + 50), rules)
-        assert not found[~possible].any()
-        errors.append([distance(found, counts, width) for width in (1, 2)])
-    assert (np.mean(errors, axis=0) < [0.0027, 0.00626]).all()
 
 
 def test_cells_that_noise_hides_are_not_measured():

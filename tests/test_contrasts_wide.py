@@ -4,15 +4,15 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from asking import release_tables
-from builders import latent
+from builders import flags, latent
 from measures import pairs_off
 from parities import planned
+from records import check_record
 
 import smalldb
-from queries import Domain, Marginals, Predicates, Rows
+from queries import Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.nearby_rows import turn
 from smalldb.marginals.asks import Noisy
@@ -20,12 +20,9 @@ from smalldb.marginals.contrasts.parity_fit import Means, rows_with_means
 from smalldb.marginals.contrasts.shrinkage import believed
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.reporting.words import laid_out, tell
 
 FULL = 1 << 21
-
-
-def domain_of(d):
-    return Domain([f"a{i}" for i in range(d)])
 
 
 def naive_turn(signs, beyond, weights, threshold, first, starts):
@@ -126,7 +123,7 @@ def test_categories_start_as_frequent_as_they_are_to_be():
 @pytest.mark.parametrize("delta", [None, "1e-9"])
 def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
     real = latent(24, 6_000, 1).to_numpy()
-    domain = domain_of(24)
+    domain = flags(24, name="a")
     public = {"n_max": 6_000} if relation == "add-remove" else {}
     made = smalldb.release(
         Rows.from_codes(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
@@ -143,19 +140,19 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
 
 def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch):
     """So that no expected sum of a certificate passes 2^60, whatever the noise."""
-    workload = Marginals(2).workload(domain_of(24))
+    workload = Marginals(2).workload(flags(24, name="a"))
     plan = planned(workload, n=50, epsilon=1, neighbours="add-remove")
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = np.full(len(plan.sets), noisy, dtype=np.int64)
         monkeypatch.setattr(Noisy, "draw", lambda *_, released=released: released)
-        rows = Rows.from_codes(domain_of(24), latent(24, 50, 1).to_numpy())
+        rows = Rows.from_codes(flags(24, name="a"), latent(24, 50, 1).to_numpy())
         assert release_tables(plan, rows, SeededBits(1), 9).total == total
 
 
 @pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("text", ["marginals:2", "marginals:3"])
 def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certificate):
-    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="marginals").workload
+    workload = smalldb.plan(flags(21, name="a"), text, n=10_000, epsilon=1, mechanism="marginals").workload
     plan = planned(workload, n=10_000, epsilon=1, neighbours="replace-one", certificate=certificate)
     assert plan.epsilon + plan.certifying == 1
     assert plan.certifying in (0, certificate)
@@ -168,30 +165,33 @@ def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certif
 
 
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
-    rows = Rows.from_codes(domain_of(24), latent(24, 300, 1).to_numpy())
+    rows = Rows.from_codes(flags(24, name="a"), latent(24, 300, 1).to_numpy())
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)  # pairs would drown: columns alone
+    bounds = made.record["bounds"]
     assert not made.plan.chosen.strategy.measures_all(made.plan.workload)
-    assert made.record["bounds"]["released"] is None and made.record["bounds"]["covers"] == []
+    assert (bounds["beta"], bounds["released"], bounds["covers"]) == ("0.05", None, [])
+    check_record(made.record)
+    assert "no bound for what was not measured" in laid_out(tell(made.record, made.plan))
 
 
 def test_rules_and_very_many_columns_take_rounds():
-    ruled = Domain([f"a{i}" for i in range(24)], "~(a0 & a1)")
-    many = domain_of(260)
+    ruled = flags(24, "~(a0 & a1)", "a")
+    many = flags(260, name="a")
     for domain in (ruled, many):
         plan = smalldb.plan(domain, "marginals:1", n=1_000, epsilon=1)
         assert isinstance(plan.chosen, ByMarginals) and not isinstance(plan.chosen.strategy, Contrasts)
 
 
 def test_predicates_of_many_columns_are_moved_to():
-    real = latent(24, 4_000, 5).to_numpy()
-    frame = pd.DataFrame(real, columns=[f"a{i}" for i in range(24)])
-    made = smalldb.release(frame, Predicates(["a0 & a1 & a2", "a3 ^ a4 ^ a5"]), epsilon=20, rng=1)
+    made = smalldb.release(
+        latent(24, 4_000, 5), Predicates(["a0 & a1 & a2", "a3 ^ a4 ^ a5"]), epsilon=20, rng=1
+    )
     assert made.confidential.max_error < 0.01
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_tiny_tables_are_released(n):
-    domain = domain_of(30)
+    domain = flags(30, name="a")
     rows = Rows.from_codes(domain, np.ones((n, 30), dtype=np.int64))
     plan = smalldb.plan(domain, epsilon=1, neighbours="add-remove", n_max=5)
     found = release_tables(plan.chosen.strategy, rows, SeededBits(1))
@@ -203,7 +203,7 @@ def test_tiny_tables_are_released(n):
 def released(means, dependences, deviation, seed):
     """A plan of all pairs, parities of such means and dependences, and these with normal noise."""
     generator = np.random.default_rng(seed)
-    workload = smalldb.plan(domain_of(len(means)), "marginals:2", n=10_000, epsilon=1).workload
+    workload = smalldb.plan(flags(len(means), name="a"), "marginals:2", n=10_000, epsilon=1).workload
     plan = planned(workload, n=10_000, epsilon=1, neighbours="replace-one")
     sets = plan.spectrum.sets
     true = np.array([means[list(s)].prod() + (dependences[s] if len(s) == 2 else 0) for s in sets])

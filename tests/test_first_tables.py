@@ -15,7 +15,7 @@ from calling import called
 from records import check_record
 
 import smalldb
-from queries import Column, Domain, Marginals, Rows
+from queries import Column, Domain, Rows
 from queries.spec import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.estimate import column_estimates, estimation
@@ -147,17 +147,6 @@ def test_groups_of_a_table_are_those_of_least_expected_error(cost, concentrated)
         assert errors[tuple(level for _, level in found)] == min(errors.values())
 
 
-def test_louder_noise_makes_coarser_groups():
-    universe = universe_of((60, 4), (1,))
-    groupings = [halved(np.ones(60), True), halved(np.ones(4), True)]
-    law = PrivacyMeasure(concentrated=False, replaced=False)
-    costs = (Fraction(100), Fraction(1), Fraction(1, 100))
-    found = [groups_of_first(FirstTable((0, 1), c, whole=False), universe, groupings, law, N) for c in costs]
-    groups = [groupings[0].groups(scope[0][1]) for scope in found]
-    assert groups[0] == 60 > groups[1] > groups[2] > 1
-    assert all(scope[1] == (1, groupings[1].finest) for scope in found)
-
-
 def test_wide_columns_are_measured_before_they_are_grouped():
     sizes = (2000, 3, 5, 4)
     plan, made = released(sizes, (1,), epsilon=Fraction(2))
@@ -246,18 +235,14 @@ def test_a_wide_table_is_not_what_columns_are_read_from():
     assert sorted(measured(made)[:6]) == [(c,) for c in range(6)] and measured(made)[6] == (0, 1, 4)
 
 
-def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
+def test_tables_of_the_target_that_tell_nothing_end_no_rounds_and_columns_get_what_is_left():
     sizes = (4,) * 8
     assert LEAST_UNINFORMATIVE < 7
-    _, made = released(sizes, (3,), codes=tied(sizes, N, loose=1e9), epsilon=Fraction(1, 2))
-    assert len(made.tables) >= 7 + LEAST_UNINFORMATIVE
-
-
-def test_what_is_left_of_rounds_goes_to_the_columns():
-    sizes = (4,) * 8
-    plan, made = released(sizes, (3,), codes=tied(sizes, N, loose=1e9), epsilon=Fraction(4))
-    assert made.again and [part.scope for part in made.again] == [((c, 0),) for c in range(8)]
-    assert made.spent == plan.cost - plan.certifying
+    for epsilon, again in ((Fraction(1, 2), 0), (Fraction(4), 8)):
+        plan, made = released(sizes, (3,), codes=tied(sizes, N, loose=1e9), epsilon=epsilon)
+        assert len(made.tables) >= 7 + LEAST_UNINFORMATIVE
+        assert [part.scope for part in made.again] == [((c, 0),) for c in range(again)]
+        assert not again or made.spent == plan.cost - plan.certifying
 
 
 def test_tables_that_no_grouping_makes_small_are_refused():
@@ -367,13 +352,6 @@ def test_plans_and_records_tell_the_target():
     assert several.record["target"] == ["rich", "c1"]
 
 
-def test_words_tell_of_a_target_only_where_its_tables_come_first():
-    given = {"n": MANY, "epsilon": 1, "mechanism": "marginals", "target": "rich"}
-    plans = [smalldb.plan(DOMAIN, queries, **given) for queries in (Marginals(2), Marginals(1))]
-    told = [plan.chosen.facts.known for plan in plans]
-    assert "tables of the target (" in told[0] and "target" not in told[1]
-
-
 @pytest.mark.parametrize("mechanism", ["census", "rejection"])
 def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
     with pytest.raises(
@@ -412,24 +390,20 @@ def test_tables_are_named_by_their_columns(texts, columns):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("texts", "kind", "said"),
     [
-        ("age", "the table 'age' must name two columns or more"),
-        ("", "must name two columns or more"),
-        ("age x x sex", "must name two columns or more"),
-        ("age x sx", "no column 'sx'; did you mean 'sex'?"),
-        ("age x age", "names a column twice"),
+        (3, TypeError, 'must be texts such as "age x sex"'),
+        ([3], TypeError, 'must be texts such as "age x sex"'),
+        (["age"], ValueError, "the table 'age' must name two columns or more"),
+        ([""], ValueError, "must name two columns or more"),
+        (["age x x sex"], ValueError, "must name two columns or more"),
+        (["age x sx"], ValueError, "no column 'sx'; did you mean 'sex'?"),
+        (["age x age"], ValueError, "names a column twice"),
     ],
 )
-def test_what_names_no_table_is_refused(text, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        named_tables([text], NAMES)
-
-
-def test_tables_to_measure_first_are_texts():
-    for wrong in (3, [3]):
-        with pytest.raises(TypeError, match='must be texts such as "age x sex"'):
-            named_tables(wrong, NAMES)
+def test_what_names_no_table_is_refused(texts, kind, said):
+    with pytest.raises(kind, match=re.escape(said)):
+        named_tables(texts, NAMES)
 
 
 @pytest.mark.slow

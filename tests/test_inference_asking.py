@@ -33,7 +33,6 @@ from smalldb.noise.distributions import (
     WishartDifference,
 )
 from smalldb.noise.simulating import DRAWS, Uniforms
-from smalldb.noise.wishart import rates
 from smalldb.releasing.record import FEW, with_measurements
 from smalldb.schema import as_schema, parse_schema
 
@@ -76,21 +75,28 @@ def codes():
     return found
 
 
-def exact_measurement(columns, groups=None, noise=None, where=None):
+def exact_measurement(columns, groups=None, noise=None):
     """What a table of some columns would be without noise, said to have some."""
-    where, domain = codes() if where is None else where, DOMAIN
-    groups = groups or [range(domain.sizes[c]) for c in columns]
+    groups = groups or [range(DOMAIN.sizes[c]) for c in columns]
     part = Marginal(tuple(columns), tuple(map(tuple, groups)))
-    counts = naive.part_values(part, where).ravel()
+    counts = naive.part_values(part, codes()).ravel()
     return Measurement((part,), counts, noise or Geometric(Fraction(1, 10)), Fraction(1, 10))
 
 
-def by_hand(text, where=None):
+SINGLE = (0,), (1,), (2,), (3,)
+
+
+def measured(*tables, n=N, noise=None):
+    """What a release of such tables publishes."""
+    return Measurements(DOMAIN, [exact_measurement(columns, noise=noise) for columns in tables], n)
+
+
+def by_hand(text):
     """The answer of the data, row by row, from what the question is read as."""
-    where, values = codes() if where is None else where, []
+    values = []
     for term in read_question(text, DOMAIN, RANGES).terms:
         above = below = 0.0
-        for row in where.tolist():
+        for row in codes().tolist():
             at = tuple(row[c] for c in term.columns)
             above, below = above + term.numerator[at] * term.rows[at], below + term.rows[at]
         values.append(above / below)
@@ -136,10 +142,8 @@ def test_questions_mean_what_they_say(text):
     expected = QUESTIONS[text](age, sex, death == 1, kids)
     assert by_hand(text) == pytest.approx(expected)
     # what was measured without error is answered without error, from all cells or from tables
-    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
-    answer = ask(whole, text)
-    private = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3)), exact_measurement((2,))], None)
-    for answer in (ask(whole, text), ask(private, text)):
+    for measurements in (measured((0, 1, 2, 3)), measured((0, 1, 2, 3), (2,), n=None)):
+        answer = ask(measurements, text)
         value = answer.guess if "mean(age)" in text else answer.estimate
         assert answer.known == "measured" and value == pytest.approx(expected)
         assert answer.low <= value <= answer.high and None in (answer.guess, answer.estimate)
@@ -205,14 +209,14 @@ def test_dates_and_times_are_asked_and_the_nearest_cut_is_named():
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_cannot_be_asked_is_told_with_the_next_step(text):
-    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    whole = measured((0, 1, 2, 3))
     with pytest.raises(ValueError) as error:
         ask(whole, text)
     assert REFUSED[text] in str(error.value) and "\n" not in str(error.value)
 
 
 def test_what_no_table_tells_is_not_promised_of_several_tables():
-    known = Measurements(DOMAIN, [exact_measurement((0, 2)), exact_measurement((1,))], N)
+    known = measured((0, 2), (1,))
     for text, said in {
         "corr(age, sex)": "age and sex were not measured together, so this release does not answer it",
         "corr(age, death)": "several tables give an interval",
@@ -223,7 +227,7 @@ def test_what_no_table_tells_is_not_promised_of_several_tables():
 
 
 def test_levels_and_types_are_checked():
-    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    whole = measured((0, 1, 2, 3))
     for level in (0.4, 1, "0.9999"):
         with pytest.raises(ValueError, match="level must be from"):
             ask(whole, "death", level=level)
@@ -258,15 +262,6 @@ def test_only_unions_of_measured_groups_are_known():
     assert ask(known, "death - death | sex=f").note == "sex and death were not measured together"
 
 
-def test_what_was_not_measured_shows_the_synthetic_table_as_an_assumption():
-    known = Measurements(DOMAIN, [exact_measurement((c,)) for c in range(4)], N)
-    rows = Rows.from_codes(DOMAIN, codes())
-    answer = ask(known, "death | age>=80", rows=rows)
-    assert answer.estimate is None and answer.bound is None
-    assert answer.assumed == pytest.approx(by_hand("death | age>=80"))
-    assert ask(known, "death", rows=rows).assumed is None
-
-
 @pytest.mark.parametrize("text", ["kids>=2 | death", "kids>=2 & ~death", "mean(kids) | death", "mean(kids)"])
 def test_groups_bound_what_they_do_not_tell(text):
     """Of every row in a group the least, and the most, that it may count: written out row by row."""
@@ -289,7 +284,7 @@ def test_groups_bound_what_they_do_not_tell(text):
 
 def test_rules_bound_what_was_not_measured():
     """Whoever died has no third child: of kids by sex, a share of deaths by sex is at most the rest."""
-    known = Measurements(DOMAIN, [exact_measurement((1, 3), noise=Geometric(Fraction(50)))], N)
+    known = measured((1, 3), noise=Geometric(Fraction(50)))
     third = by_hand("kids=3 | sex=f")
     answer = ask(known, "death | sex=f")
     assert answer.known == "not measured" and answer.within == pytest.approx((0, 1 - third), abs=1e-3)
@@ -304,7 +299,7 @@ def test_rules_bound_what_was_not_measured():
 def test_single_columns_bound_what_was_not_measured_together():
     """Where shares a and b are exact, both hold in a share from a + b - 1 to the less of them."""
     quiet = Geometric(Fraction(50))
-    known = Measurements(DOMAIN, [exact_measurement((c,), noise=quiet) for c in range(4)], N)
+    known = measured(*SINGLE, noise=quiet)
     a, b = by_hand("age>=50"), by_hand("kids<=1")
     both, young = a + b - 1, by_hand("age<30")
     assert both > 0 and young < b
@@ -323,7 +318,7 @@ def test_single_columns_bound_what_was_not_measured_together():
     rows = round(young * N)
     least, most = kids[:rows].mean(), kids[-rows:].mean()
     assert ask(known, "mean(kids) | age<30").within == pytest.approx((least, most), abs=5e-3)
-    loud = Measurements(DOMAIN, [exact_measurement((c,)) for c in range(4)], N)
+    loud = measured(*SINGLE)
     assert ask(loud, "mean(kids) | age<30").within[1] > most + 0.01
     few = Measurements(DOMAIN, [exact_measurement((0, 1), noise=Geometric(Fraction(1, 500))), *known], N)
     answer = ask(few, "sex=m | age>=30 & age<50 & sex=m")
@@ -332,7 +327,7 @@ def test_single_columns_bound_what_was_not_measured_together():
 
 def test_intervals_of_what_was_not_measured_hold_together():
     """Where the limit is one sum, it is as far off as the largest noise of all eight categories may be."""
-    known = Measurements(DOMAIN, [exact_measurement((c,)) for c in (0, 3)], N)
+    known = measured((0,), (3,))
     answer, count = ask(known, "kids=3 & age<30"), by_hand("kids=3") * N
     drawn = np.random.default_rng(1).geometric(1 - np.exp(-0.1), (2, 100_000, 2, 4))
     noise = (drawn[0] - drawn[1]).astype(float)
@@ -380,7 +375,7 @@ def test_counts_are_sums():
 
 
 def test_a_bound_stands_below_queries_of_the_release_alone():
-    known = Measurements(DOMAIN, [exact_measurement((3,))], N)
+    known = measured((3,))
     for workload, queries, sums in (
         (
             Marginals(2),
@@ -399,14 +394,16 @@ def test_a_bound_stands_below_queries_of_the_release_alone():
     assert ask(known, "death", bound=0.25).bound is None
 
 
-def test_a_synthetic_table_outside_of_an_interval_is_told():
-    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+def test_a_synthetic_table_is_told_where_it_is_outside_of_an_interval_and_is_no_answer():
     rows = Rows.from_codes(DOMAIN, codes())
     others = Rows.from_codes(DOMAIN, codes()[codes()[:, 2] == 0])
-    assert ask(whole, "death | age>=80", rows=rows).note == ""
-    assert ask(whole, "death | age>=80", rows=others).note == (
-        "the synthetic table has 0.000, outside this interval"
-    )
+    answer = ask(measured((0, 1, 2, 3)), "death | age>=80", rows=rows)
+    assert answer.note == "" and answer.assumed is None
+    note = ask(measured((0, 1, 2, 3)), "death | age>=80", rows=others).note
+    assert note == "the synthetic table has 0.000, outside this interval"
+    answer = ask(measured(*SINGLE), "death | age>=80", rows=rows)
+    assert answer.estimate is None and answer.bound is None
+    assert answer.assumed == pytest.approx(by_hand("death | age>=80"))
 
 
 def test_a_difference_that_stands_out_across_a_quiet_pair_says_so():
@@ -427,12 +424,12 @@ def test_a_difference_that_stands_out_across_a_quiet_pair_says_so():
 
 
 def test_what_needs_no_measurement_is_certain():
-    one = Measurements(DOMAIN, [exact_measurement((0,))], N)
+    one = measured((0,))
     for text, expected in (("~(death & ~death)", 1.0), ("death & ~death", 0.0), ("death - death", 0.0)):
-        answer = ask(Measurements(DOMAIN, [exact_measurement((2,))], N), text)
+        answer = ask(measured((2,)), text)
         assert (answer.estimate, answer.low, answer.high) == pytest.approx((expected,) * 3)
     # a rule says it: whoever died has no third child
-    answer = ask(Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N), "kids=3 | death")
+    answer = ask(measured((0, 1, 2, 3)), "kids=3 | death")
     assert (answer.estimate, answer.low, answer.high) == (0.0, 0.0, 0.0)
     assert ask(one, "death").note == "death was not measured at these categories"
     assert ask(Measurements(DOMAIN, [], N), "death").note.startswith("this release measured nothing")
@@ -480,7 +477,7 @@ def test_sums_of_least_variance_are_those_of_the_textbook():
 
 def test_a_difference_of_shares_is_exact_where_n_is_public():
     noise = Geometric(Fraction(1, 30))
-    whole = Measurements(DOMAIN, [exact_measurement((c,), noise=noise) for c in (1, 2)], N)
+    whole = measured((1,), (2,), noise=noise)
     found = ask(whole, "sex=m - death")
     # each share is half the difference of two counts: the sum of four numbers, halved
     reach = margin(Uniforms.fixed().geometric_sums(1 / 30, 4) / 2, Fraction(19, 20)) / N
@@ -491,7 +488,7 @@ def test_a_difference_of_shares_is_exact_where_n_is_public():
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 80)])
 def test_a_difference_is_no_narrower_than_its_noise(rate):
     """The noise of the difference itself, drawn: the margins of the parts alone fall short by a tenth."""
-    known = Measurements(DOMAIN, [exact_measurement((0, 2), noise=Geometric(rate))])
+    known = measured((0, 2), n=None, noise=Geometric(rate))
     answer = ask(known, "death | age>=80 - death | age<30")
     counts = known[0].values.reshape(4, 2)[[3, 0]]
     below, rng = counts.sum(axis=1), np.random.default_rng(1)
@@ -504,7 +501,7 @@ def test_a_difference_is_no_narrower_than_its_noise(rate):
 
 def test_sampling_widens():
     for text in ("death", "death | age>=80", "mean(kids)", "death - death | age<50"):
-        whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3), noise=Geometric(Fraction(2)))], N)
+        whole = measured((0, 1, 2, 3), noise=Geometric(Fraction(2)))
         table, population = ask(whole, text), ask(whole, text, population=True)
         assert population.population and population.high - population.low > 1.5 * (table.high - table.low)
     age, _, death, _ = codes().T
@@ -522,7 +519,7 @@ def test_sampling_widens():
 
 
 def test_means_of_bins_say_where_numbers_may_lie():
-    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    whole = measured((0, 1, 2, 3))
     ages = codes()[:, 0][(codes()[:, 0] > 0) & (codes()[:, 0] < 3)]
     lows, middles, highs = (np.where(ages == 1, *pair).mean() for pair in ((30, 50), (40, 65), (50, 80)))
     answer = ask(whole, "mean(age) | age>=30 & age<80")
@@ -540,31 +537,25 @@ def test_means_of_bins_say_where_numbers_may_lie():
     assert ask(whole, "mean(age) | age>=30 & age<80", rows=rows).note == answer.note
 
 
-NOISES = [
-    (Geometric(Fraction(1, 3)), 5),
-    (Geometric(Fraction(2)), 4),
-    (Geometric(Fraction(1, 50)), 60),
-    (DiscreteGaussian(Fraction(7, 2)), 3),
-    (DiscreteGaussian(Fraction(400)), 3),
-    (WishartDifference(3, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2), (2, 3))), 4),
-    (ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))), 35),
-    (ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)), 11),
-    (KNorm((2, 3, 5), Fraction(1, 2), False), 10),
-    (KNorm((2, 3, 5), Fraction(3), True), 10),
-    (KNorm((4, 3), Fraction(1, 400), False), 7),
-    (KNorm((4, 3), Fraction(1, 4000), True), 7),
-]
-
-
-LARGE = (ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))),)
-
-
 @pytest.mark.parametrize(
     ("noise", "count"),
     [
-        pytest.param(noise, count, id=f"{noise}-{count}", marks=[pytest.mark.slow] * (noise in LARGE))
-        for noise, count in NOISES
+        (Geometric(Fraction(1, 3)), 5),
+        (Geometric(Fraction(2)), 4),
+        (Geometric(Fraction(1, 50)), 60),
+        (DiscreteGaussian(Fraction(7, 2)), 3),
+        (DiscreteGaussian(Fraction(400)), 3),
+        (WishartDifference(3, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2), (2, 3))), 4),
+        pytest.param(
+            ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))), 35, marks=pytest.mark.slow
+        ),
+        (ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)), 11),
+        (KNorm((2, 3, 5), Fraction(1, 2), False), 10),
+        (KNorm((2, 3, 5), Fraction(3), True), 10),
+        (KNorm((4, 3), Fraction(1, 400), False), 7),
+        (KNorm((4, 3), Fraction(1, 4000), True), 7),
     ],
+    ids=str,
 )
 def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise, count):
     rng = np.random.default_rng(7)
@@ -851,59 +842,30 @@ def test_pairs_tell_what_was_learned():
     assert found["age", "death"].known == "learned" and len(found["age", "death"].groups) == 2
     assert found["sex", "death"].known == "little dependence" and found["age", "death"].at_most is None
     assert found["age", "kids"].known == "not measured" and found["age", "kids"].groups == ()
-    whole = {
-        pair.columns: pair.known for pair in Measurements(DOMAIN, [exact_measurement((0, 1, 2))], N).pairs()
-    }
+    whole = {pair.columns: pair.known for pair in measured((0, 1, 2)).pairs()}
     assert whole["age", "death"] == "learned" and whole["age", "kids"] == "not measured"
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["geometric", "gaussian", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("cone", "parities"))],
-)
-def test_quiet_pairs_are_seldom_called_learned(kind):
-    """Independent columns: all dependence in what is released is noise."""
-    rng, learned, count = np.random.default_rng(3), 0, 150
-    domain = Domain(["a", "b"]) if kind == "parities" else Domain([Column("a", 3), Column("b", 4)])
-    for seed in range(count):
-        if kind == "parities":
-            sets, entries = ((0,), (1,), (0, 1)), ((0, 1), (0, 2), (1, 2))
-            noise = WishartDifference(2, *rates(Fraction(1, 5), Fraction(1, 2)), entries)
-            of = tuple(Parity(one, False) for one in sets)
-            truth = np.array([500, 300, 1000 * (0.5 * 0.7 + 0.5 * 0.3)]).astype(np.int64)
-        else:
-            table = np.outer([200, 300, 500], [0.1, 0.2, 0.3, 0.4]).astype(np.int64)
-            of = (Marginal((0, 1), ((0, 1, 2), (0, 1, 2, 3))),)
-            truth = table.ravel()
-            noise = Geometric(Fraction(1, 10)) if kind == "geometric" else DiscreteGaussian(Fraction(300))
-            if kind == "cone":
-                noise = ConeDifference((3, 4), Fraction(1, 10), ((0, 1),))
-                of = (Marginal((0,), ((0, 1, 2),)), Marginal((1,), ((0, 1, 2, 3),)), *of)
-                truth = np.concatenate([table.sum(axis=1), table.sum(axis=0), truth])
-        values = truth + noise.draw(len(truth), SeededBits(int(rng.integers(10**9)) + seed))
-        (pair,) = Measurements(domain, [Measurement(of, values, noise, Fraction(1))], 1000).pairs()
-        learned += pair.known == "learned"
-    assert learned <= 0.02 * count + 3 * np.sqrt(0.02 * 0.98 * count)
 
 
 @pytest.mark.parametrize("kind", ["table", "contrasts"])
 @pytest.mark.parametrize("rate", [Fraction(1, 60), Fraction(1, 10), Fraction(2)])
-def test_what_could_hide_is_no_less_than_what_does(kind, rate):
+@pytest.mark.parametrize("table", [[[350, 350], [150, 150]], [[230, 270], [215, 285]]], ids=["none", "some"])
+def test_what_could_hide_is_no_less_than_what_does_and_noise_is_seldom_called_learned(kind, rate, table):
     """The dependence of the data: half of what the cells of a table differ by from independent columns."""
-    table, noise, n, wrong, quiet = np.array([[230, 270], [215, 285]]), Geometric(rate), 1000, 0, 0
+    table, noise, n = np.array(table), Geometric(rate), 1000
     shares = table / n
     truth = np.abs(shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum() / 2
     exact, of = table.ravel(), (Marginal((0, 1), ((0, 1), (0, 1))),)
     if kind == "contrasts":
         of = tuple(Parity(one, False) for one in ((0,), (1,), (0, 1)))
         exact = np.array([table[1].sum(), table[:, 1].sum(), table[0, 1] + table[1, 0]])
+    pairs = []
     for seed in range(100):
         values = exact + noise.draw(len(exact), SeededBits(seed))
-        (pair,) = Measurements(Domain(["a", "b"]), [Measurement(of, values, noise, Fraction(1))], n).pairs()
-        if pair.quiet:
-            quiet += 1
-            wrong += pair.at_most < truth
-            assert pair.at_most < 60 / float(rate) / n + truth  # of some deviations of the noise
-            named = "little dependence" if pair.at_most <= 0.05 else "too noisy to tell"
-            assert pair.known == named and pair.told.startswith(f"{named}: a")
-    assert (quiet > 10 or rate > 1) and wrong <= 5
+        pairs += Measurements(Domain(["a", "b"]), [Measurement(of, values, noise, Fraction(1))], n).pairs()
+    quiet = [pair for pair in pairs if pair.quiet]
+    for pair in quiet:
+        assert pair.at_most < 60 / float(rate) / n + truth  # of some deviations of the noise
+        named = "little dependence" if pair.at_most <= 0.05 else "too noisy to tell"
+        assert pair.known == named and pair.told.startswith(f"{named}: a")
+    assert (len(quiet) > 10 or rate > 1) and sum(pair.at_most < truth for pair in quiet) <= 5
+    assert truth or len(quiet) >= 94  # one in fifty, and three deviations of that

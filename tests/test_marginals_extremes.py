@@ -11,14 +11,9 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.asks import Noisy
-from smalldb.marginals.certificate import certify
-from smalldb.marginals.counts import InMemory
-from smalldb.marginals.curator import Curator, PrivacyFilter
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.marginals.estimate.estimation import fitted_margins
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.mechanisms import Journal
-from smalldb.noise.privacy_loss import Amount
 
 DROWNED = (
     r"^(contrasts are measured with an epsilon of 2\^-40 to 2\^20, the certificate left out; )?"
@@ -41,20 +36,6 @@ def test_noise_that_is_cut_off_does_not_tell_the_count(concentrated):
         found = ask.draw(np.full(400, count), SeededBits(count))
         assert np.abs(found).max() <= LIMIT
         assert {LIMIT, -LIMIT} <= {*found.tolist()}  # the case occurs
-
-
-def test_a_certificate_does_not_tell_a_distance_behind_noise_that_is_cut_off():
-    workload, real = smalldb.plan(DOMAIN, n=9, epsilon=1).workload, drawn(DOMAIN, 9)
-    cost = Fraction(1, 2**63)
-    pure = PrivacyMeasure(False, False)
-    curators = [
-        Curator(InMemory(real), Journal(SeededBits(s)), PrivacyFilter(Amount(cost), False)) for s in range(20)
-    ]
-    released = [each.follow(certify(workload, real, 9, pure, cost)) for each in curators]
-    exact = np.append(workload.answers(real), workload.denominator * 9)
-    found = {each.distance + int(exact[each.query]) for each in released}  # as the curator answered
-    assert max(found) == LIMIT or min(found) == -LIMIT
-    assert max(map(abs, found)) <= LIMIT
 
 
 @pytest.mark.slow

@@ -6,9 +6,8 @@ from itertools import product
 import naive
 import numpy as np
 import pytest
-from asking import certify, choose
+from asking import certify
 from builders import each_once, universe
-from records import check_record
 
 import smalldb
 from queries import Column, Domain, Linear, Marginals, Predicates, Rows
@@ -23,7 +22,6 @@ from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.noise_protocol import Moved
-from smalldb.reporting.words import laid_out, tell
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])
 WORKLOAD = Marginals(2).workload(DOMAIN)
@@ -105,19 +103,6 @@ def test_the_noise_of_one_number_has_its_scale(moved):
         assert law.noise_of_number(Fraction(1, 8), moved) == wanted[law.concentrated]
 
 
-def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
-    asked = []
-
-    def selecting(scores, *, epsilon, sensitivity, rng):
-        asked.append((epsilon, sensitivity))
-        return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
-
-    monkeypatch.setattr(asks, "select", selecting)
-    for law in LAWS[:2]:
-        choose([1, 5], law, Fraction(1, 3), 100, SeededBits(1))
-    assert asked == [(Fraction(1, 3), 100), (Fraction(1, 3), 200)]
-
-
 def test_a_column_of_many_levels_is_merged_step_by_step():
     """At every level, against groups of the categories themselves."""
     groupings = [halved(np.ones(k), ordered=True) for k in (9, 16)]
@@ -185,17 +170,6 @@ def test_an_empty_table_is_certified_as_unknown():
     found = certify(workload, empty, empty, 0, PrivacyMeasure(False, False), Fraction(1), SeededBits(1))
     assert isinstance(found, Certificate)
     assert found.share(Fraction(1, 20)) == 1
-
-
-@pytest.mark.slow
-def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
-    wide = Domain([Column(name, 30) for name in "abcde"])
-    real = Rows.from_codes(wide, np.random.default_rng(1).integers(0, 30, (200, 5)))
-    release = smalldb.release(real, "marginals:2", epsilon=1, certificate=0, rng=1)
-    bounds = release.record["bounds"]
-    assert (bounds["beta"], bounds["released"], bounds["covers"]) == ("0.05", None, [])
-    check_record(release.record)
-    assert "no bound for what was not measured" in laid_out(tell(release.record, release.plan))
 
 
 @pytest.mark.parametrize("share", [-1, 1, "3/2"])

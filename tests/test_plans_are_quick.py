@@ -4,13 +4,15 @@
 """
 
 import random
+from itertools import combinations
+from math import prod
 
 import pytest
 from builders import flags
 from yardstick import timed, within
 
 import smalldb
-from queries import Column, Domain, Marginals
+from queries import Column, Domain
 from queries.conjunctions import count_subsets, count_weights
 from smalldb.cli import main
 from smalldb.marginals.mechanism import STRATEGIES
@@ -65,12 +67,6 @@ def test_rules_that_meet_are_counted_before_they_are_enforced():
 
 
 @pytest.mark.slow
-def test_as_many_rules_of_which_no_two_meet_are_enforced():
-    apart = flags(200, [f"~(x{i} & x{i + 1})" for i in range(0, 200, 2)])
-    assert Marginals(2).workload(apart).size
-
-
-@pytest.mark.slow
 def test_figures_beyond_the_floats_are_no_error():
     made = smalldb.plan(columns(1000, 100), "marginals:1", n=1000, epsilon=1)
     assert made.mechanism == "marginals"
@@ -81,8 +77,6 @@ def test_figures_beyond_the_floats_are_no_error():
 @pytest.mark.parametrize("base", [1, 2])
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_what_is_counted_is_what_is_built(width, base, exactly):
-    from itertools import combinations
-    from math import prod
 
     domain = Domain(["a", Column("b", ["x", "y", "z"]), Column("c", 4)])
     sizes = range(width if exactly else 0, width + 1)

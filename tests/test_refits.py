@@ -138,24 +138,38 @@ def held(codes, draws, tables=12):
         yield low <= statistic(codes) <= high
 
 
-def covered(scale, runs=100):
-    """How often intervals cover, if noise is drawn with `scale` times its rate."""
+def covered(of, scale, runs):
+    """How often intervals cover, if noise is drawn with `scale` times its rate, or less of its variance."""
     hits = []
     for seed in range(runs):
         codes = people(1500, seed)
-        noise = Geometric(Fraction(1, 10))
-        sources = [measured(codes, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
-        taken = Geometric(noise.rate * scale)
+        if of == "tables":
+            noise, taken = Geometric(Fraction(1, 10)), Geometric(Fraction(1, 10) * scale)
+            sources = [measured(codes, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
+        else:
+            noise, taken = DiscreteGaussian(Fraction(200)), DiscreteGaussian(Fraction(200) * scale)
+            sources = [contrasts_of(codes, DOMAIN, of == "signs", noise, seed)]
+        total = int(sources[0].values[0]) if of == "signs" else len(codes)
         sources = [Measurement(each.of, each.values, taken, each.cost) for each in sources]
-        hits += held(codes, Refits.of(DOMAIN, sources, len(codes)).draws(seed))
+        hits += held(
+            codes, (Refits if of == "tables" else ParityRefits).of(DOMAIN, sources, total).draws(seed)
+        )
     return np.mean(hits)
 
 
 @pytest.mark.slow
-def test_intervals_cover_and_with_half_the_variance_they_do_not():
-    """300 intervals, three of each run."""
-    assert covered(1) > 0.92
-    assert covered(Fraction(141, 100)) < 0.905
+@pytest.mark.parametrize(
+    ("of", "runs", "half", "most"),
+    [
+        ("tables", 100, Fraction(141, 100), 0.905),
+        ("odd rows", 60, Fraction(1, 2), 0.89),
+        pytest.param("signs", 60, Fraction(1, 2), 0.89, marks=pytest.mark.long),
+    ],
+)
+def test_intervals_cover_and_with_half_the_variance_they_do_not(of, runs, half, most):
+    """Three intervals of each run."""
+    assert covered(of, 1, runs) > (0.92 if of == "tables" else 0.91)
+    assert covered(of, half, runs) < most
 
 
 def test_tables_keep_the_rules_the_rows_and_the_seed():
@@ -176,13 +190,13 @@ def test_tables_keep_the_rules_the_rows_and_the_seed():
 
 
 def test_categories_that_noise_drowns_are_named():
-    codes = people(4000, 1)
+    codes, noise = people(4000, 1), DiscreteGaussian(Fraction(400))
     codes = codes[codes[:, 0] != 3]
-    noise = Geometric(Fraction(1, 20))
-    refits = Refits.of(
-        DOMAIN, [measured(codes, (0, 1), noise, 1), measured(codes, (2,), noise, 2)], len(codes)
-    )
-    assert refits.rare() == ((3,), (), ())
+    tables = [measured(codes, (0, 1), Geometric(Fraction(1, 20)), 1), measured(codes, (2,), noise, 2)]
+    assert Refits.of(DOMAIN, tables, len(codes)).rare() == ((3,), (), ())
+    for some, rare in ((codes, (3,)), (codes[codes[:, 0] != 0], (0, 3))):
+        contrasts = contrasts_of(some, DOMAIN, False, noise, 1)
+        assert ParityRefits.of(DOMAIN, [contrasts], len(some)).rare() == (rare, (), ())
 
 
 def test_what_the_model_has_no_room_for_is_not_taken_as_measured(monkeypatch):
@@ -270,16 +284,6 @@ def test_parities_of_tables_spread_as_the_noise_around_what_was_released(monkeyp
     assert found.std(axis=0).mean() == pytest.approx(deviation, rel=0.2 if signed else 0.1)
 
 
-def test_categories_that_the_noise_of_contrasts_drowns_are_named():
-    codes = people(4000, 1)
-    codes = codes[codes[:, 0] != 3]
-    released = contrasts_of(codes, DOMAIN, False, DiscreteGaussian(Fraction(400)), 1)
-    assert ParityRefits.of(DOMAIN, [released], len(codes)).rare() == ((3,), (), ())
-    first = codes[codes[:, 0] != 0]
-    released = contrasts_of(first, DOMAIN, False, DiscreteGaussian(Fraction(400)), 1)
-    assert ParityRefits.of(DOMAIN, [released], len(first)).rare() == ((0, 3), (), ())
-
-
 @pytest.mark.parametrize("columns", [6, 21])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_releases_of_contrasts_have_tables(columns, neighbours):
@@ -295,23 +299,3 @@ def test_releases_of_contrasts_have_tables(columns, neighbours):
         [(tables.codes(k)[:, 0] == tables.codes(k)[:, 1]).mean() for k in range(5)]
     ).interval()
     assert low - 0.02 < 1 and high > 0.9 and high - low < 0.3
-
-
-def covered_by_contrasts(scale, signed, runs=60):
-    """As `covered`, of contrasts."""
-    hits = []
-    for seed in range(runs):
-        codes, noise = people(1500, seed), DiscreteGaussian(Fraction(200))
-        released = contrasts_of(codes, DOMAIN, signed, noise, seed)
-        taken = DiscreteGaussian(noise.scale * scale)
-        released = Measurement(released.of, released.values, taken, released.cost)
-        total = int(released.values[0]) if signed else len(codes)
-        hits += held(codes, ParityRefits.of(DOMAIN, [released], total).draws(seed))
-    return np.mean(hits)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("signed", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_intervals_of_contrasts_cover_and_with_half_the_variance_they_do_not(signed):
-    assert covered_by_contrasts(1, signed) > 0.91
-    assert covered_by_contrasts(Fraction(1, 2), signed) < 0.89

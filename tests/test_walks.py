@@ -6,6 +6,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from builders import universe
 from losses import Change
 from replay import Recording, letter
 
@@ -17,7 +18,6 @@ from smalldb.marginals.estimate.modelling import fitted
 from smalldb.marginals.expected_error import columns_at_once
 from smalldb.marginals.families import Families, release_families
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import UNIT, cap_of, known_columns, plan_walks, weights_of
 from smalldb.mechanisms import Journal
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
@@ -31,11 +31,6 @@ HASTY = {
     "marginals.estimate.estimation.SWEEPS": 3,
     "marginals.estimate.cell_estimates.ITERATIONS": 5,
 }
-
-
-def universe(*sizes, ordered=False, rules=()):
-    pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
-    return Universe(sizes, (ordered,) * len(sizes), pairs, (1,) * len(pairs), rules)
 
 
 def paid(plan):
@@ -97,12 +92,12 @@ def test_noise_is_for_a_unit(replaced):
 @pytest.mark.parametrize("replaced", [False, True])
 def test_columns_of_walks_are_expected_to_be_off_by_the_noise_for_a_unit(replaced):
     """A replaced parent is removed, and another one added: each at half the cost."""
-    universe, groups = Universe((3, 3, 4), (False,) * 3, ((0,),), (1,), ()), ((0, 1, 2),)
+    columns, groups = universe((3, 3, 4)), ((0, 1, 2),)
     costs = (Fraction(1, 300),) * 3
     law, row = PrivacyMeasure(False, replaced, UNIT), PrivacyMeasure(False, False)
     of_row = [cost / 2 if replaced else cost for cost in costs]
-    expected = columns_at_once(universe, row, groups, of_row, 1000)
-    assert columns_at_once(universe, law, groups, costs, 1000 * UNIT) == pytest.approx(expected, rel=0.01)
+    expected = columns_at_once(columns, row, groups, of_row, 1000)
+    assert columns_at_once(columns, law, groups, costs, 1000 * UNIT) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.fixture
@@ -153,7 +148,7 @@ def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memor
     rng = np.random.default_rng(seed)
     each = random_families(rng, n, sizes)
     replaced = relation == "replace-one"
-    plan = plan_walks(universe(2, 3, 4), universe(*sizes), epsilon, replaced, n, cap=cap)
+    plan = plan_walks(universe((2, 3, 4)), universe(sizes), epsilon, replaced, n, cap=cap)
     plan = replace(plan, children=replace(plan.children, memory=memory))
 
     def release(table):
@@ -220,7 +215,7 @@ def test_no_family_loses_more_than_is_stated(quick, relation, seed):
 
 def test_costs_of_both_tables_add_up_to_epsilon():
     for epsilon in (Fraction(1, 3), Fraction(1), Fraction(5)):
-        plan = plan_walks(universe(4, 3, 6), universe(3, 2, 5), epsilon, False, 2000)
+        plan = plan_walks(universe((4, 3, 6)), universe((3, 2, 5)), epsilon, False, 2000)
         assert plan.epsilon == epsilon
         assert plan.parents.cost + plan.children.cost <= epsilon
 
@@ -293,7 +288,7 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
     allowed = np.array([[True, False], [True, True]])
     rules = (((0, 1), allowed),)
     kept = [(p, [(a, b if allowed[a, b] else 0, c) for a, b, c in own]) for p, own in each]
-    plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3, rules=rules), Fraction(2), replaced, 300)
+    plan = plan_walks(universe((2, 3, 4)), universe((2, 2, 3), rules=rules), Fraction(2), replaced, 300)
     made = release_families(plan, families(*kept), Journal(SeededBits(9)), paid(plan))
     counts = made.parents.codes[:, -1]
     assert (np.bincount(made.of, minlength=len(counts)) == counts).all()
@@ -304,7 +299,7 @@ def test_children_are_as_many_as_the_released_counts_say(quick, replaced):
 
 
 def test_without_released_children_nothing_of_them_is_measured(quick):
-    plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(50), True, 40)
+    plan = plan_walks(universe((2, 3, 4)), universe((2, 2, 3)), Fraction(50), True, 40)
     made = release_families(
         plan, families(*[((0, i % 3), []) for i in range(40)]), Journal(SeededBits(1)), paid(plan)
     )
@@ -313,7 +308,7 @@ def test_without_released_children_nothing_of_them_is_measured(quick):
 
 def test_the_cap_is_that_of_released_parents(quick):
     each = [((i % 2, i % 3), [(1, 1, 2)] * (1 + i % 3)) for i in range(60)]
-    plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(2), False, 60)
+    plan = plan_walks(universe((2, 3, 4)), universe((2, 2, 3)), Fraction(2), False, 60)
     made = release_families(plan, families(*each), Journal(SeededBits(5)), paid(plan))
     assert made.cap == cap_of(made.parents.codes[:, -1])
     assert cap_of(np.array([0, 1, 2, 5, 0])) == 3 and cap_of(np.zeros(3, dtype=int)) == 1

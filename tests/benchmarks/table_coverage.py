@@ -12,7 +12,7 @@ rule); beside them those of one table that is taken as if it were real, and of t
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from time import process_time
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from smalldb.inference import combine
 from smalldb.mechanisms import Marginal, Parity
 
 TABLES, POPULATION, NORMAL = 20, 2_000_000, 1.959964
-Statistic = Callable[[np.ndarray], tuple[float, float]]
+Asked = dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], tuple[float, float]]]]
 
 
 class Setting(NamedTuple):
@@ -34,7 +34,7 @@ class Setting(NamedTuple):
     domain: Domain
     people: Callable[[int, np.random.Generator], np.ndarray]
     release: dict[str, Any]
-    asked: dict[str, tuple[tuple[str, ...], Statistic]]
+    asked: Asked
 
 
 def share(hits: np.ndarray, among: np.ndarray) -> tuple[float, float]:
@@ -44,9 +44,27 @@ def share(hits: np.ndarray, among: np.ndarray) -> tuple[float, float]:
     return found, max(found * (1 - found), 1e-9) / count
 
 
-def difference(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Return the difference of independent estimates."""
-    return one[0] - other[0], one[1] + other[1]
+def shares(names: Sequence[str], *columns: int, one: str = "") -> Asked:
+    """The shares of columns at their second category, which is called " = 1" where there are others."""
+    return {
+        f"P({names[c]}{one})": ((names[c],), lambda t, c=c: share(t[:, c] == 1, t[:, c] >= 0))
+        for c in columns
+    }
+
+
+def differences(names: Sequence[str], *pairs: tuple[int, int], one: str = "") -> Asked:
+    """How far such a share is apart between rows whose other column is at 1, and those where it is not."""
+    asked: Asked = {}
+    for a, b in pairs:
+
+        def statistic(t: np.ndarray, a: int = a, b: int = b) -> tuple[float, float]:
+            sides = share(t[:, b] == 1, t[:, a] == 1), share(t[:, b] == 1, t[:, a] != 1)
+            return sides[0][0] - sides[1][0], sides[0][1] + sides[1][1]
+
+        other = f"{names[a]} not 1" if one else f"not {names[a]}"
+        text = f"P({names[b]}{one} | {names[a]}{one}) - P({names[b]}{one} | {other})"
+        asked[text] = (names[a], names[b]), statistic
+    return asked
 
 
 def mean(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
@@ -84,11 +102,8 @@ def cells() -> Setting:
         return np.column_stack([a, b, c]).astype(np.int64)
 
     asked = {
-        "P(c)": (("c",), lambda t: share(t[:, 2] == 1, t[:, 2] >= 0)),
-        "P(c | a) - P(c | not a)": (
-            ("a", "c"),
-            lambda t: difference(share(t[:, 2] == 1, t[:, 0] == 1), share(t[:, 2] == 1, t[:, 0] == 0)),
-        ),
+        **shares("abc", 2),
+        **differences("abc", (0, 2)),
         "logistic coefficient of a": (("a", "b", "c"), lambda t: logistic(t, 1)),
         "logistic coefficient of b": (("a", "b", "c"), lambda t: logistic(t, 2)),
     }
@@ -111,17 +126,14 @@ def tree() -> Setting:
             found[:, child] = (law < coins.random((n, 1))).sum(axis=1).clip(0, sizes[child] - 1)
         return found
 
+    names = "abcde"
     asked = {
-        "P(e)": (("e",), lambda t: share(t[:, 4] == 1, t[:, 4] >= 0)),
-        "P(e | a) - P(e | not a)": (
-            ("a", "e"),
-            lambda t: difference(share(t[:, 4] == 1, t[:, 0] == 1), share(t[:, 4] == 1, t[:, 0] == 0)),
-        ),
+        **shares(names, 4),
+        **differences(names, (0, 4)),
         "P(c = 1 | a), across b": (("a", "b", "c"), lambda t: share(t[:, 2] == 1, t[:, 0] == 1)),
         "mean of d given b": (("b", "d"), lambda t: mean(t[:, 3], t[:, 1] == 2)),
         "slope of c on d, across b": (("b", "c", "d"), lambda t: slope(t[:, 3].astype(float), t[:, 2])),
     }
-    names = "abcde"
     domain = Domain([Column(name, size) for name, size in zip(names, sizes, strict=True)])
     first = [f"{names[one]} x {names[other]}" for one, other in edges]
     release = {"queries": "marginals:1", "strategy": "adaptive", "measure_first": first}
@@ -145,18 +157,8 @@ def adaptive() -> Setting:
             found[:, c] = (hidden * size).astype(np.int64)
         return found
 
-    def both(one: int, other: int) -> Statistic:
-        return lambda t: difference(
-            share(t[:, other] == 1, t[:, one] == 1), share(t[:, other] == 1, t[:, one] != 1)
-        )
-
-    asked = {
-        f"P({name} = 1)": ((name,), lambda t, c=c: share(t[:, c] == 1, t[:, c] >= 0))
-        for c, name in ((1, "b"), (6, "g"))
-    }
-    for one, other in ((0, 1), (1, 2), (2, 3), (3, 5), (5, 6), (0, 7)):
-        a, b = names[one], names[other]
-        asked[f"P({b} = 1 | {a} = 1) - P({b} = 1 | {a} not 1)"] = ((a, b), both(one, other))
+    pairs = (0, 1), (1, 2), (2, 3), (3, 5), (5, 6), (0, 7)
+    asked = {**shares(names, 1, 6, one=" = 1"), **differences(names, *pairs, one=" = 1")}
     domain = Domain([Column(name, size) for name, size in zip(names, sizes, strict=True)])
     return Setting(domain, people, {"queries": "marginals:2", "strategy": "adaptive"}, asked)
 
@@ -175,19 +177,12 @@ def contrasts(d: int = 8) -> Setting:
             found[:, c] = likely
         return found
 
-    def both(one: int, other: int) -> Statistic:
-        return lambda t: difference(
-            share(t[:, other] == 1, t[:, one] == 1), share(t[:, other] == 1, t[:, one] == 0)
-        )
-
     names = [f"c{i}" for i in range(d)]
-    asked: dict[str, tuple[tuple[str, ...], Statistic]] = {
-        "P(c7)": (("c7",), lambda t: share(t[:, 7] == 1, t[:, 7] >= 0)),
+    asked = {
+        **shares(names, 7),
         "slope of c5 on c2": (("c2", "c5"), lambda t: slope(t[:, 2].astype(float), t[:, 5])),
+        **differences(names, (0, 1), (3, 7), (3, 4)),
     }
-    for one, other in ((0, 1), (3, 7), (3, 4)):
-        a, b = names[one], names[other]
-        asked[f"P({b} | {a}) - P({b} | not {a})"] = ((a, b), both(one, other))
     return Setting(Domain(names), people, {"queries": "marginals:2", "strategy": "contrasts"}, asked)
 
 
