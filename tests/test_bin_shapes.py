@@ -102,13 +102,13 @@ def test_finer_bins_part_each_bin_by_its_steps():
     """A bin of three steps has three parts at most; each cut of the column is a cut of the finer bins."""
     cuts = FinerBins.of(Cuts([3, 10], 0, 29), 4)
     assert cuts.parts == (3, 4, 4)
-    assert cuts.kind.cuts_told == ["1", "2", "3", "4", "6", "8", "10", "15", "20", "25"]
+    assert cuts.kind.cut_texts == ["1", "2", "3", "4", "6", "8", "10", "15", "20", "25"]
     tenths = FinerBins.of(Cuts(["0.25", "0.5"], 0, 1, decimals=1), 2)
-    assert tenths.kind.cuts_told == ["0.1", "0.25", "0.4", "0.5", "0.8"]
+    assert tenths.kind.cut_texts == ["0.1", "0.25", "0.4", "0.5", "0.8"]
     days = FinerBins.of(Dates([2001], 2000, 2001), 2)
-    assert days.kind.cuts_told == ["2000-07-02", "2001", "2001-07-02"]
+    assert days.kind.cut_texts == ["2000-07-02", "2001", "2001-07-02"]
     hours = FinerBins.of(Dates(["2001-01-01T12:00"], "2001-01-01T00:00", "2001-01-01T23:59"), 2)
-    assert hours.kind.cuts_told == ["2001-01-01T06:00:00", "2001-01-01T12:00", "2001-01-01T18:00:00"]
+    assert hours.kind.cut_texts == ["2001-01-01T06:00:00", "2001-01-01T12:00", "2001-01-01T18:00:00"]
     written = FinerBins.of(Dates([2001], 2000, 2001, "%d.%m.%Y"), 2)
     assert written.kind.code("01.07.2000") == 0 and written.kind.code("02.07.2000") == 1
 

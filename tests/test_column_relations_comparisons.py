@@ -63,7 +63,7 @@ def test_a_rule_is_the_table_of_all_rows_by_value(rule):
     schema = parse_schema(f"valid = ['{rule}']\n{WAGES}")
     table = every_row()
     codes = [
-        schema.columns[c].found(pd.Series([r[n] for r in table], dtype=object)) for c, n in enumerate(NAMES)
+        schema.columns[c].encode(pd.Series([r[n] for r in table], dtype=object)) for c, n in enumerate(NAMES)
     ]
     expected = [RULES[rule](with_computed(row)) for row in table]
     assert 0 < sum(expected) < len(table)

@@ -325,7 +325,7 @@ def test_finer_bins_are_counted_apart(tmp_path):
         times = np.zeros(finer.columns[0].finer.kind.size + 1, dtype=int)
         for fields, _ in table_pieces(path, finer, counts, file=FileFormat(query=file)):
             of_piece = np.ones(len(fields[0]), dtype=int) if counts is None else fields[-1].astype(int)
-            np.add.at(times, finer.columns[0].found_finer(fields[0]), of_piece)
+            np.add.at(times, finer.columns[0].encode_finer(fields[0]), of_piece)
         found.append(times.tolist())
     assert found[0] == found[1] and sum(found[0]) == 700 and sum(map(bool, found[0])) > 6
 

@@ -30,7 +30,6 @@ from smalldb.schema.answers import answered
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.column_relations import SAID
 from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
 from smalldb.schema.drafting import column_text, draft_related, file_line, toml
@@ -40,6 +39,7 @@ from smalldb.schema.linked_rows import check_tables, coded_tables, linked_keys
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.reading import parse_schema, read_any
 from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.row_rules import OUTCOMES
 from smalldb.schema.table_readers import read_columns, read_described, read_form, table_pieces
 
 
@@ -286,7 +286,7 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     for number, times in sorted(check.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         if number in check.schema.breaking:
-            said += f", which {SAID[check.schema.breaking[number].how]}"
+            said += f", which {OUTCOMES[check.schema.breaking[number].how]}"
         lines.append(said + _where(check.first[number]))
     lines += ["the table fits"] * check.fits
     return "\n".join(lines)
@@ -345,7 +345,7 @@ def related_account(schema: RelatedSchema) -> str:
     least, most = schema.least, schema.most
     fewer = f"{least} to {most - 1}, " if most - least > 1 else f"{least}, " if most > least else ""
     lines = [
-        f"unit: a {visible(schema.parent_said)} with all its {visible(schema.children_said)} is protected"
+        f"unit: a {visible(schema.parent_words)} with all its {visible(schema.children_words)} is protected"
     ]
     for name, own in schema.tables.items():
         lines += ["", f"table {visible(name)}", *(f"  {line}" for line in schema_account(own).splitlines())]

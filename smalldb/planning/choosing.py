@@ -336,7 +336,7 @@ def _sizes(relation: Neighbours, n: int | None, n_max: int | None) -> tuple[int 
 def links_of(schema: RelatedSchema) -> Links:
     """Return how the tables of a schema hang together."""
     parents = len(schema.parents.domain.columns) + 1
-    said = schema.parent_said, schema.children_said
+    said = schema.parent_words, schema.children_words
     return Links(schema.protected, said, parents, schema.most, schema.least, schema.cap, schema.drop)
 
 

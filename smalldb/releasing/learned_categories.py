@@ -63,7 +63,7 @@ def shared(
         )
     epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     costs, spent, gone = [], Fraction(0), Fraction(0)
-    for to_learn in schema.asked:
+    for to_learn in schema.to_learn:
         chance = None
         if to_learn.what == "values":
             if delta is None:
@@ -82,7 +82,7 @@ def learn(
     schema: OpenSchema, categories: Mapping[str, list[str]], fits: Callable[[Schema], F]
 ) -> tuple[Schema, F]:
     """Put learned categories into a schema, without rarer ones where that makes the release possible."""
-    orders = {to_learn.column: _ORDERS[to_learn.what] for to_learn in schema.asked}
+    orders = {to_learn.column: _ORDERS[to_learn.what] for to_learn in schema.to_learn}
     while True:
         try:
             learned = schema.learned(
@@ -97,7 +97,7 @@ def learn(
 
 def _fewer(schema: OpenSchema, categories: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Leave out the rarer half of each column's categories; where there are none left, every second cut."""
-    texts = {to_learn.column for to_learn in schema.asked if to_learn.what == "values"}
+    texts = {to_learn.column for to_learn in schema.to_learn if to_learn.what == "values"}
     if any(categories[name] for name in texts):
         return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in categories.items()}
     return {name: kept[1::2] for name, kept in categories.items()}
@@ -129,7 +129,7 @@ class LearnedCategories(Ask):
     def draw(self, exact: Texts, coins: BitSource) -> dict[str, list[str]]:
         """Draw the categories of one column after another."""
         categories: dict[str, list[str]] = {}
-        for to_learn, cost in zip(self.schema.asked, self.costs, strict=True):
+        for to_learn, cost in zip(self.schema.to_learn, self.costs, strict=True):
             occur = exact.get(to_learn.column, Counter())
             if to_learn.what == "cuts":
                 kind = self.schema.outline.columns[self.schema.names.index(to_learn.column)].kind
@@ -206,7 +206,7 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
 def gather(schema: OpenSchema, texts: dict[str, Counter[str]], pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Hand on the pieces of a table; count in `texts` what columns that learn hold, but for gaps."""
     for fields, times in pieces:
-        for to_learn in schema.asked:
+        for to_learn in schema.to_learn:
             counts = texts.setdefault(to_learn.column, Counter())
             c = schema.names.index(to_learn.column)
             for text, number in schema.outline.columns[c].occurring(fields[c], times):
@@ -289,11 +289,11 @@ def gather_finer(
             raise DataError("counts add up to 2^62 or more")
         each = np.array(occur, dtype=np.int64)
         for c, name in finer:
-            codes = schema.columns[c].found_finer(fields[c])
+            codes = schema.columns[c].encode_finer(fields[c])
             kept = (codes >= 0) & (codes < sizes[name])
             np.add.at(histograms[name], codes[kept], each[kept])
         for c, sums in (offsets or {}).items():
-            codes = schema.columns[c].found(fields[c], memos[c])
+            codes = schema.columns[c].encode(fields[c], memos[c])
             kept = (codes >= 0) & (codes < inside[c].size)
             code, offset = np.divmod(codes[kept], UNITS + 1)
             np.add.at(sums, code, (offset - HALF) * each[kept])

@@ -240,7 +240,7 @@ def carry_out(
             texts.clear()
             histograms.clear()
             first, rows = rows, source.read(progress, watched)
-            if not alike(first, rows, {to_learn.column for to_learn in learns.asked}):
+            if not alike(first, rows, {to_learn.column for to_learn in learns.to_learn}):
                 raise DataError("the table changed while it was read: start again with the one it was")
             transaction.bind(journal, rows.words, rows.counts, *histograms.values(), *offsets.values())
 

@@ -44,34 +44,33 @@ def _value(text: str) -> object:
 
 
 class Place(NamedTuple):
-    """A column: the name of its table among related ones (empty: there is one table), and its own.
+    """A column of a schema, or a related table."""
 
-    Without a name of its own it is that table itself, with its keys and links.
-    """
-
-    table: str
-    column: str
+    table: str  # empty: there is one table
+    column: str  # empty: the table itself, with its keys and links
 
 
-def columns_of(given: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None]:
+def columns_of(document: Mapping[str, Any]) -> dict[Place, Mapping[str, Any] | None]:
     """Return the columns of a schema's TOML, behind their table if it is related; None: one is left out."""
-    found = dict[Place, Mapping[str, Any] | None]()
-    tables = given["tables"] if isinstance(given.get("tables"), dict) else {"": given}
-    for table, own in tables.items():
-        if table and isinstance(own, dict):
-            found[Place(table, "")] = own
-        columns, left = (own.get(key) if isinstance(own, dict) else None for key in ("columns", LEFT_OUT))
-        for name, keys in columns.items() if isinstance(columns, dict) else ():
-            found[Place(table, name)] = keys if isinstance(keys, dict) else {}
-        for name in left if isinstance(left, list) else ():
-            found.setdefault(Place(table, str(name)), None)
-    return found
+    described = dict[Place, Mapping[str, Any] | None]()
+    tables = document["tables"] if isinstance(document.get("tables"), dict) else {"": document}
+    for table, keys in tables.items():
+        if not isinstance(keys, dict):
+            continue
+        if table:
+            described[Place(table, "")] = keys
+        columns, left_out = keys.get("columns"), keys.get(LEFT_OUT)
+        for name, keys_of_column in columns.items() if isinstance(columns, dict) else ():
+            described[Place(table, name)] = keys_of_column if isinstance(keys_of_column, dict) else {}
+        for name in left_out if isinstance(left_out, list) else ():
+            described.setdefault(Place(table, str(name)), None)
+    return described
 
 
 def changed(text: str, place: Place | None, key: str, answer: str) -> str:
     """Return the TOML of a schema with another answer for a key of a column, or of the whole (None)."""
-    given = toml_of(text)
-    table = given["tables"][place.table] if place is not None and place.table else given
+    document = toml_of(text)
+    table = document["tables"][place.table] if place is not None and place.table else document
     if place is not None and key == "kind":
         columns = table.setdefault("columns", {})
         table[LEFT_OUT] = [name for name in table.get(LEFT_OUT, []) if name != place.column]
@@ -79,16 +78,17 @@ def changed(text: str, place: Place | None, key: str, answer: str) -> str:
             columns.pop(place.column, None)
             table[LEFT_OUT].append(place.column)
         else:  # keys that both kinds have stay
-            kept = {key: own for key, own in columns.get(place.column, {}).items() if key in keys_of(answer)}
+            stated = columns.get(place.column, {}).items()
+            kept = {name: value for name, value in stated if name in keys_of(answer)}
             columns[place.column] = {**kept, "kind": answer}
     else:
-        own = table if place is None or not place.column else table["columns"][place.column]
-        other, value = answered(str(own.get("kind", "")), key, answer)
-        own.pop(key, None)
+        keys = table if place is None or not place.column else table["columns"][place.column]
+        other, value = answered(str(keys.get("kind", "")), key, answer)
+        keys.pop(key, None)
         if answer.strip():
-            own[other] = value
+            keys[other] = value
     head = [*takewhile(lambda line: line.startswith("#") or not line.strip(), text.splitlines())]
-    return "\n".join([*head, schema_text(given)])
+    return "\n".join([*head, schema_text(document)])
 
 
 def keys_of(kind: str) -> Mapping[str, Any]:

@@ -42,9 +42,9 @@ class BinShape:
     @classmethod
     def of(cls, kind: Binned, codes: Codes) -> "BinShape":
         """Return the shape of rows of codes; gaps tell nothing."""
-        widths = [last + 1 - first for first, last in (drawable(kind, code) for code in range(kind.size))]
-        counts = np.bincount(codes, minlength=kind.size)[: kind.size]
-        return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
+        spans = [drawable(kind, code) for code in range(kind.size)]
+        widths = np.array([last + 1 - first for first, last in spans], dtype=np.float64)
+        return cls(widths, np.bincount(codes, minlength=kind.size)[: kind.size].astype(np.float64))
 
     def positions(self, code: int, uniform: Floats) -> Floats:
         """Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers."""
@@ -122,10 +122,10 @@ MOST_PARTS = 64  # of a bin
 BEYOND = 4.0  # deviations of noise alone: counts of a bin that are no farther off tell nothing
 
 
-def as_share(given: object) -> Fraction:
+def as_share(share: object) -> Fraction:
     """Read a share of epsilon exactly."""
     try:
-        return as_fraction(given, "share")
+        return as_fraction(share, "share")
     except (ValueError, TypeError) as error:
         raise Fault.of(error, "share") from error
 
@@ -159,12 +159,11 @@ class FinerBins:
             raise Fault(f"finer must be a whole number from 2 to {MOST_PARTS}: parts of each bin", "finer")
         if not 0 < (spent := as_share(share)) <= MOST_SHARE:
             raise Fault(f"share must be above 0 and at most {MOST_SHARE}", "share")
-        spans = map(kind.steps, range(kind.size))
-        own = tuple(min(parts, last + 1 - first) for first, last in spans)
-        if sum(own) == kind.size:
+        counts = tuple(min(parts, last + 1 - first) for first, last in kind.all_steps)
+        if sum(counts) == kind.size:
             raise Fault("finer: every bin has one value: leave it out", "finer")
         try:
-            return cls(kind.parted(own), own, spent)
+            return cls(kind.parted(counts), counts, spent)
         except ValueError as error:
             raise Fault(f"finer: {error}", "finer") from error
 
@@ -184,24 +183,24 @@ class FinerBins:
         spans = [drawable(self.kind, part) for part in range(self.kind.size)]
         widths, starts = [last + 1 - first for first, last in spans], np.array([first for first, _ in spans])
         latest = self.kind.latest
-        found, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
+        shares, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
         measured = np.array(self.counts, dtype=np.float64)
         times = max(1.0, float(measured.sum())) / max(1.0, float(coarse.counts.sum()))
         for code in np.flatnonzero(coarse.counts).tolist():
-            own = slice(ends[code], ends[code + 1])
-            at = np.minimum(np.cumsum([0, *widths[own]]) / coarse.widths[code], 1.0)
+            inside = slice(ends[code], ends[code + 1])
+            at = np.minimum(np.cumsum([0, *widths[inside]]) / coarse.widths[code], 1.0)
             rows = coarse.counts[code] * times
             smooth = np.diff(coarse.below(code, at)) * rows
             # of 30 rows in parts 10 and 20 by the shape, and measured 18 and 14: 17 and 13 add up to 30
-            apart = measured[own] + (rows - measured[own].sum()) / self.parts[code] - smooth
+            apart = measured[inside] + (rows - measured[inside].sum()) / self.parts[code] - smooth
             free = max(1, self.parts[code] - 1)
             far, noise = float(apart @ apart) / free, self.variance
             # squares of Laplace noise have variance 5: of 7 free ones, the mean has a deviation of .85
-            told = far > noise * (1 + BEYOND * sqrt(5 / free))
-            near = np.maximum(smooth + apart * (1 - noise / far), 0.0) if told else smooth
-            near = near if latest is None else np.where(starts[own] <= latest, near, 0.0)
-            found[own] = near / near.sum() * coarse.counts[code]
-        return FinerShape(self.kind, tuple(ends.tolist()), BinShape(np.array(widths, dtype=float), found))
+            clear = far > noise * (1 + BEYOND * sqrt(5 / free))
+            near = np.maximum(smooth + apart * (1 - noise / far), 0.0) if clear else smooth
+            near = near if latest is None else np.where(starts[inside] <= latest, near, 0.0)
+            shares[inside] = near / near.sum() * coarse.counts[code]
+        return FinerShape(self.kind, tuple(ends.tolist()), BinShape(np.array(widths, dtype=float), shares))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +211,7 @@ class FinerShape:
     ends: tuple[int, ...]  # the number of the first one of each bin of the column, and how many there are
     shape: BinShape  # their widths, and about how many rows are in each
 
-    def drawn_steps(self, code: int, count: int, source: BitSource) -> list[int]:
+    def drawn_steps(self, code: int, count: int, source: BitSource) -> Integers:
         """Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all."""
         first, last = self.ends[code : code + 2]
         reached = np.cumsum(self.shape.counts[first:last])
@@ -222,8 +221,7 @@ class FinerShape:
         for part in np.unique(which).tolist():
             at = np.flatnonzero(which == part)
             steps[at] = drawn_steps(self.kind, first + part, len(at), self.shape, source)
-        found: list[int] = steps.tolist()
-        return found
+        return steps
 
 
 UNITS = 1 << 16  # of a bin's width: rounding moves a mean by less than a hundred-thousandth of a bin
@@ -329,8 +327,8 @@ class TiltedShape:
         which = np.searchsorted(reached, uniform_numbers(count, source) * reached[-1], side="right")
         which = np.minimum(which, cells - 1)
         inside = np.floor(uniform_numbers(count, source) * (edges[which + 1] - edges[which]))
-        found: Integers = first + edges[which] + inside.astype(np.int64)
-        return found
+        drawn: Integers = first + edges[which] + inside.astype(np.int64)
+        return drawn
 
     def _tilted(self, mass: Floats, middles: Floats, code: int, first: int) -> Floats:
         """Return the shares of cells, times an exponential function that gives them the mean."""
@@ -338,11 +336,11 @@ class TiltedShape:
         width = float(high - low)
         if not width or not self.counts[code]:
             return mass
-        own = float(mass @ middles)
+        usual = float(mass @ middles)
         mean = float((low + high) / 2 - first) + width * self.offsets[code] / self.counts[code]
         noise = (self.deviation / (self.counts[code] * _SPREAD)) ** 2
-        mean = own + (mean - own) / (1 + noise)
-        least, most, centred = -1e3, 1e3, (middles - own) / max(float(middles[-1]), 1.0)
+        mean = usual + (mean - usual) / (1 + noise)
+        least, most, centred = -1e3, 1e3, (middles - usual) / max(float(middles[-1]), 1.0)
         for _ in range(60):
             slope = (least + most) / 2
             weights = slope * centred

@@ -48,10 +48,9 @@ class Check:
     def fits(self) -> bool:
         """Whether the table would be taken."""
         read = [column for column in self.schema.columns if column.name not in self.computed]
-        counts = [(column, self.counts[column.name]) for column in read]
-        return not (
-            self.refused or any(own["not_covered"] or (own["gaps"] and not c.missing) for c, own in counts)
-        )
+        unfit = [self.counts[column.name]["not_covered"] for column in read]
+        unfit += [self.counts[column.name]["gaps"] for column in read if not column.missing]
+        return not self.refused and not any(unfit)
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
@@ -62,24 +61,26 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     counts = {c.name: Counter(_counted(c, nothing, nothing, c.name in computed)) for c in schema.columns}
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
-    lost = np.array([[column.kind.size for column in schema.columns]])
-    absent = np.array([[not column.missing for column in schema.columns]])
+    known = dict(zip(schema.names, schema.columns, strict=True))
+    first_computed = len(rule_texts(schema.domain.valid)) + 1  # behind the numbers of rules
 
     def note(key: str | int, where: Integers) -> None:
-        known = first.setdefault(key, [])
-        known += (rows + 1 + where[: SHOWN - len(known)]).tolist()
+        noted = first.setdefault(key, [])
+        noted += (rows + 1 + where[: SHOWN - len(noted)]).tolist()
 
     for fields, _ in pieces:
-        codes = np.stack([column.found(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
+        codes = np.stack([column.encode(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
         for c, column in enumerate(schema.columns):
             counts[column.name].update(_counted(column, fields[c], codes[:, c], column.name in computed))
-        refused = (codes == UNKNOWN) | ((codes == lost) & absent)
+        refused = schema.refused(codes)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
         broken = schema.broken(fields, codes)
-        for number, others in _miscomputed(schema, derived, fields).items():
-            many[number] += len(others)
-            note(number, others)
+        for number, each in enumerate(derived, first_computed):
+            others = np.flatnonzero(each.broken(dict(zip(schema.names, fields, strict=False)), known))
+            if len(others):
+                many[number] += len(others)
+                note(number, others)
         ruled_out += len(reduce(np.union1d, broken.values(), nothing))
         mended, left = schema.mended_codes(fields, codes)
         left_over = schema.broken(fields, mended) if schema.breaking else broken
@@ -95,21 +96,12 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
 def _counted(column: Column, fields: Fields, codes: Integers, computed: bool) -> dict[str, int]:
     """Count what `Check.counts` has of a column; nobody stated a range or cuts of one that is computed."""
     kind, last = column.kind, column.kind.size
-    found: dict[str, Any] = {"gaps": (codes == last).sum(), "not_covered": (codes == UNKNOWN).sum()}
+    numbers: dict[str, Any] = {"gaps": (codes == last).sum(), "not_covered": (codes == UNKNOWN).sum()}
     if isinstance(kind, Comparable) and not computed:
         sides = column.numbered(fields, kind.side)
-        found |= {"below_range": (sides < 0).sum(), "above_range": (sides > 0).sum()}
+        numbers |= {"below_range": (sides < 0).sum(), "above_range": (sides > 0).sum()}
     if isinstance(kind, Binned) and not computed:
-        found |= {"before_cuts": (codes == 0).sum(), "behind_cuts": (codes == last - 1).sum()}
+        numbers |= {"before_cuts": (codes == 0).sum(), "behind_cuts": (codes == last - 1).sum()}
     if isinstance(kind, Cuts) and not kind.decimals:
-        found["fractions"] = column.numbered(fields, kind.splits).sum()
-    return {name: int(count) for name, count in found.items()}
-
-
-def _miscomputed(schema: Schema, derived: Sequence[Derived], fields: Sequence[Fields]) -> dict[int, Integers]:
-    """Return the rows in which computed columns are others, by numbers behind those of rules."""
-    named = dict(zip(schema.names, fields, strict=False))
-    known = dict(zip(schema.names, schema.columns, strict=True))
-    first = len(rule_texts(schema.domain.valid)) + 1
-    rows = {first + i: np.flatnonzero(each.broken(named, known)) for i, each in enumerate(derived)}
-    return {number: which for number, which in rows.items() if len(which)}
+        numbers["fractions"] = column.numbered(fields, kind.splits).sum()
+    return {name: int(count) for name, count in numbers.items()}

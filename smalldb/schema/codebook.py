@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -38,25 +38,22 @@ class Described:
 
 
 def read_codebook(path: str) -> dict[str, Described]:
-    """Read a code book, or a Table Schema or Data Package (Frictionless): by column, what it can hold.
-
-    A code book is a CSV file with the columns `column` and `value` (others are ignored), a line for each
-    value; or a JSON object of lists of values by column.
-    """
+    """Read a code book, or a Table Schema or Data Package (Frictionless): by column, what it can hold."""
+    # a CSV file with the columns `column` and `value`, a line a value; or JSON: lists of values by column
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         return _from_json(json.loads(text)) if path.lower().endswith(".json") else _from_csv(text)
     except _UNREADABLE as error:
-        said = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
-        raise ValueError(f"{path} is not a code book: {said}") from error
+        problem = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
+        raise ValueError(f"{path} is not a code book: {problem}") from error
 
 
 def read_table_schema(path: str) -> dict[str, Described]:
     """Read a Table Schema or Data Package, no other JSON, which might be data; as `read_codebook`."""
     try:
-        given = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-        if "fields" in given or "resources" in given:
-            return _from_json(given)
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        if "fields" in content or "resources" in content:
+            return _from_json(content)
     except _UNREADABLE as error:
         raise ValueError(f"{path} is not a Table Schema: expected its JSON in UTF-8") from error
     raise ValueError(f"{path} is not a Table Schema: it has no fields")
@@ -79,19 +76,19 @@ def _from_csv(text: str) -> dict[str, Described]:
     return {name: Described(values=_typed(values)) for name, values in listed.items() if name}
 
 
-def _from_json(given: Any) -> dict[str, Described]:
-    if "resources" in given:  # a data package
-        given = given["resources"][0]["schema"]
-    if "fields" in given:  # a table schema
-        return {field["name"]: _field(field) for field in given["fields"]}
-    found = {}
-    for name, values in given.items():
+def _from_json(content: Any) -> dict[str, Described]:
+    if "resources" in content:  # a data package
+        content = content["resources"][0]["schema"]
+    if "fields" in content:  # a table schema
+        return {field["name"]: _field(field) for field in content["fields"]}
+    described = {}
+    for name, values in content.items():
         if isinstance(values, Mapping):  # value: label
             values = list(values)
         if not isinstance(values, list):
             raise _NoCodeBook("a JSON object must hold a list of values for each column")
-        found[name] = Described(values=_typed([str(value) for value in values]))
-    return found
+        described[name] = Described(values=_typed(values))
+    return described
 
 
 def _field(field: Mapping[str, Any]) -> Described:
@@ -104,7 +101,7 @@ def _field(field: Mapping[str, Any]) -> Described:
     form = field.get("format")
     return Described(
         "categories" if values else kinds.get(field.get("type", "")),
-        _typed([str(value) for value in values]),
+        _typed(values),
         limits.get("minimum"),
         limits.get("maximum"),
         str(field.get("title", "")),
@@ -112,9 +109,9 @@ def _field(field: Mapping[str, Any]) -> Described:
     )
 
 
-def _typed(values: list[str]) -> tuple[str | int, ...]:
-    """Return distinct values, as whole numbers where all are."""
-    distinct = list(dict.fromkeys(value for value in values if value))
+def _typed(values: Iterable[object]) -> tuple[str | int, ...]:
+    """Return distinct values as texts, or as whole numbers where all are."""
+    distinct = list(dict.fromkeys(filter(None, map(str, values))))
     numbers = [int(value) for value in distinct if value.lstrip("-").isdecimal() and str(int(value)) == value]
     return tuple(numbers) if len(numbers) == len(distinct) else tuple(distinct)
 
@@ -125,10 +122,10 @@ _KINDS: Mapping[object, str] = {
 }
 
 
-def declared_fields(given: type) -> dict[str, Described]:
+def declared_fields(data_class: type) -> dict[str, Described]:
     """Return what the fields of a data class can hold, by their names: values, or the kind at most."""
-    hints = get_type_hints(given)
-    return {each.name: _described(hints[each.name]) for each in fields(given)}
+    hints = get_type_hints(data_class)
+    return {each.name: _described(hints[each.name]) for each in fields(data_class)}
 
 
 def _described(hint: object) -> Described:

@@ -55,19 +55,20 @@ MOST_FAULTS = 200  # that are looked for before the rest is left unread
 MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
-def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """Return a list of texts (or one), stripped; None: it holds others."""
-    found = given.get(key, [])
-    texts = [found] if isinstance(found, str) else found
-    if isinstance(texts, list) and not all(isinstance(text, str) for text in texts):
-        return None
-    return tuple(text.strip() for text in texts) if isinstance(texts, list) else ()
+def texts_of(table: Mapping[str, Any], key: str, wrong: list[Fault]) -> tuple[str, ...]:
+    """Return a list of texts (or one), stripped; a fault: it holds others."""
+    value = table.get(key)
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    if not all(isinstance(text, str) for text in texts):
+        wrong.append(Fault(f"{key} must be a list of texts", key))
+        return ()
+    return tuple(text.strip() for text in texts)
 
 
-def faults_of(given: Mapping[str, Any], keys: Mapping[str, Type]) -> Iterator[Fault]:
+def faults_of(table: Mapping[str, Any], keys: Mapping[str, Type]) -> Iterator[Fault]:
     """Tell of an unknown key, or a value of another type."""
     unknown = 0
-    for key, value in given.items():
+    for key, value in table.items():
         if key not in keys:
             unknown += 1
             near = suggestion(key, keys) if unknown <= MOST_NEAR else ""
@@ -76,10 +77,10 @@ def faults_of(given: Mapping[str, Any], keys: Mapping[str, Type]) -> Iterator[Fa
             yield Fault(f"{key} must be {NAMED[keys[key]]}", key)
 
 
-def lacking(given: Mapping[str, Any], needed: Sequence[Sequence[str]]) -> Iterator[Fault]:
+def lacking(table: Mapping[str, Any], needed: Sequence[Sequence[str]]) -> Iterator[Fault]:
     """Tell of a key that is missing."""
     for choice in needed:
-        if not any(key in given for key in choice):
+        if not any(key in table for key in choice):
             others = "".join(f" (or {key})" for key in choice[1:])
             yield Fault(f"{choice[0]} is missing: write, for example, {EXAMPLES[choice[0]]}{others}")
 
@@ -95,12 +96,12 @@ class ColumnToLearn:
     bins: int = 0  # how many, of cuts
 
 
-def filled(given: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:
+def filled(table: Mapping[str, Any], what: str, categories: Sequence[object] | None) -> dict[str, Any]:
     """Return the table of a column with its categories in place of the wish to learn them."""
-    filled = {key: value for key, value in given.items() if key not in ("share", what)}
+    filled = {key: value for key, value in table.items() if key not in ("share", what)}
     if what == "values":
         listed = ["?", "??"] if categories is None else [*categories]
-        if len(listed) == 1 and given["unknown"] != "other":
+        if len(listed) == 1 and table["unknown"] != "other":
             listed += ["??" if listed == ["?"] else "?"]  # a column has two categories
         return {**filled, "values": listed}
     if categories is not None:
@@ -122,97 +123,83 @@ def closest(column: Column) -> list[Decimal]:
 ID, MAX_ID = "id", 10**12  # of rows
 
 
-def what_learns(given: Mapping[str, Any]) -> str | None:
+def what_learns(table: Mapping[str, Any]) -> str | None:
     """Tell what a column learns: "values", "cuts" or None."""
-    kind = given.get("kind")
+    kind = table.get("kind")
     what = SPECS[kind].learns if isinstance(kind, str) and kind in SPECS else None
-    return what if what is not None and isinstance(given.get(what), str) else None
+    return what if what is not None and isinstance(table.get(what), str) else None
 
 
-def column_to_learn(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
+def column_to_learn(name: str, table: Mapping[str, Any], what: str) -> ColumnToLearn:
     """Read what a column is to learn."""
-    values, bins = what == "values", given.get("bins", 0)
+    values, bins = what == "values", table.get("bins", 0)
     few = isinstance(bins, int) and not isinstance(bins, bool) and 2 <= bins <= MAX_LEARNED
-    learned = f'{what} = "{LEARN}"'
-    for wrong, said, key in (
-        (given[what] != LEARN, f'{what} must be a list, in square brackets, or "{LEARN}"', what),
-        ("share" not in given, f'{learned} spends a share of epsilon: for example share = "1/20"', what),
-        (
-            values and given.get("unknown") not in ("other", "missing"),
-            f'{learned} needs unknown = "other" (or "missing"), for other values',
-            what,
-        ),
-        (
-            values and "groups" in given,
-            f"{learned} and groups do not go together: list the values",
-            "groups",
-        ),
-        ("finer" in given, f"{learned} and finer do not go together: learn more bins", "finer"),
+    unlisted = values and table.get("unknown") not in ("other", "missing")
+    grouped, learned = values and "groups" in table, f'{what} = "{LEARN}"'
+    for wrong, problem, key in (
+        (table[what] != LEARN, f'{what} must be a list, in square brackets, or "{LEARN}"', what),
+        ("share" not in table, f'{learned} spends a share of epsilon: for example share = "1/20"', what),
+        (unlisted, f'{learned} needs unknown = "other" (or "missing"), for other values', what),
+        (grouped, f"{learned} and groups do not go together: list the values", "groups"),
+        ("finer" in table, f"{learned} and finer do not go together: learn more bins", "finer"),
         (not values and not few, f"{learned} needs bins: how many, from 2 to {MAX_LEARNED}", what),
     ):
         if wrong:
-            raise Fault(said, key)
-    if not 0 < (spent := as_share(given["share"])) < 1:
+            raise Fault(problem, key)
+    if not 0 < (spent := as_share(table["share"])) < 1:
         raise Fault("share must be above 0 and below 1", "share")
     return ColumnToLearn(name, what, spent, 0 if values else bins)
 
 
-def column_of(name: str, given: object, folder: str = "") -> Column:
+def column_of(name: str, table: Mapping[str, Any], folder: str = "") -> Column:
     """Read a column whose categories are known."""
-    if not isinstance(given, dict):
-        raise Fault("expected a table that describes it")
     every = SHARED | {key: form for spec in SPECS.values() for key, form in spec.keys.items()}
-    kind = given.get("kind")
+    kind = table.get("kind")
     if not isinstance(kind, str) or kind not in SPECS:
         near = suggestion(kind, [*SPECS, ID]) if isinstance(kind, str) else ""
-        said = f"kind must be one of {', '.join([*SPECS, ID])}{near}"
+        problem = f"kind must be one of {', '.join([*SPECS, ID])}{near}"
         if kind == "":
-            said = f"fill in the draft: {said}; or list the column in ignore, without a table"
-        raise Faults([*faults_of(given, every), Fault(said, "kind")])
+            problem = f"fill in the draft: {problem}; or list the column in ignore, without a table"
+        raise Faults([*faults_of(table, every), Fault(problem, "kind")])
     spec = SPECS[kind]
     keys = {**SHARED, **spec.keys}
-    empty = [key for key in ("values", "cuts", "range", "decimals") if key in keys and given.get(key) == []]
-    wrong = [*faults_of({key: value for key, value in given.items() if key not in empty}, keys)]
+    empty = [key for key in ("values", "cuts", "range", "decimals") if key in keys and table.get(key) == []]
+    wrong = [*faults_of({key: value for key, value in table.items() if key not in empty}, keys)]
     wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
-    wrong += lacking(given, spec.needed)
-    if "cuts" in given and "bins" in given and "bins" in keys:
+    wrong += lacking(table, spec.needed)
+    if "cuts" in table and "bins" in table and "bins" in keys:
         wrong.append(Fault("state cuts or bins, not both", "bins"))
-    choices, unknown = spec.unknown, given.get("unknown")
+    choices, unknown = spec.unknown, table.get("unknown")
     if isinstance(unknown, str) and unknown not in choices:
-        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out to refuse such values"
-        wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
-    gaps = () if isinstance(given.get("missing"), bool) else texts_of(given, "missing")
-    if gaps is None:
-        wrong.append(Fault("missing must be a list of texts", "missing"))
-    together = texts_of(given, "missing_with")
-    if together is None:
-        wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
+        problem = f"unknown must be {' or '.join(map(repr, choices))}, or left out to refuse such values"
+        wrong.append(Fault(problem + suggestion(unknown, choices), "unknown"))
+    gaps, together = (texts_of(table, key, wrong) for key in ("missing", "missing_with"))
     if wrong:
         raise Faults(wrong)
-    if "share" in given and "finer" not in given:
+    if "share" in table and "finer" not in table:
         raise Fault('share is for categories that are learned, as in cuts = "learn", or for finer', "share")
-    made = spec.build(given)
-    finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
-    determined = read_book(name, given["determines"], folder) if "determines" in given else ()
+    built = spec.build(table)
+    finer = FinerBins.of(built, table["finer"], table.get("share", SHARE)) if "finer" in table else None
+    determined = read_book(name, table["determines"], folder) if "determines" in table else ()
     return Column(
         name,
-        made,
-        coding=given.get("coding"),
-        missing=given.get("missing", False) is not False,
-        gaps=gaps or (),
+        built,
+        coding=table.get("coding"),
+        missing=table.get("missing", False) is not False,
+        gaps=gaps,
         unknown=unknown == "missing",
-        dtype=given.get("dtype"),
-        missing_with=together or (),
-        only_if=given.get("only_if"),
+        dtype=table.get("dtype"),
+        missing_with=together,
+        only_if=table.get("only_if"),
         determines=determined,
-        description=given.get("description", ""),
-        unit=given.get("unit", ""),
+        description=table.get("description", ""),
+        unit=table.get("unit", ""),
         finer=finer,
     )
 
 
-def id_column(name: str, given: Mapping[str, Any]) -> Column:
+def id_column(name: str, table: Mapping[str, Any]) -> Column:
     """Return the column of fresh numbers: it is not read, and not measured."""
-    if faults := [*faults_of(given, IDS)]:
+    if faults := [*faults_of(table, IDS)]:
         raise Faults(faults)
-    return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))
+    return Column(name, Cuts([2], 1, MAX_ID), dtype=table.get("dtype"))

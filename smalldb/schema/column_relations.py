@@ -15,16 +15,15 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans
 from queries.expressions import Fault, chain, joined, parse, shorten, suggestion
 from queries.rule_tables import compiled, finder, nearest
 from queries.rules import MAX_RULE_CELLS, Relation, Rule
 from smalldb.schema.derived import Derived
-from smalldb.schema.fields import Fields
 from smalldb.schema.kinds import Binned, Categories
 from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.schema_columns import Column
@@ -40,15 +39,8 @@ class NoComparison(ValueError):
     """Why a comparison cannot be a table over categories."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison of two values of a row."""
-
-    # the name of a column, or a number
-    left: str
-    sign: str  # which of the two is the larger
-    right: str | Fraction
+Compared: TypeAlias = tuple[str, str, str | Fraction]
+"""A comparison: the name of a column, its sign, and another name or a number."""
 
 
 @final
@@ -70,17 +62,14 @@ class Comparisons:
         if linked is not None and self.names_computed(rule):
             text = " & ".join(map("".join, zip(linked[0], linked[1], linked[0][1:], strict=False)))
         expression, universe = parse(text), tuple(column.universe for column in self.columns)
-        found_in = finder(universe)
-        atoms = {
-            name: found
-            for name in expression.names
-            if found_in(name) is None and (found := self._read(name)) is not None
-        }
+        find = finder(universe)
+        others = {name: truth for name in expression.names if (truth := find(name)) is not None}
+        unnamed = [name for name in expression.names if name not in others]
+        atoms = {name: atom for name in unnamed if (atom := self._read(name)) is not None}
         if not atoms:
             return None
         bases = {name: self._bases(atom) for name, atom in atoms.items()}
-        others = {name: truth for name in expression.names if (truth := found_in(name)) is not None}
-        if len(atoms) + len(others) < len(expression.names):
+        if len(atoms) < len(unnamed):
             return None  # it names what is not there, which is told as of any rule
         seen = sorted({c for of in bases.values() for c in of} | {c for c, _ in others.values()})
         sizes = [universe[c].size for c in seen]
@@ -99,21 +88,19 @@ class Comparisons:
 
     def _read(self, name: str) -> Compared | None:
         """Read a name of a predicate as a comparison of columns; None: it is none."""
-        found = _ATOM.fullmatch(name)
+        atom = _ATOM.fullmatch(name)
         known = {column.name for column in self.columns} | {*self.derived}
-        if found is None or found[1] not in known:
+        if atom is None or atom[1] not in known:
             return None
-        left, sign, right = found.groups()
+        left, sign, right = atom.groups()
         if right in known:
-            return Compared(left, sign, right)
-        if left in self.derived and not re.match(_NAME, right):
-            return Compared(left, sign, Fraction(right))
-        return None
+            return left, sign, right
+        return (left, sign, Fraction(right)) if left in self.derived and not re.match(_NAME, right) else None
 
     def _bases(self, atom: Compared) -> tuple[int, ...]:
         """Return the measured columns that a comparison looks at, by their numbers, ascending."""
-        numbers, found = {column.name: c for c, column in enumerate(self.columns)}, set[int]()
-        waiting = [name for name in (atom.left, atom.right) if isinstance(name, str)]
+        numbers, bases = {column.name: c for c, column in enumerate(self.columns)}, set[int]()
+        waiting = [name for name in (atom[0], atom[2]) if isinstance(name, str)]
         while waiting:
             name = waiting.pop(0)
             if name in self.derived:
@@ -124,32 +111,28 @@ class Comparisons:
                     f"column {name!r} is compared within a predicate, or through a computed column: that "
                     'takes kind = "integers"; an order that is a rule by itself takes all numbers and dates'
                 )
-            found.add(numbers[name])
-        return tuple(sorted(found))
+            bases.add(numbers[name])
+        return tuple(sorted(bases))
 
     def _truth(self, atom: Compared, bases: Sequence[int]) -> Booleans:
         """Tell in which categories of its columns a comparison holds; beside a gap it does."""
-        names = [self.columns[c].name for c in bases]
-        values = [self._values(self.columns[c]) for c in bases]
-        held = [self._holds(atom, dict(zip(names, each, strict=True))) for each in product(*values)]
-        return np.array(held, dtype=bool).reshape([len(each) for each in values])
+        (left, sign, right), columns = atom, [self.columns[c] for c in bases]
 
-    def _values(self, column: Column) -> list[Fraction | None]:
-        """Return the value of each category of a column of whole numbers."""
-        assert isinstance(column.kind, WholeNumbers)
-        found: list[Fraction | None] = [Fraction(v) for v in range(column.kind.low, column.kind.high + 1)]
-        return [*found, *([None] if column.missing else [])]
+        def holds(values: Sequence[Fraction | None]) -> bool:
+            row = {column.name: value for column, value in zip(columns, values, strict=True)}
+            one = self._value(left, row)
+            other = self._value(right, row) if isinstance(right, str) else right
+            return one is None or other is None or _HOLDS[sign](one, other)
 
-    def _holds(self, atom: Compared, row: Mapping[str, Fraction | None]) -> bool:
-        left = self._value(atom.left, row)
-        right = self._value(atom.right, row) if isinstance(atom.right, str) else atom.right
-        return left is None or right is None or _HOLDS[atom.sign](left, right)
+        values = [[*map(Fraction, c.kind.labels or ()), *[None] * c.missing] for c in columns]
+        held = [*map(holds, product(*values))]
+        return np.array(held, dtype=bool).reshape([*map(len, values)])
 
     def _value(self, name: str, row: Mapping[str, Fraction | None]) -> Fraction | None:
         if name not in self.derived:
             return row[name]
-        made = self.derived[name]
-        return made.value({operand: self._value(operand, row) for operand in made.operands})
+        derived = self.derived[name]
+        return derived.value({operand: self._value(operand, row) for operand in derived.operands})
 
 
 def compared_relations(
@@ -161,14 +144,14 @@ def compared_relations(
         if chain(rule) is not None and not known.names_computed(rule):
             continue
         try:
-            made = known.relation(rule)
+            relation = known.relation(rule)
         except NoComparison as error:
             wrong[rule] = Fault(f"valid: rule {shorten(rule)!r}: {error}", "valid", str(number))
             continue
         except ValueError:  # it cannot be read, which is told as of any rule
             continue
-        if made is not None:
-            relations.append(made)
+        if relation is not None:
+            relations.append(relation)
     return relations, wrong
 
 
@@ -178,18 +161,20 @@ def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[R
     relations, wrong = list[Relation](), list[Fault]()
     for c, column in enumerate(columns):
         for other in dict.fromkeys(column.missing_with):
-            said = ""
+            problem = ""
             if other not in numbers:
-                said = f"missing_with: there is no column {other!r}{suggestion(other, numbers)}"
+                problem = f"missing_with: there is no column {other!r}{suggestion(other, numbers)}"
             elif other == column.name:
-                said = "missing_with names the column itself"
+                problem = "missing_with names the column itself"
             elif not columns[numbers[other]].missing:
-                said = f"missing_with: column {other!r} has no category for gaps: give it missing = true"
-            if said:
-                wrong.append(Fault(said, "columns", column.name, "missing_with"))
+                problem = f"missing_with: column {other!r} has no category for gaps: give it missing = true"
+            if problem:
+                wrong.append(Fault(problem, "columns", column.name, "missing_with"))
             else:
                 text = f"column {column.name!r}: missing_with = {other!r}"
-                relations.append(Relation(text, [_together(columns, c, numbers[other])]))
+                first, second = sorted((c, numbers[other]))
+                gaps = [np.arange(columns[i].universe.size) == columns[i].kind.size for i in (first, second)]
+                relations.append(Relation(text, [Rule((first, second), np.equal.outer(*gaps))]))
         if column.only_if is not None:
             try:
                 relations.append(_only_if(columns, numbers, column, known))
@@ -198,31 +183,24 @@ def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[R
     return relations, wrong
 
 
-def _together(columns: Sequence[Column], one: int, other: int) -> Rule:
-    """Both have a gap, or neither."""
-    first, second = sorted((one, other))
-    gaps = [np.arange(columns[c].universe.size) == columns[c].kind.size for c in (first, second)]
-    return Rule((first, second), gaps[0][:, None] == gaps[1][None, :])
-
-
 def _only_if(
     columns: Sequence[Column], numbers: Mapping[str, int], column: Column, known: Comparisons
 ) -> Relation:
     """A value only where a predicate holds."""
     stated, universe = column.only_if or "", tuple(c.universe for c in columns)
     text = f"`{column.universe.category_names[-1]}` | ({stated})"
-    said = f"column {column.name!r}: only_if = {stated!r}"
+    label = f"column {column.name!r}: only_if = {stated!r}"
     if (compared := known.relation(text)) is not None:
-        return Relation(said, compared.rules)
+        return Relation(label, compared.rules)
     find = finder(universe)
     for name in parse(stated).names:
-        found = find(name)
-        if found is None:
+        place = find(name)
+        if place is None:
             raise ValueError(f"unknown attribute or category {shorten(name)!r}{nearest(universe, name)}")
-        if found[0] == numbers[column.name]:
+        if place[0] == numbers[column.name]:
             raise ValueError("it names the column itself")
     rules = compiled([text], find, [c.size for c in universe])
-    return Relation(said, rules)
+    return Relation(label, rules)
 
 
 Book: TypeAlias = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -231,32 +209,32 @@ Book: TypeAlias = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 MAX_BOOK = 1 << 24  # characters
 
 
-def read_book(name: str, given: object, folder: str = "") -> Book:
+def read_book(name: str, stated: object, folder: str = "") -> Book:
     """Read what a column determines: a table of tables by column, or the path of a CSV file in a folder."""
-    if isinstance(given, Mapping):
-        books = [(column, pairs) for column, pairs in given.items() if isinstance(pairs, Mapping)]
+    if isinstance(stated, Mapping):
+        books = [(column, pairs) for column, pairs in stated.items() if isinstance(pairs, Mapping)]
         if (
-            not given
-            or len(books) < len(given)
+            not stated
+            or len(books) < len(stated)
             or any(not isinstance(v, str | int) for _, p in books for v in p.values())
         ):
             raise Fault('determines must be a file, or such as { country = { Leeds = "UK" } }', "determines")
         return tuple((column, tuple((k, str(v)) for k, v in pairs.items())) for column, pairs in books)
-    path = Path(folder, str(given))
+    path = Path(folder, str(stated))
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             text = file.read(MAX_BOOK + 1)
         rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines(), strict=True) if row]
     except OSError as error:
-        said = f"determines: {given}: {(error.strerror or 'it cannot be read').lower()}"
-        raise Fault(said, "determines") from error
+        problem = f"determines: {stated}: {(error.strerror or 'it cannot be read').lower()}"
+        raise Fault(problem, "determines") from error
     except (ValueError, csv.Error) as error:
-        raise Fault(f"determines: {given} is no CSV file in UTF-8", "determines") from error
+        raise Fault(f"determines: {stated} is no CSV file in UTF-8", "determines") from error
     if len(text) > MAX_BOOK:
-        raise Fault(f"determines: {given} has more than 2^24 characters", "determines")
+        raise Fault(f"determines: {stated} has more than 2^24 characters", "determines")
     if len(rows) < 2 or rows[0][0] != name or len(rows[0]) < 2 or any(len(r) != len(rows[0]) for r in rows):
         raise Fault(
-            f"determines: {given} needs a first line of {name!r} and the columns that follow, and "
+            f"determines: {stated} needs a first line of {name!r} and the columns that follow, and "
             "as many fields in every line",
             "determines",
         )
@@ -265,9 +243,9 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     )
 
 
-def with_book(given: Mapping[str, Any], book: Book) -> dict[str, Any]:
+def with_book(table: Mapping[str, Any], book: Book) -> dict[str, Any]:
     """Return the table of a column with what it determines, in place of the file that says so."""
-    return {**given, "determines": {name: dict(pairs) for name, pairs in book}}
+    return {**table, "determines": {name: dict(pairs) for name, pairs in book}}
 
 
 def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[Fault]]:
@@ -300,16 +278,14 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
     """Return what is wrong with a code book, and which categories can stand together: beside a gap, any."""
     shape = left.universe.size, right.universe.size
     allowed = np.ones(shape if shape[0] * shape[1] <= MAX_RULE_CELLS else (0, 0), dtype=bool)
-    faults = [
-        f"column {column.name!r} has bins: a code book is for categories, yes/no and integers"
-        for column in (left, right)
-        if isinstance(column.kind, Binned)
-    ]
+    binned = [column for column in (left, right) if isinstance(column.kind, Binned)]
+    problem = "has bins: a code book is for categories, yes/no and integers"
+    faults = [f"column {column.name!r} {problem}" for column in binned]
     if not allowed.size:
         faults.append(f"columns {left.name!r} and {right.name!r} have more than 2^20 pairs of categories")
     if faults:
         return faults, allowed
-    found: dict[int, int] = {}
+    followers: dict[int, int] = {}
     rest = left.kind.listed.index("other") if isinstance(left.kind, Categories) and left.kind.other else None
     for text, value in pairs:
         code, follows = left.kind.code(text), right.kind.code(value)
@@ -317,73 +293,13 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
             continue  # it cannot occur, or counts as "other" with many more
         if follows is None:
             faults.append(f"{shorten(value)!r} is not a value of column {right.name!r}")
-        elif found.setdefault(code, follows) != follows:
+        elif followers.setdefault(code, follows) != follows:
             faults.append(f"{shorten(text)!r} has two values of column {right.name!r}")
-    values = [str(v).lower() if isinstance(v, bool) else str(v) for v in left.kind.values()]
-    lacking = [repr(value) for code, value in enumerate(values) if code not in found and code != rest]
+    lacking = [
+        repr(text) for code, text in enumerate(left.kind.texts) if code not in followers and code != rest
+    ]
     if lacking and not faults:
         faults.append(f"no value of column {right.name!r} stands beside {joined(lacking)}")
-    for code, follows in found.items():
+    for code, follows in followers.items():
         allowed[code, : right.kind.size] = np.arange(right.kind.size) == follows
     return faults, allowed
-
-
-GAPS, DROP = "missing", "drop"
-SAID = {GAPS: "become gaps", DROP: "are left out"}
-
-
-class Breaking(NamedTuple):
-    """What becomes of rows that break a rule."""
-
-    how: str  # GAPS or DROP
-    columns: tuple[int, ...]  # those that get a gap
-
-
-def read_breaks(given: str | Mapping[str, str], texts: Sequence[str]) -> tuple[dict[int, str], list[Fault]]:
-    """Return what becomes of rows by the number of a rule, from 1, and what is wrong with that."""
-    stated = dict.fromkeys(texts, given) if isinstance(given, str) else given
-    found, wrong = dict[int, str](), list[Fault]()
-    for text, how in stated.items():
-        if how not in SAID:
-            wrong.append(Fault('breaks must be "missing" or "drop", or a table of them by rule', "breaks"))
-        elif text not in texts:
-            wrong.append(Fault(f"breaks: {shorten(text)!r} is not a rule of the schema", "breaks"))
-        else:
-            found[texts.index(text) + 1] = how
-    if not texts:
-        wrong.append(Fault("breaks: the schema has no rule: leave it out", "breaks"))
-    return found, [*dict.fromkeys(wrong)]
-
-
-def gaps_of(columns: Sequence[Column], text: str, seen: Sequence[int], rules: Sequence[Rule]) -> Breaking:
-    """Return which of the columns that a rule looks at get gaps; Fault: a row with these may break it."""
-    own = tuple(c for c in seen if columns[c].missing)
-    for rule in rules:
-        at = tuple(columns[c].kind.size if c in own else slice(None) for c in rule.columns)
-        if not np.all(rule.allowed[at]):
-            named = ", ".join(columns[c].name for c in seen if c not in own) or "none"
-            said = f"columns without a category for gaps: {named}" if len(own) < len(seen) else "beside gaps"
-            raise Fault(f"breaks: a row with gaps can break the rule {shorten(text)!r} ({said})", "breaks")
-    return Breaking(GAPS, own)
-
-
-def with_gaps(column: Column, fields: Fields, rows: Booleans) -> Fields:
-    """Return the fields of a column, with gaps in some rows."""
-    if not rows.any():
-        return fields
-    inverse, distinct = column.spelled(fields)
-    found = np.array([*distinct, ""], dtype=object)[np.where(rows, len(distinct), inverse)]
-    return np.asarray(found)
-
-
-def mended(
-    columns: Sequence[Column], codes: Integers, broken: Mapping[int, Integers], ways: Mapping[int, Breaking]
-) -> tuple[Integers, Booleans]:
-    """Return the codes with gaps in place of what breaks a rule, and which rows are left out."""
-    codes, left = codes.copy(), np.zeros(len(codes), dtype=bool)
-    for number, rows in broken.items():
-        if number in ways:
-            left[rows] |= ways[number].how == DROP
-            for c in ways[number].columns:
-                codes[rows, c] = columns[c].kind.size
-    return codes, left

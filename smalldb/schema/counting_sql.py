@@ -199,8 +199,8 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, str]:
     """Return the query that counts a table inside its database, and the name of its column of counts."""
     reader = reader_of(path).name
-    made = path.partition(":")[0].partition("+")[0] if reader == "sql" else reader
-    dialect = _MADE.get(made, made)
+    make = path.partition(":")[0].partition("+")[0] if reader == "sql" else reader
+    dialect = _MADE.get(make, make)
     if dialect not in DIALECTS:
         raise ValueError(
             f"{shown(path)}: only {', '.join(DIALECTS)} can count: leave out --count-in-database"
@@ -237,8 +237,8 @@ def _expression(column: Column, way: Dialect) -> str:
         if any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
             odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
         cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (edges[1:], codes))
-    found = column.found_finer(np.array(edges, dtype=object))
-    if found.tolist() != [*range(len(edges))]:  # an edge means a gap
+    bins_of_edges = column.encode_finer(np.array(edges, dtype=object))
+    if bins_of_edges.tolist() != [*range(len(edges))]:  # an edge means a gap
         return name
     guard = f"{sure} AND {compared} NOT IN ({', '.join(codes)})" if codes else sure
     cases = [f"WHEN {compared} < {cut} THEN '{edge}'" for cut, edge in zip(cuts, edges, strict=False)]
@@ -267,34 +267,24 @@ def count_on_cluster(table: object, schema: Schema) -> Rows:
     ValueError, DataError
         As `Schema.encode`.
     """
-    given = cast(Any, table)
-    match type(table).__module__.partition(".")[0]:
-        case "pyspark":
-            return _by_spark(given, schema)
-        case "dask":
-            return _by_dask(given, schema)
+    frame, make = cast(Any, table), type(table).__module__.partition(".")[0]
+    if make == "pyspark":
+        session, view, counts = frame.sparkSession, f"smalldb_{uuid4().hex}", counts_beside(schema)
+        schema.chosen(frame.columns)
+        frame.createOrReplaceTempView(view)
+        try:
+            counted = session.sql(counting_query(schema, "spark", view, counts)).toPandas()
+        finally:
+            session.catalog.dropTempView(view)
+        return schema.encode(counted, counts)
+    if make == "dask":
+        from dask import compute, delayed
+
+        names = [frame.columns[position] for position in schema.chosen([*frame.columns])]
+        count, plus = delayed(schema.encode), delayed(Rows.plus)
+        parts = [count(part) for part in frame[names].to_delayed()]
+        while len(parts) > 1:
+            odd = parts[-1:] if len(parts) % 2 else []
+            parts = [plus(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)] + odd
+        return cast(Rows, compute(parts[0])[0])
     raise TypeError(f"expected a DataFrame of Spark or of Dask, not {type(table).__name__}")
-
-
-def _by_spark(frame: Any, schema: Schema) -> Rows:
-    session, view, counts = frame.sparkSession, f"smalldb_{uuid4().hex}", counts_beside(schema)
-    schema.chosen(frame.columns)
-    frame.createOrReplaceTempView(view)
-    try:
-        found = session.sql(counting_query(schema, "spark", view, counts)).toPandas()
-    finally:
-        session.catalog.dropTempView(view)
-    return schema.encode(found, counts)
-
-
-def _by_dask(frame: Any, schema: Schema) -> Rows:
-    from dask import compute, delayed
-
-    names = [frame.columns[position] for position in schema.chosen([*frame.columns])]
-    count, plus = delayed(schema.encode), delayed(Rows.plus)
-    found = [count(part) for part in frame[names].to_delayed()]
-    while len(found) > 1:
-        odd = found[-1:] if len(found) % 2 else []
-        found = [plus(one, other) for one, other in zip(found[::2], found[1::2], strict=False)] + odd
-    (rows,) = compute(found[0])
-    return cast(Rows, rows)

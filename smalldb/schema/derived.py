@@ -45,19 +45,12 @@ class Derived:
 
     def of(self, fields: Mapping[str, Fields], columns: Mapping[str, Column]) -> list[Fraction | None]:
         """Compute its values, one a row, from fields of the operands, which are of these columns."""
-        codes, values = [], []
-        for name in self.operands:
-            own, found = values_of(fields[name], columns[name])
-            codes.append(own)
-            values.append(found)
+        names = self.operands
+        codes, values = zip(*(values_of(fields[name], columns[name]) for name in names), strict=True)
         distinct, of_row = np.unique(np.stack(codes), axis=1, return_inverse=True)
-        made = [
-            self.value(
-                {name: each[code] for name, each, code in zip(self.operands, values, row, strict=True)}
-            )
-            for row in distinct.T.tolist()
-        ]
-        return [made[i] for i in of_row.reshape(-1).tolist()]
+        rows = [[each[code] for each, code in zip(values, row, strict=True)] for row in distinct.T.tolist()]
+        results = [self.value(dict(zip(names, row, strict=True))) for row in rows]
+        return [results[i] for i in of_row.reshape(-1).tolist()]
 
     def written(self, values: Sequence[Fraction | None]) -> pd.Series[Any]:
         """Return values in the column's dtype."""
@@ -73,8 +66,8 @@ class Derived:
         """Tell in which rows of data the column, whose fields are given too, is another than computed."""
         codes, stated = values_of(fields[self.column.name], self.column)
         computed = self.of(fields, columns)
-        told = [stated[code] for code in codes.tolist()]
-        return np.array([a != b for a, b in zip(told, computed, strict=True)], dtype=bool)
+        pairs = zip(codes.tolist(), computed, strict=True)
+        return np.array([stated[code] != value for code, value in pairs], dtype=bool)
 
     def value(self, values: Mapping[str, Fraction | None]) -> Fraction | None:
         """Compute its value in a row, from those of the operands; None: a gap."""
@@ -98,14 +91,10 @@ def values_of(fields: Fields, column: Column) -> tuple[Integers, list[Fraction |
     """Return the index of each field among the distinct ones, and the values of these; None: a gap."""
     (inverse, texts), kind = column.spelled(fields), column.kind
     assert isinstance(kind, Cuts | Dates | WholeNumbers)
-    codes = column.found(np.array(texts, dtype=object))
-    values = [
-        Fraction(value) / (DAY if isinstance(kind, Dates) else 1)
-        if 0 <= code < kind.size and (value := kind.value(text)) is not None
-        else None
-        for text, code in zip(texts, codes.tolist(), strict=True)
-    ]
-    return inverse.astype(np.int64), values
+    unit = DAY if isinstance(kind, Dates) else 1
+    covered = [0 <= code < kind.size for code in column.encode(np.array(texts, dtype=object)).tolist()]
+    read = [kind.value(text) if known else None for text, known in zip(texts, covered, strict=True)]
+    return inverse.astype(np.int64), [None if value is None else Fraction(value) / unit for value in read]
 
 
 class _Range(NamedTuple):
@@ -119,39 +108,39 @@ class _Range(NamedTuple):
 
 
 def read_derived(
-    columns: Sequence[Column], given: Mapping[str, Mapping[str, Any]]
+    columns: Sequence[Column], tables: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Derived], list[Fault]]:
     """Read the columns that are computed, from their tables in a schema, by name."""
     known, wrong = {column.name: column for column in columns}, list[Fault]()
     parsed: dict[str, tuple[Step, ...]] = {}
-    for name, described in given.items():
+    for name, described in tables.items():
         try:
             parsed[name] = formula(described["derive"])
         except ValueError as error:
             wrong.append(Fault(f"derive: {error}", "columns", name, "derive"))
-    made, waiting = list[Derived](), dict(parsed)
+    derived, waiting = list[Derived](), dict(parsed)
     while waiting:
         ready = [name for name, steps in waiting.items() if not {*_names(steps)} & {*waiting}]
         if not ready:
             first, names = next(iter(waiting)), ", ".join(map(repr, waiting))
-            said = f"derive: it depends on itself, by columns {names}"
-            return made, [*wrong, Fault(said, "columns", first, "derive")]
+            problem = f"derive: it depends on itself, by columns {names}"
+            return derived, [*wrong, Fault(problem, "columns", first, "derive")]
         name = ready[0]
         steps = waiting.pop(name)
-        if any(operand in given and operand not in known for operand in _names(steps)):
+        if any(operand in tables and operand not in known for operand in _names(steps)):
             continue  # what is wrong with the operand is told
         try:
-            column = _column(name, steps, given[name], known)
+            column = _column(name, steps, tables[name], known)
         except (ValueError, TypeError) as error:
             wrong.append(Fault.of(error, "columns", name))
             continue
         known[name] = column
-        made.append(Derived(column, given[name]["derive"], steps))
-    return made, wrong
+        derived.append(Derived(column, tables[name]["derive"], steps))
+    return derived, wrong
 
 
 def _column(
-    name: str, steps: Sequence[Step], given: Mapping[str, Any], known: Mapping[str, Column]
+    name: str, steps: Sequence[Step], table: Mapping[str, Any], known: Mapping[str, Column]
 ) -> Column:
     """Return how the numbers of an expression are held: between its least and its greatest value."""
 
@@ -162,25 +151,25 @@ def _column(
 
     if not _names(steps):
         raise ValueError("derive: it uses no column")
-    found = evaluate(steps, operand, _ranged)
-    if found.days:
+    range_ = evaluate(steps, operand, _ranged)
+    if range_.days:
         raise ValueError("derive: it is a date, not a number: take the difference of two dates")
-    decimals = given.get("decimals", found.digits)
+    decimals = table.get("decimals", range_.digits)
     if decimals is None or not 0 <= decimals <= MAX_DECIMALS:
         raise ValueError(f"derive: its number of digits is needed: decimals, from 0 to {MAX_DECIMALS}")
-    gaps = given.get("missing", False)
-    if found.gaps and gaps is False:
+    gaps = table.get("missing", False)
+    if range_.gaps and gaps is False:
         raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a category")
-    low, high = (found.low * 10**decimals).__floor__(), (found.high * 10**decimals).__ceil__()
+    low, high = (range_.low * 10**decimals).__floor__(), (range_.high * 10**decimals).__ceil__()
     ends = [Decimal(step).scaleb(-decimals) for step in (low, max(high, low + 1))]
     column = Column(
         name,
-        Cuts([ends[1]], ends[0], ends[1], decimals, number_format(given)),
+        Cuts([ends[1]], ends[0], ends[1], decimals, number_format(table)),
         missing=gaps is not False,
         gaps=tuple(gaps) if isinstance(gaps, list) else (),
-        dtype=given.get("dtype"),
-        description=given.get("description", ""),
-        unit=given.get("unit", ""),
+        dtype=table.get("dtype"),
+        description=table.get("description", ""),
+        unit=table.get("unit", ""),
     )
     if reason := inexact(column):
         raise ValueError(reason)
@@ -194,7 +183,7 @@ def _range_of(name: str, known: Mapping[str, Column]) -> _Range:
     column = known[name]
     if not isinstance(column.kind, Cuts | Dates | WholeNumbers):
         raise ValueError(f"derive: column {name!r} has no numbers or dates to compute with")
-    ends = [step * column.kind.unit for code in range(column.kind.size) for step in column.kind.steps(code)]
+    ends = [step * column.kind.unit for steps in column.kind.all_steps for step in steps]
     if isinstance(column.kind, Dates):
         digits = None if column.kind.timed else 0
         return _Range(min(ends) / DAY, max(ends) / DAY, digits, 1, column.missing)

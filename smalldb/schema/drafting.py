@@ -39,7 +39,7 @@ _ID_LABEL = re.compile(
     r"|.*\b(?:case|serial|record) (?:number|no\.?)",
     re.IGNORECASE | re.DOTALL,
 )
-_IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
+_IDS_COMMENT = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
 _SMALL = 40  # whole numbers of a range that are categories each
 
 
@@ -69,15 +69,15 @@ def draft_schema(
     dtype = "bool"
     <BLANKLINE>
     """
-    given = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
-    declared, told = {str(name).strip(): dtype for name, dtype in given.items()}, codebook or {}
-    listed = {name for name, each in told.items() if each.values or each.groups or each.low is not None}
+    dtypes = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    declared, described = {str(name).strip(): dtype for name, dtype in dtypes.items()}, codebook or {}
+    listed = {name for name, each in described.items() if each.values or each.groups or each.low is not None}
     ids = [name for name in declared if _ID.fullmatch(name) and name not in listed]
-    head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_SAID}ignore = {toml(ids)}\n")
-    drafted = (
-        column_text(name, _said(declared[name], told.get(name))) for name in declared if name not in ids
-    )
-    return head + file_line(file) + "".join(drafted)
+    head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_COMMENT}ignore = {toml(ids)}\n")
+    lines = {
+        name: _described_lines(declared[name], described.get(name)) for name in declared if name not in ids
+    }
+    return head + file_line(file) + "".join(map(column_text, lines, lines.values()))
 
 
 def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:
@@ -115,27 +115,22 @@ def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str
     missing = true  # delete this line if the column has no gaps
     <BLANKLINE>
     """
-    told = None
     if isinstance(frame, type) and is_dataclass(frame):
-        told = declared_fields(frame)
+        described = declared_fields(frame)
     elif isinstance(frame, str | os.PathLike) and os.fspath(frame).lower().endswith(".json"):
-        told = read_table_schema(os.fspath(frame))
-    if told is not None:
-        return draft_schema([*told], {**told, **(codebook or {})})
-    table = without_index(as_frame(frame), None)
-    listed = {
-        str(name).strip(): Described(values=tuple(values), gaps=())
-        for name, dtype in table.dtypes.items()
-        if isinstance(dtype, pd.CategoricalDtype) and (values := _declared(dtype))
-    }
-    return draft_schema(
-        {str(name): dtype for name, dtype in table.dtypes.items()}, listed | {**(codebook or {})}
-    )
+        described = read_table_schema(os.fspath(frame))
+    else:
+        dtypes = without_index(as_frame(frame), None).dtypes
+        columns = {str(name).strip(): dtype for name, dtype in dtypes.items()}
+        listed = {name: _declared(dtype) for name, dtype in columns.items()}
+        described = {name: Described(values=(*values,), gaps=()) for name, values in listed.items() if values}
+        return draft_schema(columns, {**described, **(codebook or {})})
+    return draft_schema([*described], {**described, **(codebook or {})})
 
 
-def _declared(dtype: pd.CategoricalDtype) -> list[str | int]:
-    """Return the categories of a dtype that a schema can list; none: they are neither texts nor integers."""
-    values = dtype.categories.tolist()
+def _declared(dtype: object) -> list[str | int]:
+    """Return the categories of a dtype that a schema can list: texts or integers."""
+    values = dtype.categories.tolist() if isinstance(dtype, pd.CategoricalDtype) else []
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return values
     texts = all(isinstance(value, str) and value and value == value.strip() for value in values)
@@ -147,8 +142,8 @@ def file_line(file: FileFormat) -> str:
     stated = file.stated()
     if not stated:
         return ""
-    said = "# How files are written: as stated, or as the first line says, which holds the names."
-    return f"{said}\nfile = {toml(stated)}\n"
+    comment = "# How files are written: as stated, or as the first line says, which holds the names."
+    return f"{comment}\nfile = {toml(stated)}\n"
 
 
 def column_text(name: str, lines: str, table: str = "") -> str:
@@ -156,7 +151,7 @@ def column_text(name: str, lines: str, table: str = "") -> str:
     return f"\n[{table}columns.{_key(name)}]\n{lines}\n"
 
 
-def schema_text(given: Mapping[str, Any]) -> str:
+def schema_text(document: Mapping[str, Any]) -> str:
     """Write what the TOML text of a schema holds, as such a text.
 
     >>> print(schema_text({"columns": {"b": {"kind": "bool"}}, "ignore": ["a"]}), end="")
@@ -165,33 +160,21 @@ def schema_text(given: Mapping[str, Any]) -> str:
     [columns.b]
     kind = "bool"
     """
-    return _lines_of(given) + "".join(
-        f"\n[{path}]\n{_lines_of(table)}" for path, table in _tables_of(given, "")
-    )
+    return "".join(_tables_of(document, ""))
 
 
-def _is_group(key: str, value: object) -> bool:
-    """Tell whether a key holds tables: of columns, or related ones."""
-    tables = isinstance(value, Mapping) and all(isinstance(own, Mapping) for own in value.values())
-    return key in ("columns", "tables") and tables
+def _tables_of(table: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Yield the lines of a table, and those of the tables of columns, and related ones, in it."""
+    groups = [key for key in ("columns", "tables") if isinstance(table.get(key), Mapping)]
+    groups = [key for key in groups if all(isinstance(each, Mapping) for each in table[key].values())]
+    lines = [f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if key not in groups]
+    yield "".join([f"\n[{path}]\n" if path else "", *lines])
+    for group in groups:
+        for name, inner in table[group].items():
+            yield from _tables_of(inner, f"{path}{'.' * bool(path)}{group}.{_key(name)}")
 
 
-def _tables_of(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the tables of columns, and of related tables, each with its dotted name."""
-    for group in ("columns", "tables"):
-        for name, table in given.get(group, {}).items() if _is_group(group, given.get(group)) else ():
-            own = f"{path}{group}.{_key(name)}"
-            yield own, table
-            if group == "tables":
-                yield from _tables_of(table, f"{own}.")
-
-
-def _lines_of(table: Mapping[str, Any]) -> str:
-    lines = (f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if not _is_group(key, value))
-    return "".join(lines)
-
-
-def _said(dtype: object, described: Described | None) -> str:
+def _described_lines(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
     label = f"\ndescription = {toml(' '.join(described.label.split()))}" if described.label else ""
@@ -202,14 +185,11 @@ def _said(dtype: object, described: Described | None) -> str:
         return 'kind = "id"  # an identifier, by its label: fresh numbers'
     if lines and isinstance(dtype, pd.CategoricalDtype):
         lines += '\ndtype = "category"'
-    return (lines or _of_dtype(dtype)) + _gaps(described) + label
-
-
-def _gaps(described: Described) -> str:
-    if described.gaps is None:
-        return ""
-    listed = toml([*described.gaps]) if described.gaps else "true"
-    return f"\nmissing = {listed}  # delete this line if the column has no gaps"
+    lines = lines or _of_dtype(dtype)
+    if described.gaps is not None:
+        gaps = toml([*described.gaps]) if described.gaps else "true"
+        lines += f"\nmissing = {gaps}  # delete this line if the column has no gaps"
+    return lines + label
 
 
 def _of_codebook(described: Described) -> str:
@@ -239,18 +219,18 @@ def _of_dtype(dtype: object) -> str:
     if dtype is None:
         return 'kind = ""'
     types = pd.api.types
-    found = types.pandas_dtype(dtype)
-    if types.is_bool_dtype(found):
-        return f'kind = "bool"\ndtype = "{found}"'
-    if types.is_integer_dtype(found):
-        return f'kind = "cuts"\n{SPECS["cuts"].draft}\ndtype = "{found}"'
-    if types.is_float_dtype(found):  # perhaps whole numbers: whoever knows has to say
-        return f'kind = "cuts"\n{SPECS["cuts"].draft.replace(WHOLE, DIGITS)}\ndtype = "{found}"'
-    if types.is_datetime64_any_dtype(found):
-        return f'kind = "dates"\n{SPECS["dates"].draft}\ndtype = "{found}"'
-    if isinstance(found, pd.CategoricalDtype):
+    chosen = types.pandas_dtype(dtype)
+    if types.is_bool_dtype(chosen):
+        return f'kind = "bool"\ndtype = "{chosen}"'
+    if types.is_integer_dtype(chosen):
+        return f'kind = "cuts"\n{SPECS["cuts"].draft}\ndtype = "{chosen}"'
+    if types.is_float_dtype(chosen):  # perhaps whole numbers: whoever knows has to say
+        return f'kind = "cuts"\n{SPECS["cuts"].draft.replace(WHOLE, DIGITS)}\ndtype = "{chosen}"'
+    if types.is_datetime64_any_dtype(chosen):
+        return f'kind = "dates"\n{SPECS["dates"].draft}\ndtype = "{chosen}"'
+    if isinstance(chosen, pd.CategoricalDtype):
         return f'kind = "categories"\n{SPECS["categories"].draft}\ndtype = "category"'
-    if isinstance(found, pd.StringDtype):
+    if isinstance(chosen, pd.StringDtype):
         return f'kind = "categories"\n{SPECS["categories"].draft}'
     return 'kind = ""'
 
@@ -291,13 +271,13 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
     (unit, parents), (child, children) = tables.items()
     shared = [name for name in parents if name in children]
     key = shared[0] if shared else ""
-    own = [name for name in children if name != key and name.strip().lower().endswith("id")]
+    child_keys = [name for name in children if name != key and name.strip().lower().endswith("id")]
 
     def drafted(table: str, keys: set[str]) -> str:
         """Draft the columns of a table, but for its keys: none is left out as an id."""
         named = [name for name in tables[table] if name not in keys]
         path = f"tables.{_key(table)}."
-        return "".join(column_text(name, _said(tables[table][name], None), path) for name in named)
+        return "".join(column_text(name, _described_lines(tables[table][name], None), path) for name in named)
 
     lines = [
         HEAD.replace("ignore = []\n", _COMMENT),
@@ -305,8 +285,8 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
         drafted(unit, {key}),
         f"\n[tables.{_key(child)}]\nparent = {toml(unit)}\n",
         "" if key else 'link = ""\n',
-        f"key = {toml(own[0])}\n" if own else "",
+        f"key = {toml(child_keys[0])}\n" if child_keys else "",
         "most = 8\n",
-        drafted(child, {key, *own[:1]}),
+        drafted(child, {key, *child_keys[:1]}),
     ]
     return "".join(lines)

@@ -97,7 +97,9 @@ def spelled(fields: Fields, name: str = "", decimal: str = ".") -> tuple[npt.NDA
         if kinds != {str}:
             if any(issubclass(kind, Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
                 raise DataError(f"column {name!r} has a value that is a list or an object")
-            values = _texts(values, decimal)
+            gaps = pd.isna(values)
+            values = objects([as_field(value, decimal) for value in values.tolist()])
+            values[gaps] = ""
         codes, distinct = pd.factorize(values)
         texts = [text.strip() for text in distinct]
     if (codes < 0).any():
@@ -133,13 +135,6 @@ def _value(column: Any, i: int) -> object:
         return column[i]
     except (NotImplementedError, OverflowError, ValueError):
         return NO_TEXT
-
-
-def _texts(values: npt.NDArray[Any], decimal: str) -> npt.NDArray[Any]:
-    texts = np.empty(len(values), dtype=object)
-    texts[:] = [as_field(value, decimal) for value in values.tolist()]
-    texts[pd.isna(values)] = ""
-    return texts
 
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
@@ -193,18 +188,18 @@ def tally(
     outside, refused = set() if outside is None else outside, False  # those of all pieces are told
     runs = [Rows.from_codes(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
     n, waiting, size = 0, list[Words](), 0
-    for total, made in in_threads(partial(_packed, domain), pieces):
+    for total, part in in_threads(partial(_packed, domain), pieces):
         n += total
         if n >= MAX_TOTAL:
             raise DataError(TOO_MANY)
-        if isinstance(made, RuledOut):
-            outside |= made.numbers
+        if isinstance(part, RuledOut):
+            outside |= part.numbers
             refused = True
-        elif isinstance(made, Rows):
-            _add(runs, made)
+        elif isinstance(part, Rows):
+            _add(runs, part)
         else:
-            waiting.append(made)
-            size += made.size
+            waiting.append(part)
+            size += part.size
         if size >= SORTED:
             _add(runs, Rows.from_words(domain, np.concatenate(waiting)))
             waiting, size = [], 0
@@ -247,9 +242,9 @@ def in_threads(function: Callable[[P], R], parts: Iterable[P]) -> Iterator[R]:
             pool.shutdown(cancel_futures=True)
 
 
-def _add(runs: list[Rows], made: Rows) -> None:
+def _add(runs: list[Rows], run: Rows) -> None:
     """Add a run; it is merged with those that are no longer, so each row is moved a few times."""
-    runs.append(made)
+    runs.append(run)
     while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
         runs.append(runs.pop().plus(runs.pop()))
 
@@ -265,16 +260,11 @@ def occurrences(
     """Return how often each row of a piece occurs; None: once."""
     if counts is None:
         return times
-    stated = read_counts(fields[-1], counts)
+    texts = [str(value).strip() for value in np.asarray(fields[-1])]
+    if not all(map(_COUNT.fullmatch, texts)):
+        raise DataError(f"column {counts!r} must hold counts: whole numbers, none negative")
+    stated = [*map(int, texts)]
     return stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
-
-
-def read_counts(fields: Fields, name: str) -> list[int]:
-    """Read a column that says how often each row occurs."""
-    spelled = [str(value).strip() for value in np.asarray(fields)]
-    if not all(map(_COUNT.fullmatch, spelled)):
-        raise DataError(f"column {name!r} must hold counts: whole numbers, none negative")
-    return [int(text) for text in spelled]
 
 
 _MOMENTS = (f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns"))
@@ -314,9 +304,9 @@ def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
         return pd.Series(list(values), dtype=dtype)
     clock: pd.Series[Any] = pd.Series(list(values), dtype=f"datetime64[{moments.unit}]")
     first = np.ones(len(clock), dtype=bool)
-    found = clock.dt.tz_localize(moments.tz, ambiguous=first, nonexistent="shift_forward")
-    made: pd.Series[Any] = found.astype(dtype)
-    return made
+    moments_in_zone = clock.dt.tz_localize(moments.tz, ambiguous=first, nonexistent="shift_forward")
+    series: pd.Series[Any] = moments_in_zone.astype(dtype)
+    return series
 
 
 def _is_allowed_arrow(arrow: Any) -> bool:

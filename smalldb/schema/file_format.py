@@ -23,13 +23,11 @@ _SINGLE = (
 _WIDE = ("utf-16", "cp932", "shift_jis", "euc_jp", "gb18030", "gbk", "big5", "cp949", "euc_kr")
 _ENCODINGS = (UTF_8, *_SINGLE, *_WIDE)
 _SECRET = re.compile(r"//.*:.*@|[?&;](?!sslmode=)[^=]*=")  # a password, or an option that might be one
-_LONE = "\udcff"  # what a byte becomes that its encoding has not: no field may hold it
 
 
 def _lone(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return _LONE, error.end
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end  # no field may hold this
 
 
 codecs.register_error("smalldb-lone", _lone)
@@ -52,9 +50,9 @@ class FileFormat:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            given = getattr(self, each.name)
-            if given is not None and not isinstance(given, str):
-                raise TypeError(f"{each.name} must be a text, not {type(given).__name__}")
+            value = getattr(self, each.name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{each.name} must be a text, not {type(value).__name__}")
         if self.quote not in QUOTES:
             raise ValueError("quote must be one of \" ' or the empty text, for none")
         if self.decimal not in (".", ","):
@@ -69,8 +67,15 @@ class FileFormat:
             raise ValueError("sheet must be the name of a sheet")
         if self.query is not None and not self.query.strip():
             raise ValueError("query must be a query, or the name of a table of a database")
-        if self.url is not None:
-            _check_url(self.url)
+        if self.url is not None and not is_url(self.url):
+            raise ValueError(
+                'url must be the URL of a database, such as "postgresql://host/name": name files as DATA'
+            )
+        if self.url is not None and _SECRET.search(self.url):  # nor is it shown
+            raise ValueError(
+                "url holds a password, or might: a schema is public; give the password by the environment or "
+                "a file of the driver (PGPASSWORD, .pgpass), or the whole URL as DATA"
+            )
 
     @property
     def codec(self) -> str:
@@ -78,7 +83,7 @@ class FileFormat:
         return self.encoding or UTF_8
 
     @property
-    def told(self) -> str:
+    def encoding_in_words(self) -> str:
         """The encoding, for people."""
         return self.codec.upper() if self.codec.startswith("utf") else self.codec
 
@@ -89,45 +94,27 @@ class FileFormat:
 
     def stated(self) -> dict[str, str]:
         """Return what differs from the default, by its name."""
-        return {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if getattr(self, each.name) != each.default
-        }
+        values = ((each, getattr(self, each.name)) for each in fields(self))
+        return {each.name: value for each, value in values if value != each.default}
 
 
 USUAL = FileFormat()
 
 
-def _check_url(given: str) -> None:
-    """Refuse a URL that a schema, which is public, cannot state: ValueError, without the URL."""
-    if not is_url(given):
-        raise ValueError(
-            'url must be the URL of a database, such as "postgresql://host/name": name files as DATA'
-        )
-    if _SECRET.search(given):
-        raise ValueError(
-            "url holds a password, or might: a schema is public; give the password by the environment or a "
-            "file of the driver (PGPASSWORD, .pgpass), or the whole URL as DATA"
-        )
-
-
-def as_separator(given: str) -> str:
+def as_separator(text: str) -> str:
     r"""Read a separator as an option or a schema writes it: one sign, or the name of one that is not seen.
 
     >>> as_separator("tab"), as_separator(r"\t"), as_separator(";"), as_separator(r"\x01")
     ('\t', '\t', ';', '\x01')
     """
-    if not isinstance(given, str):
-        raise TypeError(f"separator must be a text, not {type(given).__name__}")
-    found = {r"\t": "\t", "tab": "\t", "space": " "}.get(given.lower(), given)
-    if code := re.fullmatch(r"\\x([0-9a-fA-F]{2})", found):
-        found = chr(int(code[1], 16))
-    if not is_separator(found):
+    sign = {r"\t": "\t", "tab": "\t", "space": " "}.get(text.lower(), text)
+    if code := re.fullmatch(r"\\x([0-9a-fA-F]{2})", sign):
+        sign = chr(int(code[1], 16))
+    if not is_separator(sign):
         raise ValueError(
             "separator must be one sign such as , ; | and not a letter, digit or quote; or tab or space"
         )
-    return found
+    return sign
 
 
 def is_separator(sign: str) -> bool:
@@ -137,14 +124,14 @@ def is_separator(sign: str) -> bool:
     )
 
 
-def as_encoding(given: str) -> str:
+def as_encoding(text: str) -> str:
     """Return the name of an encoding as Python has it; ValueError: it is none that is read.
 
     >>> as_encoding("latin-1"), as_encoding("Windows-1252"), as_encoding("UTF8")
     ('iso8859-1', 'cp1252', 'utf-8')
     """
     try:
-        name = codecs.lookup(given).name
+        name = codecs.lookup(text).name
     except (LookupError, ValueError):
         name = ""
     name = {"utf-8-sig": UTF_8, "utf-16-le": "utf-16"}.get(name, name)
@@ -155,11 +142,11 @@ def as_encoding(given: str) -> str:
 
 def agreed(option: FileFormat, schema: FileFormat) -> FileFormat:
     """Return what options and a schema state together; ValueError: they state two."""
-    for name, given in option.stated().items():
+    for name, value in option.stated().items():
         stated = getattr(schema, name)
-        if name in schema.stated() and stated != given:
+        if name in schema.stated() and stated != value:
             show = named if name == "separator" else str
-            raise ValueError(f"{name}: the schema says {show(stated)}, not {show(given)}")
+            raise ValueError(f"{name}: the schema says {show(stated)}, not {show(value)}")
     return FileFormat(**schema.stated() | option.stated())
 
 

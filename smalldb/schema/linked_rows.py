@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,7 +20,7 @@ from queries.rule_tables import ruled_out_message
 from smalldb.files import LibraryMissing
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
-from smalldb.schema.fields import Fields, Piece, spelled
+from smalldb.schema.fields import Fields, spelled
 from smalldb.schema.kinds.kind import without_zeros
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.registry import has_lines, reader_of
@@ -60,11 +60,9 @@ class Linked:
         order = np.lexsort((*self.children.T, self.of))
         children, ends = self.children[order], np.bincount(self.of, minlength=self.n).cumsum()
         parts = zip(self.parents, np.split(children, ends[:-1]), strict=True)
-        families = sorted(parent.tobytes() + own.tobytes() for parent, own in parts)
-        found = sha256()
-        for family in families:
-            found.update(len(family).to_bytes(8, "big") + family)
-        return (np.frombuffer(found.digest(), np.uint8),)
+        families = sorted(parent.tobytes() + rows.tobytes() for parent, rows in parts)
+        content = b"".join(len(family).to_bytes(8, "big") + family for family in families)
+        return (np.frombuffer(sha256(content).digest(), np.uint8),)
 
 
 @final
@@ -79,18 +77,12 @@ class LinkFaults:
     beyond: int  # parents with at least `most` children
 
 
-def check_names(given: Sequence[str], schema: RelatedSchema) -> None:
+def check_names(names: Sequence[str], schema: RelatedSchema) -> None:
     """Refuse other tables than the schema's: ValueError."""
-    wrong = [
-        f"no table for {name!r}: give one, such as {name}={name}.csv"
-        for name in schema.tables
-        if name not in given
-    ]
-    wrong += [
-        f"the schema has no table {name!r}{suggestion(name, schema.tables)}"
-        for name in given
-        if name not in schema.tables
-    ]
+    missing = [name for name in schema.tables if name not in names]
+    wrong = [f"no table for {name!r}: give one, such as {name}={name}.csv" for name in missing]
+    unknown = [name for name in names if name not in schema.tables]
+    wrong += [f"the schema has no table {name!r}{suggestion(name, schema.tables)}" for name in unknown]
     if wrong:
         raise ValueError(joined(wrong))
 
@@ -100,23 +92,19 @@ def check_tables(tables: Any, schema: RelatedSchema) -> None:
     whole, wrong = schema.whole, list[str]()
     if whole is None:
         check_names([*tables], schema)
-    for name, own in schema.tables.items() if whole is None else (("", whole),):
+    for name, part in schema.tables.items() if whole is None else (("", whole),):
         table, keys = (tables[name], schema.keys[name]) if name else (tables, (schema.key,))
-        said = f"table {name!r}" if name else "the table"
+        where = f"table {name!r}" if name else "the table"
         try:
-            if (given := columns_of(table, own)) is not None:
-                own.chosen(given)
-                lacking = [key for key in keys if given.count(key) != 1]
-                wrong += [
-                    f"{said} has two columns {key!r}"
-                    if key in given
-                    else f"{said} has no column {key!r}{suggestion(key, given)}"
-                    for key in lacking
-                ]
+            if (names := columns_of(table, part)) is not None:
+                part.chosen(names)
+                lacking = [key for key in keys if key not in names]
+                wrong += [f"{where} has no column {key!r}{suggestion(key, names)}" for key in lacking]
+                wrong += [f"{where} has two columns {key!r}" for key in keys if names.count(key) > 1]
         except (DataError, LibraryMissing):
             raise  # no refusal of names: other classes, and another exit code
         except ValueError as error:
-            wrong.append(f"{said}: {error}" if name else str(error))
+            wrong.append(f"{where}: {error}" if name else str(error))
     if wrong:
         raise ValueError(joined(wrong))
 
@@ -136,12 +124,12 @@ def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
     """Read both tables, of pandas and its kin or paths of files, by their names; or the long one."""
     coded = coded_tables(tables, schema)
     faults, of = linked_keys(coded, schema)
-    wrong = [(name, said) for name, found in coded.items() for said in found.wrong]
+    wrong = [(name, problem) for name, table in coded.items() for problem in table.wrong]
     if schema.whole is not None:
         if faults.orphans:
             wrong.append((schema.child, f"column {schema.key!r} has gaps: each row needs a person"))
         if wrong:
-            raise DataError(f"{joined([said for _, said in wrong])}: smalldb schema check shows more")
+            raise DataError(f"{joined([problem for _, problem in wrong])}: smalldb schema check shows more")
     for name in schema.tables:
         key = schema.key if name == schema.unit else schema.child_key
         if faults.gaps[name]:
@@ -149,11 +137,13 @@ def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
         if faults.twice[name]:
             wrong.append((name, f"two rows have the same {key!r}: a key tells rows apart"))
     if faults.orphans and not schema.drop:
-        said = f'a row has no parent in {schema.unit!r} by {schema.link!r}: add it, or write orphans = "drop"'
-        wrong.append((schema.child, said))
+        problem = (
+            f'a row has no parent in {schema.unit!r} by {schema.link!r}: add it, or write orphans = "drop"'
+        )
+        wrong.append((schema.child, problem))
     if wrong:
-        told = joined([f"table {name!r}: {said}" for name, said in wrong])
-        raise DataError(f"{told}: smalldb schema check says how many rows")
+        problems = joined([f"table {name!r}: {problem}" for name, problem in wrong])
+        raise DataError(f"{problems}: smalldb schema check says how many rows")
     parents, children = (coded[name].codes for name in schema.tables)
     kept = of >= 0
     return Linked(parents, children[kept], of[kept])
@@ -163,16 +153,16 @@ def coded_tables(tables: Any, schema: RelatedSchema) -> dict[str, CodedTable]:
     """Read both tables row by row; of a long one, persons with what all their rows say of them, and rows."""
     whole = schema.whole
     if whole is None:
-        return {name: coded_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
-    found = coded_rows(tables, whole, (schema.key,))
-    of, distinct = pd.factorize(found.keys[0])
-    first = np.zeros(len(distinct), dtype=np.int64)
-    first[of[::-1]] = np.arange(len(of))[::-1]
+        return {
+            name: coded_rows(tables[name], part, schema.keys[name]) for name, part in schema.tables.items()
+        }
+    coded = coded_rows(tables, whole, (schema.key,))
+    of, distinct = pd.factorize(coded.keys[0])
     fixed, others = (
-        [whole.names.index(name) for name in own.names] for own in (schema.parents, schema.children)
+        [whole.names.index(name) for name in part.names] for part in (schema.parents, schema.children)
     )
-    parents = found.codes[first][:, fixed]
-    unlike = (found.codes[:, fixed] != parents[of]).any(axis=0)
+    parents = coded.codes[first_rows(of, len(distinct))][:, fixed]
+    unlike = (coded.codes[:, fixed] != parents[of]).any(axis=0)
     wrong = tuple(
         f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: mend the rows, "
         "or take it out of fixed from public knowledge"
@@ -181,59 +171,62 @@ def coded_tables(tables: Any, schema: RelatedSchema) -> dict[str, CodedTable]:
     )
     return {
         schema.unit: CodedTable(parents, (distinct,), wrong),
-        schema.child: CodedTable(found.codes[:, others], found.keys, found.wrong),
+        schema.child: CodedTable(coded.codes[:, others], coded.keys, coded.wrong),
     }
 
 
 def linked_keys(coded: Mapping[str, CodedTable], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:
     """Return what is wrong with keys, and the number of the parent of each child, -1: none."""
-    parents, children = coded[schema.unit], coded[schema.child]
-    keys, links = parents.keys[0], children.keys[-1]
-    own = {schema.unit: keys, schema.child: children.keys[0] if schema.child_key is not None else None}
-    gaps = {name: 0 if each is None else int((each == "").sum()) for name, each in own.items()}
-    twice = {
-        name: 0 if each is None else int(pd.Series(each[each != ""], dtype=object).duplicated().sum())
-        for name, each in own.items()
-    }
-    index = pd.Index(keys, dtype=object)
-    index = index[~index.duplicated()]
-    first = pd.Series(np.arange(len(keys)), dtype=np.int64)[~pd.Series(keys, dtype=object).duplicated()]
-    at = index.get_indexer(pd.Index(links, dtype=object))
-    found = np.where((at >= 0) & (links != ""), first.to_numpy()[at] if len(first) else -1, -1)
-    of = np.asarray(found, dtype=np.int64)
+    parents, links = coded[schema.unit].keys[0], coded[schema.child].keys[-1]
+    child_keys = coded[schema.child].keys[0] if schema.child_key is not None else links[:0]
+    keys = {schema.unit: parents, schema.child: child_keys}
+    texts = {name: each[each != ""].tolist() for name, each in keys.items()}
+    gaps = {name: len(each) - len(texts[name]) for name, each in keys.items()}
+    twice = {name: len(each) - len({*each}) for name, each in texts.items()}
+    numbers, _ = pd.factorize(np.concatenate([parents, links]))
+    first = first_rows(numbers[: len(parents)], numbers.max(initial=-1) + 1)
+    of = np.where(links != "", first[numbers[len(parents) :]], -1)
     beyond = int((np.bincount(of[of >= 0], minlength=1) >= schema.most).sum())
     return LinkFaults(twice, gaps, int((of < 0).sum()), beyond), of
 
 
+def first_rows(numbers: Integers, size: int) -> Integers:
+    """Return the first row that each of so many numbers stands in; -1: none."""
+    first = np.full(size, -1)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return first
+
+
 def coded_rows(table: Any, schema: Schema, keys: Sequence[str]) -> CodedTable:
     """Read a table row by row; what is wrong with its rows is in the result."""
-    path: str | None = None
     held: AbstractContextManager[object] = nullcontext()
     if isinstance(table, str | os.PathLike):
         path = rereadable(os.fspath(table), has_lines(os.fspath(table)))
-        held = unchanged(path)
+        held, pieces = unchanged(path), table_pieces(path, schema, keys=keys)
+    else:
+        pieces = schema.pieces(as_frame(table), keys=keys)
     wrong, outside, refused = dict[str, str](), set[int](), False
     codes, texts = list[Integers](), [list[Texts]() for _ in keys]
-    domain, width = schema.domain, len(schema.columns)
+    domain, width, memos = schema.domain, len(schema.columns), schema.memos()
     with held:
-        for fields, _ in _pieces(table if path is None else path, schema, keys):
-            block = np.column_stack(schema.coded(fields[:width], wrong, outside))
+        for fields, _ in pieces:
+            block = np.column_stack(schema.coded(fields[:width], wrong, outside, memos))
             if not wrong:
                 kept = domain.contains(block)
                 if not kept.all():
                     refused = True
                     outside.update(domain.broken(block[~kept]))
             codes.append(block)
-            for own, given, key in zip(texts, fields[width:], keys, strict=True):
-                own.append(_texts(given, key))
-    said = [*wrong.values()]
+            for texts_of_key, values, key in zip(texts, fields[width:], keys, strict=True):
+                texts_of_key.append(_texts(values, key))
+    problems = [*wrong.values()]
     if refused or outside:
-        said.append(ruled_out_message(domain.valid, outside))
+        problems.append(ruled_out_message(domain.valid, outside))
     empty = np.zeros((0, width), dtype=np.int64)
     return CodedTable(
         np.concatenate([empty, *codes]),
-        tuple(np.concatenate([np.zeros(0, dtype=object), *own]) for own in texts),
-        tuple(said),
+        tuple(np.concatenate([np.zeros(0, dtype=object), *texts_of_key]) for texts_of_key in texts),
+        tuple(problems),
     )
 
 
@@ -264,11 +257,3 @@ def _are_rounded(fields: Fields) -> bool:
     kinds = [kind for kind in {*map(type, floats)} if issubclass(kind, np.floating)]
     bounds: dict[type, int] = {kind: 1 << min(53, np.finfo(kind).nmant + 1) for kind in kinds}
     return any(bool(abs(value) >= bounds.get(type(value), 1 << 53)) for value in floats)
-
-
-def _pieces(table: Any, schema: Schema, keys: Sequence[str]) -> Iterator[Piece]:
-    """Return the columns of a schema, and those of keys behind them, as pieces of a table."""
-    if isinstance(table, str):
-        return table_pieces(table, schema, keys=keys)
-    frame = as_frame(table)
-    return schema.pieces(frame.set_axis([str(name).strip() for name in frame.columns], axis=1), keys=keys)

@@ -10,71 +10,29 @@ from typing import final
 
 import numpy as np
 
-from queries import DataError, Domain, Marginals, Rows, Union, spec
+from queries import DataError, Domain, Rows
 from queries.arrays import Booleans, Codes, Integers, pd
 from queries.encoding import codes_dtype
-from queries.expressions import Fault, Faults, chain, parse, suggestion, too_many
+from queries.expressions import Fault, suggestion
 from queries.frames import as_frame, is_index
-from queries.rule_tables import compiled, rule_texts, unknown
+from queries.rule_tables import rule_texts
 from queries.spec import named_tables
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
-from smalldb.schema.bin_shapes import MOST_SHARE, FinerCost, measurable
-from smalldb.schema.column_relations import (
-    DROP,
-    Breaking,
-    Comparisons,
-    compared_relations,
-    determined_relations,
-    gap_relations,
-    gaps_of,
-    mended,
-    read_breaks,
-    with_gaps,
-)
+from smalldb.schema.bin_shapes import FinerCost, measurable
 from smalldb.schema.derived import Derived
 from smalldb.schema.fields import CHUNK, Coded, Fields, Memo, Piece, in_threads, occurrences, tally
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.orders import Orders, ordered_steps, read_orders
+from smalldb.schema.ordered_values import ordered_steps
+from smalldb.schema.orders import Orders
+from smalldb.schema.row_rules import DROP, Breaking, domain_of, read_breaks
 from smalldb.schema.schema_columns import UNKNOWN, Column
-
-
-def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> Iterator[Fault]:
-    """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide."""
-    if queries is not None:
-        try:
-            read = spec.parse(queries)
-            for part in read.parts if isinstance(read, Union) else (read,):
-                # other classes speak of attributes: how many is not known before a column has learned
-                if columns and isinstance(part, Marginals) and part.width > columns:
-                    said = f"queries {part.text!r}: width {part.width} is more than the {columns} columns"
-                    yield Fault(said, "queries")
-        except (ValueError, TypeError) as error:
-            yield Fault(str(error), "queries")
-    many = too_many(rules)
-    yield from (Fault(said, "valid") for said in many)
-    for number, rule in () if many else enumerate(rules):
-        if chain(rule) is None:
-            try:
-                parse(rule)
-            except (ValueError, TypeError) as error:
-                yield Fault(str(error), "valid", str(number))
-
-
-def not_finer(columns: Sequence[Column], orders: Orders) -> list[Fault]:
-    """Tell which columns cannot have finer bins, and whether all of them spend too much."""
-    named = [columns[c].name for group in orders.groups for c in group if columns[c].finer]
-    said = "finer is not for columns of an order: leave it out"
-    wrong = [Fault(said, "columns", name, "finer") for name in named]
-    if sum(column.finer.share for column in columns if column.finer) > MOST_SHARE:
-        wrong.append(Fault(f"finer: the shares of all columns may add up to {MOST_SHARE}"))
-    return wrong
 
 
 def finer_costs(columns: Sequence[Column], epsilon: Fraction) -> tuple[FinerCost, ...]:
     """Return what the finer bins cost of each column that has some, of an epsilon in all."""
     return tuple(
-        FinerCost(column.name, tuple(column.finer.kind.cuts_told), column.finer.share * epsilon)
+        FinerCost(column.name, tuple(column.finer.kind.cut_texts), column.finer.share * epsilon)
         for column in columns
         if column.finer
     )
@@ -171,9 +129,8 @@ class Schema:
     breaking: Mapping[int, Breaking] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "ignored", tuple(self.ignored))
-        object.__setattr__(self, "measure_first", tuple(self.measure_first))
+        for name in ("columns", "ignored", "measure_first"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = list[Fault]() if self.columns else [Fault("a schema needs at least one column")]
@@ -188,69 +145,16 @@ class Schema:
                 wrong.append(Fault(f"column {name!r} occurs more than once"))
             if name in self.ignored:
                 wrong.append(Fault(f"column {name!r} is described and ignored", "ignore"))
-        stated = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
-        rules = dict[str, int]()  # each with the place where it stands first
-        for number, rule in enumerate(stated):
-            rules.setdefault(rule, number)
-        wrong += (unread := [*unreadable(self.queries, stated, len(self.columns))])
-        known = Comparisons(self.columns, {each.column.name: each for each in self.derived})
-        orders, disordered = read_orders(
-            self.columns, {rule: i for rule, i in rules.items() if not known.names_computed(rule)}
-        )
-        compared, unlike = compared_relations(known, rules)
-        relations, loose = gap_relations(self.columns, known)
-        following, undetermined = determined_relations(self.columns)
-        relations += following
-        wrong += [*not_finer(self.columns, orders), *disordered, *unlike.values(), *loose, *undetermined]
-        wrong += self._unnamed()
-        told = {*unlike, *(relation.text for relation in compared)}
-        told |= {stated[int(fault.path[1])] for fault in unread if fault.path[1:]}
-        universe = tuple(column.universe for column in self.columns)
-        if not any(fault.path == ("valid",) for fault in unread):
-            wrong += [
-                Fault(said, "valid", str(i))
-                for rule, i in rules.items()
-                if chain(rule) is None and rule not in told
-                for said in unknown(universe, [rule])
-            ]
-        if wrong:
-            raise Faults(wrong)
-        valid = self.valid
-        if relations:
-            valid = (*stated, *(relation.text for relation in relations))
-        relations = [*orders.relations(), *compared, *relations]
-        object.__setattr__(self, "orders", orders)
-        object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
-        object.__setattr__(self, "breaking", self._breaking())
-
-    def _breaking(self) -> dict[int, Breaking]:
-        """Return what becomes of rows that break a rule, by its number."""
-        if not self.breaks:
-            return {}
-        texts = rule_texts(self.domain.valid)
-        ways, wrong = read_breaks(self.breaks, texts)
-        relations = {relation.text: relation.rules for relation in self.domain.relations}
-        pairs = {order.text: {c for pair in order.pairs for c in pair[:2]} for order in self.orders.stated}
-        found = {number: Breaking(how, ()) for number, how in ways.items() if how == DROP}
-        for number in sorted({*ways} - {*found}):
-            text = texts[number - 1]
-            rules = relations.get(text) or compiled([text], self.domain.find, self.domain.sizes)
-            seen = pairs.get(text) or {c for rule in rules for c in rule.columns}
-            try:
-                found[number] = gaps_of(self.columns, text, sorted(seen), rules)
-            except Fault as error:
-                wrong.append(error)
-        if wrong:
-            raise Faults(wrong)
-        return found
-
-    def _unnamed(self) -> Iterator[Fault]:
-        """Tell which tables to measure first are none."""
         for text in self.measure_first:
             try:
                 named_tables([text], self.names)
             except ValueError as error:
-                yield Fault(f"measure_first: {error}", "measure_first")
+                wrong.append(Fault(f"measure_first: {error}", "measure_first"))
+        domain, orders = domain_of(self.columns, self.derived, self.valid, self.queries, wrong)
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "domain", domain)
+        breaking = read_breaks(self.breaks, self.columns, domain, orders) if self.breaks else {}
+        object.__setattr__(self, "breaking", breaking)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,15 +183,9 @@ class Schema:
         others = tuple(each for each in self.derived if each.column.name not in names)
         return replace(self, columns=(*self.columns, *read), derived=others)
 
-    def chosen(self, given: Sequence[str], counts: str | None = None) -> list[int]:
-        """Tell where the schema's columns (then the one of counts) stand among the columns of a table.
-
-        Raises
-        ------
-        ValueError
-            The table lacks a column, or has one that is neither in the schema nor ignored.
-        """
-        stripped = [str(name).strip() for name in given]
+    def chosen(self, names: Sequence[str], counts: str | None = None, keys: Sequence[str] = ()) -> list[int]:
+        """Tell where columns (then counts, then keys) stand in a table; ValueError: it has other columns."""
+        stripped = [str(name).strip() for name in names]
         wanted = [*self.names, *([] if counts is None else [counts])]
         positions, times = {name: i for i, name in enumerate(stripped)}, Counter(stripped)
         if counts in self.names:
@@ -305,7 +203,7 @@ class Schema:
                         f"the schema has no column {name!r}{suggestion(name, self.names)}: "
                         "describe it, or list it under ignore"
                     )
-        return [positions[name] for name in wanted]
+        return [positions[name] for name in (*wanted, *keys)]
 
     def encode(self, frame: pd.DataFrame, counts: str | None = None) -> Rows:
         """Count the rows of a table.
@@ -332,44 +230,54 @@ class Schema:
             if not self.breaking:
                 yield fields, times
                 continue
-            found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
-            codes, left = self.mended_codes(fields, np.stack(found, axis=1))
-            own = list(fields)
+            before = np.stack([column.encode(fields[c]) for c, column in enumerate(self.columns)], axis=1)
+            codes, left_out = self.mended_codes(fields, before)
+            columns = list(fields)
             for c, column in enumerate(self.columns):
-                own[c] = with_gaps(column, fields[c], codes[:, c] != found[c])
-            if left.any():
-                own = [each[~left] for each in own]
-                times = None if times is None else [t for t, out in zip(times, left, strict=True) if not out]
-            yield own, times
+                columns[c] = column.with_gaps(fields[c], codes[:, c] != before[:, c])
+            if left_out.any():
+                columns = [each[~left_out] for each in columns]
+                times = (
+                    None if times is None else [t for t, out in zip(times, left_out, strict=True) if not out]
+                )
+            yield columns, times
 
     def mended_codes(self, fields: Sequence[Fields], codes: Integers) -> tuple[Integers, Booleans]:
         """Return codes with gaps for what breaks rules, until none is new; and which rows are left out."""
-        left, before = np.zeros(len(codes), dtype=bool), None
-        while self.breaking and not (before is not None and (codes == before).all()):
-            before = codes
-            codes, out = mended(self.columns, codes, self.broken(fields, codes), self.breaking)
-            left |= out
-        return codes, left
+        left_out = np.zeros(len(codes), dtype=bool)
+        while self.breaking:
+            before, codes = codes, codes.copy()
+            for number, rows in self.broken(fields, before).items():
+                if number in self.breaking:
+                    left_out[rows] |= self.breaking[number].how == DROP
+                    for c in self.breaking[number].columns:
+                        codes[rows, c] = self.columns[c].kind.size
+            if (codes == before).all():
+                break
+        return codes, left_out
+
+    def refused(self, codes: Integers) -> Booleans:
+        """Tell which codes, shape (r, C), are refused: of unknown values, and of gaps without a category."""
+        gaps = np.array([UNKNOWN if column.missing else column.kind.size for column in self.columns])
+        refused: Booleans = (codes == UNKNOWN) | (codes == gaps)
+        return refused
 
     def broken(self, fields: Sequence[Fields], codes: Integers) -> dict[int, Integers]:
         """Return which covered rows break each rule that some row breaks, by its number."""
-        lost = np.array([column.kind.size for column in self.columns])
-        absent = np.array([not column.missing for column in self.columns])
-        covered = np.flatnonzero(~((codes == UNKNOWN) | ((codes == lost) & absent)).any(axis=1))
+        covered = np.flatnonzero(~self.refused(codes).any(axis=1))
         outside = covered[~self.domain.contains(codes[covered])]
-        found = {number: outside[which] for number, which in self.domain.broken(codes[outside]).items()}
+        broken = {number: outside[which] for number, which in self.domain.broken(codes[outside]).items()}
         for number, which in self.disordered(fields, [*codes.T]).items():
             by_value = np.intersect1d(covered, np.flatnonzero(which))
             if len(by_value):
-                found[number] = np.union1d(found.get(number, by_value), by_value)
-        return dict(sorted(found.items()))
+                broken[number] = np.union1d(broken.get(number, by_value), by_value)
+        return dict(sorted(broken.items()))
 
     def pieces(
         self, frame: pd.DataFrame, counts: str | None = None, keys: Sequence[str] = ()
     ) -> Iterator[Piece]:
         """Return the columns, and one of counts and `keys` behind them, as pieces of a table of pandas."""
-        names = list(frame.columns)
-        positions = [*self.chosen(names, counts), *map(names.index, keys)]
+        positions = self.chosen(list(frame.columns), counts, keys)
         chunks = (frame.iloc[i : i + CHUNK] for i in range(0, len(frame), CHUNK))
         return (([chunk.iloc[:, j] for j in positions], None) for chunk in chunks)
 
@@ -391,28 +299,25 @@ class Schema:
         outside = set[int]()
         return tally(self.domain, self._counted_pieces(pieces, counts, outside), OR_GAPS, outside)
 
+    def memos(self) -> list[Memo]:
+        """Return what finds the codes of texts, by column, for `coded`."""
+        return [column.memo() for column in self.columns]
+
     def coded(
-        self,
-        fields: Sequence[Fields],
-        wrong: dict[str, str],
-        outside: set[int],
-        known: Sequence[Memo] | None = None,
+        self, fields: Sequence[Fields], wrong: dict[str, str], outside: set[int], memos: Sequence[Memo]
     ) -> list[Integers]:
         """Return the codes of a piece by column; note problems of columns, and orders that rows break."""
-        # `known`: by column, the `memo` of earlier pieces
-        own = known or [column.memo() for column in self.columns]
-        found = [column.found(fields[c], own[c]) for c, column in enumerate(self.columns)]
-        for column, each in zip(self.columns, found, strict=True):
-            problem = column.problem(each)
-            if problem is not None:
+        codes = [column.encode(fields[c], memos[c]) for c, column in enumerate(self.columns)]
+        for column, each in zip(self.columns, codes, strict=True):
+            if (problem := column.problem(each)) is not None:
                 wrong.setdefault(column.name, problem)
-        outside.update(self.disordered(fields, found))
-        return found
+        outside.update(self.disordered(fields, codes))
+        return codes
 
-    def disordered(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[int, Booleans]:
+    def disordered(self, fields: Sequence[Fields], codes: Sequence[Integers]) -> dict[int, Booleans]:
         """Tell which rows of data break each order by value, by its number among all rules, from 1."""
         numbers = {text: number for number, text in enumerate(rule_texts(self.domain.valid), start=1)}
-        broken = self.orders.broken(fields, found)
+        broken = self.orders.broken(fields, codes)
         return {numbers[text]: rows for text, rows in broken.items()}
 
     def decode(
@@ -458,35 +363,21 @@ class Schema:
     def _counted_pieces(
         self, pieces: Iterable[Piece], counts: str | None, outside: set[int]
     ) -> Iterator[Coded]:
-        """Yield the counted pieces; what is wrong with any column of any piece is told at the end.
-
-        The numbers of the orders that some row breaks go to `outside`.
-        """
+        """Yield the counted pieces, and note orders that rows break; DataError at the end: all problems."""
         wrong: dict[str, str] = {}
-        known = [column.memo() for column in self.columns]
+        memos, dtype = self.memos(), codes_dtype(self.domain.sizes)
 
         def coded(piece: Piece) -> tuple[Coded | None, dict[str, str], set[int]]:
-            (fields, times), own, broken = piece, dict[str, str](), set[int]()
-            found = self.coded(fields, own, broken, known)
-            return None if own else self._counted(found, fields, times, counts), own, broken
+            (fields, times), problems, broken = piece, dict[str, str](), set[int]()
+            columns = self.coded(fields, problems, broken, memos)
+            if problems:
+                return None, problems, broken
+            return (np.array(columns, dtype=dtype).T, occurrences(fields, times, counts)), problems, broken
 
-        for made, own, broken in in_threads(coded, pieces):
+        for part, problems, broken in in_threads(coded, pieces):
             outside.update(broken)
-            wrong = own | wrong
-            if made is not None and not wrong:
-                yield made
+            wrong = problems | wrong
+            if part is not None and not wrong:
+                yield part
         if wrong:
             raise DataError("; ".join(wrong[name] for name in self.names if name in wrong) + STEP)
-
-    def _counted(
-        self,
-        found: Sequence[Integers],
-        fields: Sequence[Fields],
-        times: Sequence[int] | None,
-        counts: str | None,
-    ) -> Coded:
-        sizes = self.domain.sizes
-        codes = np.empty((len(fields[0]), len(sizes)), dtype=codes_dtype(sizes), order="F")
-        for c, each in enumerate(found):
-            codes[:, c] = each
-        return codes, occurrences(fields, times, counts)

@@ -36,8 +36,8 @@ from smalldb.schema.mapping import (
     Schema,
     coded_cells,
     too_many_columns,
-    unreadable,
 )
+from smalldb.schema.row_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
 Path = tuple[str, ...]
@@ -62,20 +62,18 @@ def key_lines(text: str) -> dict[Path, int]:
     >>> key_lines('a = 1\n[b.c]\nd = [\n  1]\ne = {f = 1}')
     {('a',): 1, ('b', 'c'): 2, ('b', 'c', 'd'): 3, ('b', 'c', 'e'): 5, ('b', 'c', 'e', 'f'): 5}
     """
-    found: dict[Path, int] = {}
+    lines: dict[Path, int] = {}
     table: Path = ()
     for statement, line in _statements(text):
         try:
-            paths = list(_paths(tomllib.loads(statement)))
+            paths: list[Path] = [*_paths(tomllib.loads(statement))]
         except tomllib.TOMLDecodeError:  # the text was no TOML
-            return found
+            return lines
         if statement.lstrip().startswith("["):
-            table = paths[-1]
-            found.setdefault(table, line)
-        else:
-            for path in paths:
-                found.setdefault(table + path, line)
-    return found
+            table, paths = paths[-1], [()]
+        for path in paths:
+            lines.setdefault(table + path, line)
+    return lines
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:
@@ -83,10 +81,7 @@ def _statements(text: str) -> Iterator[tuple[str, int]]:
     begin, begun, line, depth = 0, 1, 1, 0
     for token in _TOKEN.finditer(text + "\n"):
         sign = token[0]
-        if sign in ("[", "{"):
-            depth += 1
-        elif sign in ("]", "}"):
-            depth -= 1
+        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
         line += sign.count("\n")
         if sign == "\n" and depth == 0:
             statement = text[begin : token.start()].rstrip("\r")
@@ -118,24 +113,17 @@ def item_lines(text: str, key: str) -> list[int]:
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
     """Return the line of a key, or of the nearest table around it that has one."""
-    for length in range(len(path), 0, -1):
-        if path[:length] in lines:
-            return lines[path[:length]]
-    return None
+    around = (path[:length] for length in range(len(path), 0, -1))
+    return next((lines[each] for each in around if each in lines), None)
 
 
-def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
+def _paths(table: Mapping[str, Any], above: Path = ()) -> Iterator[Path]:
     """Yield the path of every key down to the deepest that counts, a table before its keys."""
-    open_tables: list[tuple[Path, Iterator[tuple[str, Any]]]] = [((), iter(table.items()))]
-    while open_tables:
-        above, items = open_tables[-1]
-        for key, value in items:
-            yield (*above, key)
-            if isinstance(value, dict) and len(above) + 1 < DEEPEST:
-                open_tables.append(((*above, key), iter(value.items())))
-                break
-        else:
-            open_tables.pop()
+    for key, value in table.items():
+        path = (*above, key)
+        yield path
+        if isinstance(value, dict) and len(path) < DEEPEST:
+            yield from _paths(value, path)
 
 
 def with_lines(wrong: Iterable[Fault], lines: Mapping[Path, int]) -> list[str]:
@@ -143,14 +131,14 @@ def with_lines(wrong: Iterable[Fault], lines: Mapping[Path, int]) -> list[str]:
     alike: dict[tuple[str, bool], dict[Path, None]] = {}
     for fault in wrong:
         alike.setdefault((fault.message, str(fault) != fault.message), {})[fault.path] = None
-    found = []
-    for (said, of_column), paths in alike.items():
+    messages = []
+    for (problem, of_column), paths in alike.items():
         names = dict.fromkeys(repr(path[1]) for path in paths) if of_column else ()
         named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
         at = dict.fromkeys(str(line) for path in paths if (line := line_of(lines, path)) is not None)
         located = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
-        found.append(f"{named}{said}{located}")
-    return found
+        messages.append(f"{named}{problem}{located}")
+    return messages
 
 
 def toml_of(text: str) -> dict[str, Any]:
@@ -159,13 +147,13 @@ def toml_of(text: str) -> dict[str, Any]:
         raise ValueError(
             "more than 2^21 characters: is this a schema? If so, describe fewer columns or values"
         )
-    if too_deep(text):
-        raise ValueError("not TOML of a schema: it is nested too deeply")
     try:
+        if too_deep(text):
+            raise RecursionError
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
+        problem = " ".join(str(error).split())
+        raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {problem}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
     except ValueError as error:  # of Python, which reads no longer integers
@@ -177,52 +165,55 @@ def parsed(
     learned: Mapping[str, Sequence[str]] | None = None,
     folder: str = "",
     books: Mapping[str, Book] | None = None,
-    given: Mapping[str, Any] | None = None,
+    document: Mapping[str, Any] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
-    """Read the schema of one table from its text, or `given` its TOML; columns may learn their categories."""
+    """Read the schema of one table from its text or `document`; columns may learn their categories."""
 
     def lines() -> dict[Path, int]:
         return key_lines(text) | {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
 
-    given = toml_of(text) if given is None else given
-    return table_of(given, lines, learned, folder, books)
+    document = toml_of(text) if document is None else document
+    return table_of(document, lines, learned, folder, books)
 
 
 def table_of(
-    given: Mapping[str, Any],
+    document: Mapping[str, Any],
     lines: Callable[[], Mapping[Path, int]],
     learned: Mapping[str, Sequence[str]] | None = None,
     folder: str = "",
     books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
     """Read the schema of one table from its TOML, as `parsed` does."""
-    rest, wrong = "", [*faults_of(given, TOP), *lacking(given, (("columns",),))]
-    columns, asked, computed, ids = [], [], dict[str, Mapping[str, Any]](), list[Column]()
-    tables = given.get("columns")
-    if isinstance(tables, dict) and len(tables) > MAX_COLUMNS:
+    rest, wrong = "", [*faults_of(document, TOP), *lacking(document, (("columns",),))]
+    columns, to_learn, computed, ids = [], [], dict[str, Mapping[str, Any]](), list[Column]()
+    described = document.get("columns")
+    tables: Mapping[str, Any] = described if isinstance(described, dict) else {}
+    if len(tables) > MAX_COLUMNS:
         raise ValueError(too_many_columns(len(tables)))
     cells = 0
-    for name, described in tables.items() if isinstance(tables, dict) else ():
+    for name, table in tables.items():
         if len(wrong) > MOST_FAULTS:
             rest = f"; columns from {shorten(name)!r} on were not read"
             break
         try:
-            if isinstance(described, dict) and "derive" in described:
-                if faults := [*faults_of(described, DERIVED)]:
+            if not isinstance(table, dict):
+                raise Fault("expected a table that describes it")
+            if "derive" in table:
+                if faults := [*faults_of(table, DERIVED)]:
                     raise Faults(faults)
-                computed[name] = described
+                computed[name] = table
                 continue
-            if isinstance(described, dict) and described.get("kind") == ID:
-                ids.append(id_column(name, described))
+            if table.get("kind") == ID:
+                ids.append(id_column(name, table))
                 continue
-            if isinstance(described, dict) and (what := what_learns(described)) is not None:
-                asked.append(column_to_learn(name, described, what))
-                described = filled(described, what, (learned or {}).get(name))
-            if name in (books or {}):
-                described = with_book(described, (books or {})[name])
-            columns.append(column_of(name, described, folder))
-            if asked and asked[-1].column == name and what == "cuts" and learned is None:
-                column_of(name, filled(described, what, closest(columns[-1])), folder)
+            if (what := what_learns(table)) is not None:
+                to_learn.append(column_to_learn(name, table, what))
+                table = filled(table, what, (learned or {}).get(name))
+            if books and name in books:
+                table = with_book(table, books[name])
+            columns.append(column_of(name, table, folder))
+            if what == "cuts" and learned is None:
+                column_of(name, filled(table, what, closest(columns[-1])), folder)
             cells += coded_cells(columns[-1])
         except (ValueError, TypeError) as error:
             several = error.each if isinstance(error, Faults) else [error]
@@ -231,36 +222,33 @@ def table_of(
             raise ValueError(TOO_LARGE)
     derived, faulty = ([], []) if wrong else read_derived(columns, computed)
     wrong += faulty
-    ignored, rules, first = (texts_of(given, key) for key in ("ignore", "valid", "measure_first"))
-    for key, texts in (("ignore", ignored), ("valid", rules), ("measure_first", first)):
-        if texts is None:
-            wrong.append(Fault(f"{key} must be a list of texts", key))
-    queries, valid = given.get("queries"), given.get("valid")
-    file, faults = _file(given.get("file"))
+    ignored, rules, first = (texts_of(document, key, wrong) for key in ("ignore", "valid", "measure_first"))
+    queries, valid = document.get("queries"), document.get("valid")
+    file, faults = _file(document.get("file"))
     wrong += faults
-    if asked and given.get("breaks"):
+    if to_learn and document.get("breaks"):
         wrong.append(Fault("breaks does not go with learned categories: write these out", "breaks"))
-    each_person = given.get("rows_per_person")
+    each_person = document.get("rows_per_person")
     if isinstance(each_person, int) and each_person < 1:
         wrong.append(Fault("rows_per_person must be a whole number of at least 1", "rows_per_person"))
     if not wrong:
         try:
             stated = valid if isinstance(valid, str) else rules
-            others = file, each_person, tuple(derived), first or (), tuple(ids), given.get("breaks", "")
-            return Schema(tuple(columns), stated, queries, ignored or (), *others), tuple(asked)
+            others = file, each_person, tuple(derived), first, tuple(ids), document.get("breaks", "")
+            return Schema(tuple(columns), stated, queries, ignored, *others), tuple(to_learn)
         except Faults as error:
             wrong = [*error.each]
         except ValueError as error:
             wrong = [Fault.of(error, "valid")]
     else:
-        count = len(tables) - len(computed) - len(ids) if isinstance(tables, dict) else 0
-        wrong += unreadable(queries if isinstance(queries, str) else None, rules or (), count)
+        count = len(tables) - len(computed) - len(ids)
+        wrong += unreadable(queries if isinstance(queries, str) else None, rules, count)
     raise Faults(wrong, joined(with_lines(wrong, lines())) + rest)
 
 
-def _file(given: object) -> tuple[FileFormat, list[Fault]]:
+def _file(table: object) -> tuple[FileFormat, list[Fault]]:
     """Read how files are written, and what is wrong with that, each key by itself."""
-    stated = given if isinstance(given, dict) else {}
+    stated = table if isinstance(table, dict) else {}
     wrong = [*faults_of(stated, FILE)]
     for key, value in () if wrong else stated.items():
         try:

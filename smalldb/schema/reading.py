@@ -42,23 +42,23 @@ class OpenSchema:
 
     text: str  # of the TOML file
     folder: str = ""  # where files that it names are looked for; they are read once, here
-    asked: tuple[ColumnToLearn, ...] = field(init=False)
+    to_learn: tuple[ColumnToLearn, ...] = field(init=False)
     # the schema with a stand-in for what is learned: its names, gaps and what it ignores are true
     outline: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        outline, asked = parsed(self.text, folder=self.folder)
-        spent = sum((each.share for each in asked), Fraction(0))
+        outline, to_learn = parsed(self.text, folder=self.folder)
+        spent = sum((each.share for each in to_learn), Fraction(0))
         if spent >= 1:
             raise ValueError("share: the shares of all columns that learn must add up to less than 1")
         ruled = {outline.names[c] for rule in outline.domain.rules for c in rule.columns}
-        for each in asked:  # a row that keeps the rule now must keep it with the categories learned
+        for each in to_learn:  # a row that keeps the rule now must keep it with the categories learned
             if each.column in ruled:
                 raise ValueError(
                     f"valid: no rule can use column {each.column!r}, whose categories are learned"
                 )
         object.__setattr__(self, "outline", outline)
-        object.__setattr__(self, "asked", asked)
+        object.__setattr__(self, "to_learn", to_learn)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,16 +73,18 @@ class OpenSchema:
         """Return the schema with the learned categories; errors as `smalldb.schema.parse_schema`."""
         return parsed(self.text, categories, books=self._books)[0]
 
-    def written(self, found: Schema) -> str:
+    def written(self, learned: Schema) -> str:
         """Write the TOML text with the categories that a schema has `learned`; as public as they are."""
-        given = tomllib.loads(self.text, parse_float=Decimal)
+        document = tomllib.loads(self.text, parse_float=Decimal)
         for name, book in self._books.items():
-            given["columns"][name] = with_book(given["columns"][name], book)
-        for asked in self.asked:
-            kind = found.columns[found.names.index(asked.column)].kind
-            categories = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)
-            given["columns"][asked.column] = filled(given["columns"][asked.column], asked.what, [*categories])
-        return schema_text(given)
+            document["columns"][name] = with_book(document["columns"][name], book)
+        for column in self.to_learn:
+            kind = learned.columns[learned.names.index(column.column)].kind
+            categories = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cut_texts)
+            document["columns"][column.column] = filled(
+                document["columns"][column.column], column.what, [*categories]
+            )
+        return schema_text(document)
 
 
 SchemaLike: TypeAlias = Schema | OpenSchema | RelatedSchema | str | os.PathLike[str] | Mapping[str, Any]
@@ -127,19 +129,19 @@ def read_schema(given: SchemaLike) -> Schema:
     """
     read = read_any(given)
     if isinstance(read, OpenSchema):
-        raise ValueError(f"column {read.asked[0].column!r} {_LEARNS}")
+        raise ValueError(f"column {read.to_learn[0].column!r} {_LEARNS}")
     if isinstance(read, RelatedSchema):
         raise ValueError(OF_RELATED if read.whole is None else _OF_PERSONS)
     return read
 
 
-def read_any(given: object) -> Schema | OpenSchema | RelatedSchema:
+def read_any(schema: object) -> Schema | OpenSchema | RelatedSchema:
     """Read a schema of one table or of related ones; errors as `read_schema`."""
-    if isinstance(given, Schema | OpenSchema | RelatedSchema):
-        return given
-    if isinstance(given, Mapping):
-        return _parsed(schema_text(given if "tables" in given else {"columns": {}, **given}), "")
-    text, path = _text_of(given)
+    if isinstance(schema, Schema | OpenSchema | RelatedSchema):
+        return schema
+    if isinstance(schema, Mapping):
+        return _parsed(schema_text(schema if "tables" in schema else {"columns": {}, **schema}), "")
+    text, path = _text_of(schema)
     try:
         return _parsed(text, "" if path is None else os.path.dirname(path))
     except (ValueError, TypeError) as error:
@@ -148,32 +150,32 @@ def read_any(given: object) -> Schema | OpenSchema | RelatedSchema:
 
 def _parsed(text: str, folder: str) -> Schema | OpenSchema | RelatedSchema:
     """Read a text; files that it names are looked for in a folder."""
-    given = toml_of(text)
-    if "person" in given and "tables" not in given:
-        return person_schema(given, text, folder)
-    if {"unit", "tables"} & {*given}:
-        return tables_schema(given, text, folder)
-    schema, asked = parsed(text, folder=folder, given=given)
-    return OpenSchema(text, folder) if asked else schema
+    document = toml_of(text)
+    if "person" in document and "tables" not in document:
+        return person_schema(document, text, folder)
+    if {"unit", "tables"} & {*document}:
+        return tables_schema(document, text, folder)
+    schema, to_learn = parsed(text, folder=folder, document=document)
+    return OpenSchema(text, folder) if to_learn else schema
 
 
-def check_alone(given: object, domain: object) -> None:
+def check_alone(schema: object, domain: object) -> None:
     """Refuse a domain beside a schema, and a schema in place of a domain: TypeError."""
     if isinstance(domain, Schema):
         raise TypeError("domain is a queries.Domain: give a schema as schema=...")
-    if given is not None and domain is not None:
+    if schema is not None and domain is not None:
         raise TypeError("pass domain or schema, not both")
 
 
-def _text_of(given: object) -> tuple[str, str | None]:
+def _text_of(schema: object) -> tuple[str, str | None]:
     """Return the text of a schema, and the path of its file if it has one."""
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(schema, str | os.PathLike):
         raise TypeError(
-            f"schema must be a Schema, the path of its file or its text, not {type(given).__name__}"
+            f"schema must be a Schema, the path of its file or its text, not {type(schema).__name__}"
         )
-    path = os.fspath(given)
-    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
-        return given, None
+    path = os.fspath(schema)
+    if isinstance(schema, str) and re.search(r"[\n=]", schema) and not os.path.exists(schema):
+        return schema, None
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read(MAX_TEXT + 1), path  # of one that is too long no more than shows that it is

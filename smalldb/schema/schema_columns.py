@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
-from queries.arrays import Codes, pd
+from queries.arrays import Booleans, Codes, pd
 from queries.columns import attribute_names, bin_names, coded_table
 from queries.expressions import Fault, suggestion
 from smalldb.exact.bits import BitSource
@@ -25,9 +25,9 @@ from smalldb.schema.bin_shapes import (
     TiltedShape,
     drawn_steps,
 )
-from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, spelled
+from smalldb.schema.fields import Fields, Memo, as_field, as_series, dtype_of, is_text, objects, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Kind, Value
-from smalldb.schema.kinds.kind import NumberFormat, without_zeros
+from smalldb.schema.kinds.kind import without_zeros
 
 UNKNOWN = -1  # a field that no category covers
 MOST_KNOWN = 1 << 18  # texts of a column whose codes are kept from one piece to the next
@@ -75,6 +75,8 @@ class Column:
     ----------
     universe
         The column of the domain: its categories, named as people read them, and its attributes.
+    pandas_dtype
+        The dtype of the decoded column.
 
     Raises
     ------
@@ -97,7 +99,7 @@ class Column:
     finer: FinerBins | None = None
     means: BinMeans | None = None
     universe: queries.Column = field(init=False, repr=False, compare=False)
-    _dtype: Any = field(init=False, repr=False, compare=False)
+    pandas_dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Column:
         if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
             raise self._fault("a text for gaps cannot be a value of the column", "missing")
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
-        object.__setattr__(self, "_dtype", self._chosen_dtype())
+        object.__setattr__(self, "pandas_dtype", self._chosen_dtype())
         object.__setattr__(self, "_values", self._series())
 
     @property
@@ -134,22 +136,22 @@ class Column:
         DataError
             A gap or another field that no category covers: names the column, nothing else.
         """
-        found = self.found(fields)
-        problem = self.problem(found)
+        codes = self.encode(fields)
+        problem = self.problem(codes)
         if problem is not None:
             raise DataError(problem)
-        return found
+        return codes
 
-    def problem(self, found: npt.NDArray[np.int64]) -> str | None:
-        """Tell what is wrong with the codes that `found` has found; None: nothing."""
-        if (found == UNKNOWN).any():
+    def problem(self, codes: npt.NDArray[np.int64]) -> str | None:
+        """Tell what is wrong with codes that `encode` returned; None: nothing."""
+        if (codes == UNKNOWN).any():
             others = '"other" or ' if isinstance(self.kind, Categories) else ""
             return (
                 f"column {self.name!r} has values that its schema does not cover: "
                 f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a category, '
                 'and missing = ["NA", "-"] lists what means a gap'
             )
-        if not self.missing and (found == self.kind.size).any():
+        if not self.missing and (codes == self.kind.size).any():
             return f"column {self.name!r} has missing values: missing = true gives them a category"
         return None
 
@@ -160,18 +162,17 @@ class Column:
         beyond = size if self.unknown else UNKNOWN
 
         def codes(texts: list[str]) -> list[int]:
-            found = [beyond if code is None else code for code in kind.codes(texts)]
-            if not self.gaps:
-                return [code if text else size for text, code in zip(texts, found, strict=True)]
-            return [size if self.is_gap(text) else code for text, code in zip(texts, found, strict=True)]
+            numbers = [beyond if code is None else code for code in kind.codes(texts)]
+            gaps = map(self.is_gap, texts) if self.gaps else (not text for text in texts)
+            return [size if gap else code for gap, code in zip(gaps, numbers, strict=True)]
 
         return Memo(codes)
 
     def is_gap(self, text: str) -> bool:
         """Tell whether a text means a gap: 99.0, too, where 99 does, if no point stands between thousands."""
-        return text in ("", *self.gaps) or (self.numbers.plain and without_zeros(text) in self.gaps)
+        return text in ("", *self.gaps) or (self.kind.numbers.plain and without_zeros(text) in self.gaps)
 
-    def found(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
+    def encode(self, fields: Fields, known: Memo | None = None) -> npt.NDArray[np.int64]:
         """Find the code of each field, shape (r,), by the `memo` of earlier pieces; DataError: a list."""
         known = self.memo() if known is None else known
         inverse, distinct = self.spelled(fields)
@@ -180,7 +181,7 @@ class Column:
         return known.of(distinct).astype(np.int64)[inverse]
 
     def occurring(self, fields: Fields, times: Sequence[int] | None) -> Iterator[tuple[str, int]]:
-        """Yield the texts of fields that are no gaps, and how often each occurs; errors as `found`."""
+        """Yield the texts of fields that are no gaps, and how often each occurs; errors as `encode`."""
         inverse, distinct = self.spelled(fields)
         counts = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(counts, inverse, 1 if times is None else np.asarray(times, dtype=np.int64))
@@ -189,12 +190,19 @@ class Column:
                 yield text, count
 
     def spelled(self, fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]]:
-        """Return the index of each field's text among those that occur, and these; errors as `found`."""
-        return spelled(fields, self.name, self.numbers.decimal)
+        """Return the index of each field's text among those that occur, and these; errors as `encode`."""
+        return spelled(fields, self.name, self.kind.numbers.decimal)
 
-    def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
-        """Find the finer bin of each field, as `found` finds codes; of a gap the number of finer bins."""
-        return self.found(fields, self.memo(None if self.finer is None else self.finer.kind))
+    def with_gaps(self, fields: Fields, rows: Booleans) -> Fields:
+        """Return fields with gaps in some rows."""
+        if not rows.any():
+            return fields
+        inverse, distinct = self.spelled(fields)
+        return objects([*distinct, ""])[np.where(rows, len(distinct), inverse)]
+
+    def encode_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the finer bin of each field, as `encode` finds codes; of a gap the number of finer bins."""
+        return self.encode(fields, self.memo(None if self.finer is None else self.finer.kind))
 
     def numbered(self, fields: Fields, number: Callable[[str], int]) -> npt.NDArray[np.int64]:
         """Return a number of each field, 0 of gaps."""
@@ -208,10 +216,7 @@ class Column:
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
         (`bin_shapes`), by that of its finer bins where these were released, or such that bins have the means
-        that were released; a drawn value that the column's dtype would round
-        into another bin is the middle, too.
-
-        ValueError: a code that the column does not have.
+        that were released; a drawn value that the column's dtype would round into another bin is the middle.
         """
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(self._values):
             raise self._fault(f"it has {len(self._values)} categories, numbered from 0")
@@ -220,10 +225,8 @@ class Column:
         shape = BinShape.of(self.kind, codes)
         wide = max(map(abs, self.kind.steps(self.kind.size - 1))) >= 1 << 62
         steps = np.zeros(len(codes), dtype=object if wide else np.int64)
-        within: FinerShape | TiltedShape | None = None
-        if self.finer is not None:
-            within = self.finer.shape(shape)
-        elif self.means is not None and isinstance(self.kind, Cuts):
+        within: FinerShape | TiltedShape | None = self.finer and self.finer.shape(shape)
+        if self.finer is None and self.means is not None and isinstance(self.kind, Cuts):
             within = self.means.shape(self.kind, shape, len(codes))
         codes = np.ascontiguousarray(codes)
         order, counts = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=self.kind.size)
@@ -234,37 +237,35 @@ class Column:
                 steps[at] = drawn_steps(self.kind, code, len(at), shape, source)
             else:
                 steps[at] = within.drawn_steps(code, len(at), source)
-        return self._at(steps, codes)
+        there = np.flatnonzero(codes < self.kind.size)
+        distinct, first, inverse = np.unique(steps[there], return_index=True, return_inverse=True)
+        rows = np.full(len(codes), len(distinct))  # each value is made once, and a gap behind them
+        rows[there] = inverse
+        values = [*map(self.kind.at, distinct.tolist()), *[None] * self.missing]
+        of_values = np.append(codes[there][first], [self.kind.size] * self.missing).astype(np.int64)
+        return self._held(values, of_values).iloc[rows].reset_index(drop=True)
 
     def holding(self, codes: Codes, steps: Sequence[int | None]) -> pd.Series[Any]:
         """Write each code, shape (r,), as the value at a step of its grid; None: the middle, or a gap."""
         if not isinstance(self.kind, Binned):
             return self.decode(codes)
-        middles = {code: sum(self.kind.steps(code)) // 2 for code in range(self.kind.size)}
-        filled = [
-            middles.get(code) if step is None else step
-            for code, step in zip(codes.tolist(), steps, strict=True)
-        ]
+        middles = [*(sum(steps) // 2 for steps in self.kind.all_steps), None]
+        pairs = zip(codes.tolist(), steps, strict=True)
+        filled = [middles[code] if step is None else step for code, step in pairs]
         values = {step: self.kind.at(step) for step in {*filled} if step is not None}
-        made = self._held([None if step is None else values[step] for step in filled], codes)
+        held = self._held([None if step is None else values[step] for step in filled], codes)
         left = np.array([step is None for step in steps], dtype=bool)
-        return made.mask(left, self.decode(codes)) if left.any() else made
-
-    @property
-    def pandas_dtype(self) -> Any:
-        """The dtype of the decoded column."""
-        return self._dtype
+        return held.mask(left, self.decode(codes)) if left.any() else held
 
     def ends(self) -> tuple[pd.Series[Any], npt.NDArray[np.int64]]:
         """Return the values that a release writes at the ends of each bin, and their codes.
 
         Of a category with one value that value, of a gap the gap: each twice.
         """
-        size = self.kind.size
         codes = np.repeat(np.arange(len(self._values)), 2)
         if not isinstance(self.kind, Binned):
             return self._values.iloc[codes].reset_index(drop=True), codes
-        ends = [self.kind.at(step) for code in range(size) for step in self.kind.steps(code)]
+        ends = [self.kind.at(step) for steps in self.kind.all_steps for step in steps]
         return self._held([*ends, *[None, None] * self.missing], codes), codes
 
     @property
@@ -275,7 +276,7 @@ class Column:
     def written(self, values: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[str | None]]:
         """Spell released values as the schema has them: indices among the distinct fields; None is a gap."""
         inverse, distinct = self.spelled(values)
-        codes = self.found(np.array(distinct, dtype=object))
+        codes = self.encode(np.array(distinct, dtype=object))
         problem = self.problem(codes)
         if problem is not None:
             raise ValueError(problem)
@@ -283,51 +284,29 @@ class Column:
             write, gap = self.kind.written, self.kind.size
             fields = zip(distinct, codes.tolist(), strict=True)
             return inverse.astype(np.int32), [None if code == gap else write(text) for text, code in fields]
-        every: list[str | None] = [
-            str(v).lower() if isinstance(v, bool) else str(v) for v in self.kind.values()
-        ]
-        every.append(None)
-        return inverse.astype(np.int32), [every[code] for code in codes.tolist()]
-
-    def _at(self, steps: npt.NDArray[Any], codes: Codes) -> pd.Series[Any]:
-        """Return the values at steps of the grid, a gap where there is none; each one is made once."""
-        assert isinstance(self.kind, Binned)
-        there = np.flatnonzero(codes < self.kind.size)
-        distinct, first, inverse = np.unique(steps[there], return_index=True, return_inverse=True)
-        rows = np.full(len(codes), len(distinct))
-        rows[there] = inverse
-        values = [*map(self.kind.at, distinct.tolist()), *[None] * self.missing]
-        made = self._held(
-            values, np.append(codes[there][first], [self.kind.size] * self.missing).astype(np.int64)
-        )
-        return made.iloc[rows].reset_index(drop=True)
+        texts = [*self.kind.texts, None]
+        return inverse.astype(np.int32), [texts[code] for code in codes.tolist()]
 
     def _held(self, values: Sequence[Value | None], codes: Codes) -> pd.Series[Any]:
         """Return values in the column's dtype; one that it would round into another bin is the middle."""
-        made = self._typed(values)
-        strayed = self.found(made) != codes
-        return made.mask(strayed, self._values.iloc[codes].reset_index(drop=True)) if strayed.any() else made
+        held = self._typed(values)
+        strayed = self.encode(held) != codes
+        return held.mask(strayed, self._values.iloc[codes].reset_index(drop=True)) if strayed.any() else held
 
     def _typed(self, values: Sequence[Value | None]) -> pd.Series[Any]:
-        """Return values in the column's dtype; errors as `dtypes.as_series`."""
-        dtype = self._dtype
-        if isinstance(self.kind, Dates) and self.kind.form is not None and dtype.kind == "M":
+        """Return values in the column's dtype; errors as `as_series`."""
+        if isinstance(self.kind, Dates) and self.kind.form is not None and self.pandas_dtype.kind == "M":
             values = [self.kind.iso(value) if isinstance(value, str) else value for value in values]
-        return as_series(values, dtype)
-
-    @property
-    def numbers(self) -> NumberFormat:
-        """How fields write numbers."""
-        return self.kind.numbers
+        return as_series(values, self.pandas_dtype)
 
     def _universe(self, coding: str) -> queries.Column:
-        kind, cuts, gap = self.kind, self.kind.cuts_told, self.missing
+        kind, cuts, gap = self.kind, self.kind.cut_texts, self.missing
         if isinstance(kind, Flag) and not gap:
-            made = queries.Column(self.name)
+            universe = queries.Column(self.name)
         else:
             labels = [*(bin_names(self.name, cuts) if kind.labels is None else kind.labels)]
             named = "yes/no" if isinstance(kind, Flag) else coding
-            made = queries.Column.coded(
+            universe = queries.Column.coded(
                 self.name,
                 [*labels, *["missing"] * gap],
                 attribute_names(self.name, labels, cuts, named, gap),
@@ -335,7 +314,7 @@ class Column:
                 ordered=kind.ordered and not gap,
                 cuts=cuts,
             )
-        return made.spelled_as(kind.spelled) if isinstance(kind, Flag) and kind.true else made
+        return universe.spelled_as(kind.spelled) if isinstance(kind, Flag) and kind.true else universe
 
     def _series(self) -> pd.Series[Any]:
         """Return the value of each category, in the column's dtype.
@@ -343,7 +322,7 @@ class Column:
         Each must be found in its category again, and so must the ends of each bin: what a release can hold,
         it can write.
         """
-        truth = isinstance(self.kind, Flag) and self._dtype.kind == "b"
+        truth = isinstance(self.kind, Flag) and self.pandas_dtype.kind == "b"
         values = [*([False, True] if truth else self.kind.values()), *([None] if self.missing else [])]
         try:
             with warnings.catch_warnings():
@@ -363,7 +342,7 @@ class Column:
         if chosen is None:
             raise self._unfit()
         text = isinstance(chosen, pd.StringDtype) or chosen.kind in "OU"
-        if not self.numbers.plain and not text:
+        if not self.kind.numbers.plain and not text:
             raise self._fault('what decimal or thousands write is text: leave dtype out, or "str"', "dtype")
         if not isinstance(chosen, pd.CategoricalDtype):
             return chosen
@@ -377,8 +356,8 @@ class Column:
         gaps = " and gaps" if self.missing else ""
         return self._fault(f"dtype {self._dtype_name!r} cannot hold its values{gaps}", "dtype")
 
-    def _fault(self, said: str, *keys: str) -> Fault:
-        return Fault(said, "columns", self.name, *keys)
+    def _fault(self, problem: str, *keys: str) -> Fault:
+        return Fault(problem, "columns", self.name, *keys)
 
     @property
     def _dtype_name(self) -> str:

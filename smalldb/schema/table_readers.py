@@ -89,29 +89,26 @@ def table_pieces(
     keys: Sequence[str] = (),
 ) -> Iterator[Piece]:
     """Return the columns of a schema, and behind them counts and `keys`, as pieces of a file."""
-
-    def choose(names: Sequence[str]) -> list[int]:
-        at = {name.strip(): i for i, name in enumerate(names)}
-        return [*chosen(path, names, schema, counts), *(at[key] for key in keys)]
-
     wanted = Wanted(
         (*schema.names, *([] if counts is None else [counts]), *keys),
-        choose,
+        lambda names: chosen(path, names, schema, counts, keys),
         None if "*" in schema.ignored else tuple(name for name in schema.unread if name not in keys),
-        {column.name: column.numbers.decimal for column in schema.columns},
+        {column.name: column.kind.numbers.decimal for column in schema.columns},
         {
             column.name: frozenset(column.gaps)
             for column in schema.columns
-            if isinstance(column.kind, Cuts | WholeNumbers) and column.numbers.plain
+            if isinstance(column.kind, Cuts | WholeNumbers) and column.kind.numbers.plain
         },
     )
     return reader_of(path).pieces(path, wanted, agreed(file, schema.file), progress)
 
 
-def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
+def chosen(
+    path: str, names: Sequence[str], schema: Schema, counts: str | None = None, keys: Sequence[str] = ()
+) -> list[int]:
     """Return the positions of the schema's columns in a file; errors as `Schema.chosen`, with the file."""
     try:
-        return schema.chosen(names, counts)
+        return schema.chosen(names, counts, keys)
     except ValueError as error:
         raise ValueError(f"{shown(path)}: {error}") from error
 
@@ -176,16 +173,14 @@ def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     size = 0
     with TemporaryDirectory(prefix="smalldb-") as folder:
         path = os.path.join(folder, f"rehearsal.{form}")
-        others: dict[str, Any] = {"missing_with": (), "only_if": None, "determines": ()}
-        alone = [replace(column, **others) for column in schema.released]
+        alone = [replace(column, missing_with=(), only_if=None, determines=()) for column in schema.released]
         for _, group in groupby(sorted(alone, key=_size), _size):
             columns = [*group]
             stated = agreed(file, schema.file)
             length = _length(columns, form, path, stated)
             if length is None:
-                names = [
-                    repr(column.name) for column in columns if _length([column], form, path, stated) is None
-                ]
+                unfit = [column for column in columns if _length([column], form, path, stated) is None]
+                names = [repr(column.name) for column in unfit]
                 raise ValueError(
                     f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} "
                     "such that smalldb reads it again: leave dtype out, or write another format"
@@ -208,8 +203,8 @@ def _length(columns: list[Column], form: str, path: str, file: FileFormat) -> in
         Path(path).write_bytes(content)
         pieces = [fields for fields, _ in table_pieces(path, part)]
         for c, column in enumerate(columns):
-            found = np.concatenate([column.found(piece[c]) for piece in pieces])
-            if not np.array_equal(found, ends[column.name][1]):
+            codes = np.concatenate([column.encode(piece[c]) for piece in pieces])
+            if not np.array_equal(codes, ends[column.name][1]):
                 return None
     except (ValueError, TypeError, OverflowError, NotImplementedError):
         return None

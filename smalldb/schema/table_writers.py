@@ -18,6 +18,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, final
 
 import numpy as np
@@ -55,9 +56,9 @@ def _typed_file(frame: pd.DataFrame, known: Mapping[str, Column], sheet: str | N
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return (
-                _workbook(columns, sheet) if form == "xlsx" else {"dta": _stata, "sav": _spss}[form](columns)
-            )
+            if form == "xlsx":
+                return _workbook(columns, sheet)
+            return {"dta": _stata, "sav": _spss}[form](columns)
     except Exception as error:  # which ones other libraries raise for any value is not documented
         raise ValueError(f"a name or a value cannot be written as {form}") from error
 
@@ -67,22 +68,18 @@ def _typed(values: pd.Series[Any], column: Column | None, in_sheet: bool) -> Typ
         plain = values.astype(object)
         return Typed(plain.where(plain.notna(), None).tolist())
     codes, fields = column.written(values)
-    if (
-        column.textual and isinstance(values.dtype, np.dtype) and values.dtype.kind == "M"
-    ):  # moments of a time zone are spelled out
-        moments = values.astype(object)
+    if column.textual and isinstance(values.dtype, np.dtype) and values.dtype.kind == "M":
+        moments = values.astype(object)  # those of a time zone are spelled out
         return Typed([None if gap else each for gap, each in zip(values.isna(), moments, strict=True)])
-    found: list[object] = [*fields]
     labels = None if in_sheet else _labels(column)
+    read: Callable[[str], object] = str
     if labels is not None:
-        back = {label: code for code, label in labels.items()}
-        found = [None if field is None else back[field] for field in fields]
+        read = {label: code for code, label in labels.items()}.__getitem__
     elif not column.textual:
-        truth: dict[str, object] = {"true": True, "false": False}
-        found = [None if text is None else truth.get(text) for text in fields]
-        if {*fields} - {*truth, None}:
-            found = [None if text is None else _number(text, in_sheet) for text in fields]
-    return Typed([found[code] for code in codes.tolist()], labels)
+        truth = {"true": True, "false": False}
+        read = partial(_number, in_sheet=in_sheet) if {*fields} - {*truth, None} else truth.__getitem__
+    distinct = [None if field is None else read(field) for field in fields]
+    return Typed([distinct[code] for code in codes.tolist()], labels)
 
 
 def _labels(column: Column) -> dict[str | int, str] | None:
@@ -97,10 +94,10 @@ def _labels(column: Column) -> dict[str | int, str] | None:
 
 def _number(text: str, in_sheet: bool) -> int | float | str:
     """Read a number; one of more digits than Excel and openpyxl keep stays a text in a sheet."""
-    found = float(text)
-    if in_sheet and (abs(found) >= 1e15 or Decimal(text) != Decimal(f"{found:.16g}")):
+    number = float(text)
+    if in_sheet and (abs(number) >= 1e15 or Decimal(text) != Decimal(f"{number:.16g}")):
         return text
-    return int(text) if re.fullmatch("-?[0-9]+", text) else found
+    return int(text) if re.fullmatch("-?[0-9]+", text) else number
 
 
 def _workbook(columns: Mapping[str, Typed], title: str | None) -> bytes:
@@ -118,17 +115,16 @@ def _workbook(columns: Mapping[str, Typed], title: str | None) -> bytes:
                 return value.isoformat()
             return value.date() if value == datetime(value.year, value.month, value.day) else value
         if isinstance(value, str) and value.startswith("="):
-            made = WriteOnlyCell(sheet, value)
-            made.data_type = "s"  # a text, and no formula
-            return made
+            text_cell = WriteOnlyCell(sheet, value)
+            text_cell.data_type = "s"  # a text, and no formula
+            return text_cell
         return value.item() if isinstance(value, np.generic) else value
 
     sheet.append([cell(name) for name in columns])
     for row in zip(*(column.values for column in columns.values()), strict=True):
-        filled = (
-            row if any(value is not None for value in row) else (" ", *row[1:])
-        )  # else it would be no row
-        sheet.append([cell(value) for value in filled])
+        if all(value is None for value in row):
+            row = (" ", *row[1:])  # else it would be no row
+        sheet.append([cell(value) for value in row])
     target = BytesIO()
     book.save(target)
     return target.getvalue()
@@ -136,24 +132,24 @@ def _workbook(columns: Mapping[str, Typed], title: str | None) -> bytes:
 
 def _frame(columns: Mapping[str, Typed]) -> tuple[pd.DataFrame, set[str]]:
     """Return columns of types that statistical files have, and which of them are days."""
-    made, days = {}, set()
+    series, days = {}, set()
     for name, column in columns.items():
         held = [value for value in column.values if value is not None]
         if any(isinstance(value, datetime) for value in held):
-            given: Any = column.values
-            moments = pd.Series(pd.to_datetime(given)).astype("datetime64[ms]")
-            made[name] = moments
+            values: Any = column.values
+            moments = pd.Series(pd.to_datetime(values)).astype("datetime64[ms]")
+            series[name] = moments
             if (moments.dropna().dt.normalize() == moments.dropna()).all():
                 days.add(name)
         elif all(isinstance(value, str) for value in held) and (held or column.labels is None):
-            made[name] = pd.Series([value or "" for value in column.values], dtype=object)
+            series[name] = pd.Series([value or "" for value in column.values], dtype=object)
         else:
             whole = len(held) == len(column.values) and all(not isinstance(value, float) for value in held)
             if any(isinstance(value, int) and abs(value) > 1 << 53 for value in held):
                 raise ValueError("statistical files hold whole numbers up to 2^53")
             numbers = [np.nan if value is None else value for value in column.values]
-            made[name] = pd.Series(numbers, dtype="int64" if whole else "float64")
-    return pd.DataFrame(made), days
+            series[name] = pd.Series(numbers, dtype="int64" if whole else "float64")
+    return pd.DataFrame(series), days
 
 
 def _stata(columns: Mapping[str, Typed]) -> bytes:
@@ -307,21 +303,15 @@ def _csv(columns: Sequence[Spelled], file: FileFormat, shown: Callable[[str], st
         return content.getvalue()
     except (csv.Error, UnicodeEncodeError) as error:
         raise ValueError(
-            f"CSV of this quote or encoding ({file.told}) cannot hold a name or a value"
+            f"CSV of this quote or encoding ({file.encoding_in_words}) cannot hold a name or a value"
         ) from error
 
 
 def _quoted(fields: Sequence[str], file: FileFormat, width: int) -> list[str]:
     """Quote fields as the `csv` module does, which quotes an empty one that is alone in its line."""
-    text = io.StringIO()
-    writer = csv.writer(text, **signs_of(file.separator or COMMA, file.quote))
-    alone, found = ["x"] * (width > 1), list[str]()
-    for field in fields:
-        text.seek(0)
-        text.truncate()
-        writer.writerow([field, *alone])
-        found.append(text.getvalue()[: -2 * len(alone) - 2])
-    return found
+    echo: Any = SimpleNamespace(write=str)  # `writerow` returns what this does
+    writer, others = csv.writer(echo, **signs_of(file.separator or COMMA, file.quote)), ["x"] * (width > 1)
+    return [writer.writerow([field, *others])[: -2 * len(others) - 2] for field in fields]
 
 
 def _json_lines(columns: Iterable[Spelled]) -> bytes:
@@ -343,7 +333,10 @@ def _rows(columns: Sequence[Spelled], texts: Sequence[Sequence[str]]) -> Iterato
     known = [np.array(fields, dtype=object) for fields in texts]
     for start in range(0, max((len(column.codes) for column in columns), default=0), _PIECE):
         codes = [column.codes[start : start + _PIECE] for column in columns]
-        yield from zip(*(own[some].tolist() for own, some in zip(known, codes, strict=True)), strict=True)
+        yield from zip(
+            *(texts_of_column[some].tolist() for texts_of_column, some in zip(known, codes, strict=True)),
+            strict=True,
+        )
 
 
 def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelled]:

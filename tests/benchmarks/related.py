@@ -97,7 +97,7 @@ def _compared(real: pd.DataFrame, made: pd.DataFrame, text: str) -> Iterator[tup
     from smalldb.schema import parse_schema
 
     one = parse_schema(text)
-    codes = [np.column_stack([c.found(t[c.name]) for c in one.columns]) for t in (real, made)]
+    codes = [np.column_stack([c.encode(t[c.name]) for c in one.columns]) for t in (real, made)]
     names = list(one.names)
     above = [names.index(name) for name in ("region", "expenditure", "number")]
     below = [c for c in range(len(names)) if c not in above]

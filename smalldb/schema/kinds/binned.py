@@ -23,21 +23,10 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
     """Return a list, refusing what is none, and what nobody lists."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise TypeFault(f"{name} must be a list", name)
-    found = list(islice(values, MAX_LISTED + 1))
-    if len(found) > MAX_LISTED:
+    items = list(islice(values, MAX_LISTED + 1))
+    if len(items) > MAX_LISTED:
         raise Fault(f"{name} must be a list of up to 2^16", name)
-    return found
-
-
-def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
-    """Refuse cuts that are too many, do not ascend or leave the range."""
-    if not 1 <= len(cuts) < MAX_CATEGORIES:
-        said = f"cuts must be 1 to {MAX_CATEGORIES - 1}, not {len(cuts)}: take wider bins"
-        raise Fault(said, "cuts")
-    if any(a >= b for a, b in pairwise(cuts)):
-        raise Fault("cuts must ascend, each above the one before", "cuts")
-    if not (low < cuts[0] and cuts[-1] <= high):
-        raise Fault("range must begin below the first cut and end at the last cut or above it", "range")
+    return items
 
 
 def check_bins(bins: object) -> int:
@@ -109,11 +98,17 @@ class Binned(Kind):
     def with_cuts(self, cuts: Iterable[Any]) -> Self:
         """Return the same kind with other cuts."""
 
-    def _set(self, edges: Sequence[Any], last: Any, **stated: Any) -> None:
+    def _set_edges(self, edges: Sequence[Any], last: Any, **stated: Any) -> None:
         """Check the edges, and keep them and what is stated."""
-        check_cuts(edges[1:], edges[0], last)
-        for name, value in {**stated, "edges": (*edges, last)}.items():
-            object.__setattr__(self, name, value)
+        low, cuts = edges[0], edges[1:]
+        if not 1 <= len(cuts) < MAX_CATEGORIES:
+            problem = f"cuts must be 1 to {MAX_CATEGORIES - 1}, not {len(cuts)}: take wider bins"
+            raise Fault(problem, "cuts")
+        if any(a >= b for a, b in pairwise(cuts)):
+            raise Fault("cuts must ascend, each above the one before", "cuts")
+        if not (low < cuts[0] and cuts[-1] <= last):
+            raise Fault("range must begin below the first cut and end at the last cut or above it", "range")
+        self._set(**stated, edges=(*edges, last))
 
     @property
     def size(self) -> int:
@@ -121,7 +116,7 @@ class Binned(Kind):
         return len(self.cuts) + 1
 
     @property
-    def cuts_told(self) -> Sequence[str]:
+    def cut_texts(self) -> Sequence[str]:
         """The cuts, plainly written."""
         return [str(cut) for cut in self.cuts]
 
@@ -137,12 +132,17 @@ class Binned(Kind):
 
     def values(self) -> Sequence[Value]:
         """Return the (lower) middle of each bin."""
-        return [self.at(sum(self.steps(code)) // 2) for code in range(self.size)]
+        return [self.at(sum(steps) // 2) for steps in self.all_steps]
 
     def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last step of the grid that lie in a bin."""
         low, high = (Fraction(edge) / self.unit for edge in self.edges[code : code + 2])
         return ceil(low), floor(high) if code == len(self.cuts) else ceil(high) - 1
+
+    @property
+    def all_steps(self) -> list[tuple[int, int]]:
+        """These steps of each bin."""
+        return [*map(self.steps, range(self.size))]
 
     def parted(self, parts: Sequence[int]) -> Self:
         """Return bins that lie in these, so many in each, of equally many steps to within one."""
@@ -153,14 +153,14 @@ class Binned(Kind):
         return self.with_cuts(cuts)
 
 
-def build_bins(kind: Any, given: Given, *options: object) -> Any:
+def build_bins(kind: Any, table: Given, *options: object) -> Any:
     """Make a kind by its cuts, or by how many bins it has."""
-    return kind.of_bins(given["bins"], *options) if "bins" in given else kind(given["cuts"], *options)
+    return kind.of_bins(table["bins"], *options) if "bins" in table else kind(table["cuts"], *options)
 
 
-def span(given: Given) -> tuple[Any, Any]:
+def span(table: Given) -> tuple[Any, Any]:
     """Return the two ends of a range."""
-    ends: list[Any] = given["range"]
+    ends: list[Any] = table["range"]
     if len(ends) != 2:
         raise Fault("range must be a list of two, the lowest and the highest", "range")
     return ends[0], ends[1]

@@ -88,9 +88,8 @@ class Cuts(Binned):
         elif isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MAX_DECIMALS:
             raise Fault(f"decimals must be a whole number from 0 to {MAX_DECIMALS}", "decimals")
         stated = {"cuts": tuple(edges), "low": first, "high": last, "decimals": decimals, "numbers": numbers}
-        object.__setattr__(self, "whole", whole)
-        self._set((first, *edges), last, **stated, unit=Fraction(1, 10**decimals))
-        if any(low > high for low, high in map(self.steps, range(self.size))):
+        self._set_edges((first, *edges), last, **stated, whole=whole, unit=Fraction(1, 10**decimals))
+        if any(low > high for low, high in self.all_steps):
             raise Fault(f"decimals: no number of {decimals} digits lies in one of the bins", "decimals")
 
     @classmethod
@@ -116,9 +115,9 @@ class Cuts(Binned):
 
     def with_cuts(self, cuts: Iterable[object]) -> "Cuts":
         """Return the same numbers with other cuts."""
-        made = Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
-        object.__setattr__(made, "whole", self.whole)
-        return made
+        other = Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
+        other._set(whole=self.whole)
+        return other
 
     def cut_at(self, step: int) -> Decimal:
         """State a number of so many units of the last digit."""
@@ -130,7 +129,7 @@ class Cuts(Binned):
         return ("float64" if self.decimals else "Int64") if self.numbers.plain else "str"
 
     @property
-    def cuts_told(self) -> Sequence[str]:
+    def cut_texts(self) -> Sequence[str]:
         """The cuts, plainly written."""
         return [f"{cut:f}" for cut in self.cuts]
 
@@ -147,10 +146,10 @@ class Cuts(Binned):
         if len(numbers) < len(texts):
             return [*map(self.code, texts)]
         cuts = np.array([*map(float, self.cuts)])
-        found: list[int | None] = np.searchsorted(cuts, numbers, side="right").tolist()
+        codes: list[int | None] = np.searchsorted(cuts, numbers, side="right").tolist()
         for i in np.flatnonzero(np.isin(numbers, cuts)).tolist():
-            found[i] = self.code(texts[i])
-        return found
+            codes[i] = self.code(texts[i])
+        return codes
 
     def splits(self, text: str) -> bool:
         """Tell whether a field is a fraction that is read as a whole number."""
@@ -160,7 +159,7 @@ class Cuts(Binned):
     def values(self) -> Sequence[Value]:
         """Return the middle of each bin."""
         if not self.decimals:
-            middles: list[Value] = [sum(self.steps(code)) // 2 for code in range(self.size)]
+            middles: list[Value] = [sum(steps) // 2 for steps in self.all_steps]
         else:
             middles = [float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(self.edges)]
         return middles if self.numbers.plain else [self._text(Decimal(str(value))) for value in middles]
@@ -183,11 +182,11 @@ class Cuts(Binned):
         """Return them exactly."""
         if not self.whole:
             return [*pairwise(self.edges)]
-        return [(Decimal(low), Decimal(high)) for low, high in map(self.steps, range(self.size))]
+        return [(Decimal(low), Decimal(high)) for low, high in self.all_steps]
 
     def in_sql(self) -> InSql | None:
         """Return the bins of numbers that a float holds."""
-        digits = [cut.replace("-", "").replace(".", "").strip("0") for cut in self.cuts_told]
+        digits = [cut.replace("-", "").replace(".", "").strip("0") for cut in self.cut_texts]
         if not self.numbers.plain or any(len(text) > EXACT for text in digits):
             return None
         return InSql("number", tuple(f"{edge:f}" for edge in (self.low, *self.cuts)), _plainly)
@@ -195,7 +194,7 @@ class Cuts(Binned):
     def _text(self, value: Decimal) -> str:
         """Write a number with all its digits: 7889,70 where it has two."""
         full = f"{value:.{self.decimals}f}"
-        return self.numbers.write(full if Decimal(full) == value else f"{value:f}")
+        return (full if Decimal(full) == value else f"{value:f}").replace(".", self.numbers.decimal)
 
 
 def _plainly(text: str) -> str | None:
@@ -209,7 +208,7 @@ def _plainly(text: str) -> str | None:
 
 SPEC = Spec(
     "cuts",
-    lambda given: build_bins(Cuts, given, *span(given), given.get("decimals"), number_format(given)),
+    lambda table: build_bins(Cuts, table, *span(table), table.get("decimals"), number_format(table)),
     {**KEYS, "cuts": (str, list), "decimals": int, **SIGNS, "share": (str, int, Decimal), "finer": int}
     | {"coding": str},
     "cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10",

@@ -66,17 +66,15 @@ class Categories(Kind):
             if text in codes:
                 raise Fault(f"values: {text!r} occurs more than once", "values")
             codes[text] = code
-        object.__setattr__(self, "listed", tuple(values))
-        object.__setattr__(self, "other", other)
-        object.__setattr__(self, "groups", tuple((name, tuple(of)) for name, of in members.items()))
-        object.__setattr__(self, "_codes", codes)
+        stated = tuple((name, tuple(of)) for name, of in members.items())
+        self._set(listed=tuple(values), other=other, groups=stated, _codes=codes)
 
     @property
     def spelling(self) -> str:  # type: ignore[override]
         """As it is listed, sign by sign: what looks alike may be spelled in two ways."""
-        said = "a category is written exactly as its schema lists it"
+        rule = "a category is written exactly as its schema lists it"
         two = any(normalize("NFC", text) != normalize("NFD", text) for text in self._codes)
-        return said + ", and in the same Unicode form (NFC or NFD: é is one sign or two)" * two
+        return rule + ", and in the same Unicode form (NFC or NFD: é is one sign or two)" * two
 
     @property
     def size(self) -> int:
@@ -95,8 +93,8 @@ class Categories(Kind):
 
     def code(self, text: str) -> int | None:
         """Find the code of a field; what is not listed may be a whole number with a fraction of zeros."""
-        found = self._codes.get(text, self._codes.get(without_zeros(text)))
-        return self._codes["other"] if found is None and self.other else found
+        code = self._codes.get(text, self._codes.get(without_zeros(text)))
+        return self._codes["other"] if code is None and self.other else code
 
     def values(self) -> Sequence[Value]:
         """Return the categories."""
@@ -105,7 +103,7 @@ class Categories(Kind):
 
 SPEC = Spec(
     "categories",
-    lambda given: Categories(given.get("values", ()), given.get("unknown") == "other", given.get("groups")),
+    lambda table: Categories(table.get("values", ()), table.get("unknown") == "other", table.get("groups")),
     {"values": (str, list), "groups": dict, "share": (str, int, Decimal), "coding": str},
     'values = ["north", "south"]; unknown = "other"; groups = { west = ["Bath"] }',
     needed=(("values", "groups"),),

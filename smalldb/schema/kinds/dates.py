@@ -1,6 +1,7 @@
 """Dates and moments, in bins."""
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -79,7 +80,7 @@ class Dates(Binned):
         timed = _CLOCK.search(form or "") is not None or any(len(edge.text) > 10 for edge in every)
         seconds = any(edge.start.second for edge in every) or "%S" in (form or "")
         step = timedelta(days=1) if not timed else timedelta(seconds=1 if seconds else 60)
-        self._set(
+        self._set_edges(
             [_since(edge.start) for edge in every[:-1]],
             _since(last.last) + 999_999,  # the whole of its last second
             cuts=tuple(map(_stated, edges)),
@@ -92,8 +93,8 @@ class Dates(Binned):
         )
         if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             example = "%d.%m.%Y %H:%M" if timed else "%d.%m.%Y"
-            said = f"format {form!r} does not tell the dates of the bins: expected one such as {example!r}"
-            raise Fault(said, "format")
+            problem = f"format {form!r} does not tell the dates of the bins: expected one such as {example!r}"
+            raise Fault(problem, "format")
 
     @classmethod
     def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
@@ -114,9 +115,9 @@ class Dates(Binned):
 
     def with_cuts(self, cuts: Iterable[Day]) -> "Dates":
         """Return the same dates with other cuts, which nobody chose."""
-        made = Dates(cuts, self.low, self.high, self.form)
-        object.__setattr__(made, "_stated", self._stated)
-        return made
+        other = Dates(cuts, self.low, self.high, self.form)
+        other._set(_stated=self._stated)
+        return other
 
     def cut_at(self, step: int) -> str:
         """State the day or the moment of a step."""
@@ -129,15 +130,15 @@ class Dates(Binned):
 
     def value(self, text: str) -> int | None:
         """Read a date as microseconds since the first of January of the year 1, of its own clock."""
-        found = self._read(text)
-        return None if found is None else _since(found.replace(tzinfo=None))
+        moment = self._read(text)
+        return None if moment is None else _since(moment.replace(tzinfo=None))
 
     def values(self) -> Sequence[Value]:
         """Return a date inside each bin, as text."""
         if all(isinstance(edge, int) for edge in (self.low, *self.cuts, self.high)):
             years = [int(year) for year in (self.low, *self.cuts, int(self.high) + 1)]
             return [self._text(datetime((a + b - 1) // 2, 7, 1)) for a, b in pairwise(years)]
-        return [self.at(sum(self.steps(code)) // 2) for code in range(self.size)]
+        return [self.at(sum(steps) // 2) for steps in self.all_steps]
 
     @property
     def latest(self) -> int | None:
@@ -155,19 +156,19 @@ class Dates(Binned):
 
     def written(self, text: str) -> str:
         """Write a date, with its time and its zone's offset where times count; as `form` says, if it does."""
-        found = self._read(text)
-        return text if found is None else self._text(found)
+        moment = self._read(text)
+        return text if moment is None else self._text(moment)
 
     def iso(self, text: str) -> str:
         """Respell a date of `form` year-month-day, with its time where times count."""
-        found = self._read(text)
-        return text if found is None else self._iso(found)
+        moment = self._read(text)
+        return text if moment is None else self._iso(moment)
 
     def in_sql(self) -> InSql | None:
         """Return the bins of days."""
         if self.timed or self.form is not None:
             return None
-        starts = tuple(self.at(self.steps(category)[0]) for category in range(self.size))
+        starts = tuple(self.at(first) for first, _ in self.all_steps)
         return InSql("date", starts, lambda gap: f"'{gap[:10]}'" if _DAY.match(gap) else None)
 
     def _read(self, text: str) -> datetime | None:
@@ -185,11 +186,11 @@ class Dates(Binned):
     def _unreadable(self) -> bool:
         """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""
         year = timedelta(days=365) // _MICROSECOND // int(self.unit)
-        for code in range(self.size):
-            first, last = self.steps(code)
-            if any(self.code(self.at(step)) != code for step in (*range(first, last, year), last)):
-                return True
-        return False
+        return any(
+            self.code(self.at(step)) != code
+            for code, (first, last) in enumerate(self.all_steps)
+            for step in (*range(first, last, year), last)
+        )
 
 
 def _since(moment: datetime) -> int:
@@ -236,32 +237,30 @@ def _starts_of(unit: str, first: datetime, last: datetime) -> list[str]:
     return [start[:4] for start in starts] if unit == "year" else starts
 
 
-def as_edge(given: object, name: str) -> Edge:
+def as_edge(value: object, name: str) -> Edge:
     """Read a year, month, day or time of a schema; TOML has days and times of its own."""
-    if isinstance(given, date):
-        given = given.isoformat()
-    elif not isinstance(given, str):
-        given = f"{whole(given, f'a year of {name}'):04}"
-    found = _EDGE.fullmatch(given)
-    problem = f"{name}: {given!r} is not a year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
-    if given.isdecimal() and len(given) > 4:
+    if isinstance(value, date):
+        value = value.isoformat()
+    elif not isinstance(value, str):
+        value = f"{whole(value, f'a year of {name}'):04}"
+    parts = _EDGE.fullmatch(value)
+    problem = f"{name}: {value!r} is not a year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
+    if value.isdecimal() and len(value) > 4:
         raise Fault(f"{name} must end by the year 9999", name)
-    if found is None:
+    if parts is None:
         raise Fault(problem, name)
-    year, month, day, hour, minute, second = (part and int(part) for part in found.groups())
+    year, month, day, hour, minute, second = (part and int(part) for part in parts.groups())
     try:
         start = datetime(int(year or 0), month or 1, day or 1, hour or 0, minute or 0, second or 0)
     except ValueError as error:
         raise Fault(problem, name) from error
-    text = given.replace(" ", "T")
-    if hour is not None:
-        return Edge(text, start, start)
-    if day is not None:
-        return Edge(text, start, start + timedelta(hours=24, seconds=-1))
-    if (month or 12) == 12:
-        return Edge(text, start, datetime(start.year, 12, 31, 23, 59, 59))
-    over = datetime(start.year, start.month + 1, 1) - timedelta(seconds=1)
-    return Edge(text, start, over)
+    last = start
+    if day is None:
+        last = start.replace(month=start.month if month else 12)
+        last = last.replace(day=monthrange(last.year, last.month)[1])
+    if hour is None:
+        last = last.replace(hour=23, minute=59, second=59)
+    return Edge(value.replace(" ", "T"), start, last)
 
 
 def _stated(edge: Edge) -> int | str:
@@ -270,7 +269,7 @@ def _stated(edge: Edge) -> int | str:
 
 SPEC = Spec(
     "dates",
-    lambda given: build_bins(Dates, given, *span(given), given.get("format")),
+    lambda table: build_bins(Dates, table, *span(table), table.get("format")),
     {**KEYS, "bins": (int, str), "format": str, "share": (str, int, Decimal), "finer": int, "coding": str},
     'cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"',
     needed=(("cuts", "bins"), ("range",)),

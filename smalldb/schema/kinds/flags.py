@@ -47,9 +47,7 @@ class Flag(Kind):
                     raise Fault(f"true and false: {text!r} is empty, or has spaces at its ends", "true")
                 if codes.setdefault(text, code) != code:
                     raise Fault(f"true and false: {text!r} stands in both", "true")
-        object.__setattr__(self, "false", tuple(sides[0]))
-        object.__setattr__(self, "true", tuple(sides[1]))
-        object.__setattr__(self, "_codes", codes)
+        self._set(false=tuple(sides[0]), true=tuple(sides[1]), _codes=codes)
 
     @property
     def dtype(self) -> str:
@@ -62,8 +60,8 @@ class Flag(Kind):
         """Find the code of a field."""
         if not self._codes:
             return USUAL.get(without_zeros(text).lower())
-        found = self._codes.get(text, self._codes.get(without_zeros(text)))
-        return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
+        code = self._codes.get(text, self._codes.get(without_zeros(text)))
+        return {"false": 0, "true": 1}.get(text.lower()) if code is None else code
 
     def values(self) -> Sequence[Value]:
         """Return False and True, or the first spelling of each."""
@@ -81,7 +79,7 @@ class Flag(Kind):
 
 SPEC = Spec(
     "bool",
-    lambda given: Flag(given.get("true", ()), given.get("false", ())),
+    lambda table: Flag(table.get("true", ()), table.get("false", ())),
     {"true": list, "false": list},
     'true/false, yes/no, y/n, 1/0; or true = ["J"], false = ["N"]',
 )

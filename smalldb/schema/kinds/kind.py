@@ -55,10 +55,6 @@ class NumberFormat:
             text = self._in_plain(text)
         return Decimal(text) if _NUMBER.fullmatch(text) else None
 
-    def write(self, text: str) -> str:
-        """Write a plain number with this decimal sign."""
-        return text.replace(".", self.decimal)
-
     def _in_plain(self, text: str) -> str:
         """Respell a number plainly; what is none becomes none."""
         if self.decimal != "." and "." in text and self.thousands != ".":
@@ -77,9 +73,9 @@ class NumberFormat:
 PLAIN = NumberFormat()
 
 
-def number_format(given: Mapping[str, Any]) -> NumberFormat:
+def number_format(table: Mapping[str, Any]) -> NumberFormat:
     """Return the format that a column's table states."""
-    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
+    return NumberFormat(**{key: table[key] for key in SIGNS if key in table})
 
 
 def without_zeros(text: str) -> str:
@@ -88,10 +84,10 @@ def without_zeros(text: str) -> str:
     >>> without_zeros("1.0"), without_zeros("-0.0"), without_zeros("01.0"), without_zeros("1.5")
     ('1', '0', '01.0', '1.5')
     """
-    found = _ZEROS.fullmatch(text)
-    if found is None:
+    number = _ZEROS.fullmatch(text)
+    if number is None:
         return text
-    return "0" if found[1] == "-0" else found[1]
+    return "0" if number[1] == "-0" else number[1]
 
 
 def as_decimal(number: object, name: str) -> Decimal:
@@ -133,6 +129,11 @@ class Kind(ABC):
     def code(self, text: str) -> int | None:
         """Find the code of a field, spelled as in a CSV file; None: no category covers it."""
 
+    def _set(self, **values: object) -> None:
+        """Set fields of a kind, which is frozen once it is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def codes(self, texts: Sequence[str]) -> Sequence[int | None]:
         """Find the codes of many fields."""
         return [*map(self.code, texts)]
@@ -147,7 +148,12 @@ class Kind(ABC):
         return None
 
     @property
-    def cuts_told(self) -> Sequence[str]:
+    def texts(self) -> Sequence[str]:
+        """The values, as files have them."""
+        return [str(value).lower() if isinstance(value, bool) else str(value) for value in self.values()]
+
+    @property
+    def cut_texts(self) -> Sequence[str]:
         """The cuts that ranges such as ``age>=40`` may speak of; empty: the categories are no bins."""
         return ()
 
@@ -216,6 +222,10 @@ class Comparable(Protocol):
 
     def steps(self, code: int) -> tuple[int, int]:
         """Return the first and the last step of the grid that lie in a category."""
+
+    @property
+    def all_steps(self) -> list[tuple[int, int]]:
+        """These steps of each category."""
 
     def side(self, text: str) -> int:
         """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""

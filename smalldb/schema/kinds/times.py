@@ -48,7 +48,7 @@ class Times(Binned):
         starts = [_edge(cut, "cuts") for cut in listed(cuts, "cuts")]
         every = first, *starts, last = _edge(low, "range"), *starts, _edge(high, "range")
         step = 1 if any(edge % 60 for edge in every) else 60
-        self._set(
+        self._set_edges(
             [edge * _SECOND for edge in every[:-1]],
             (last + step) * _SECOND - 1,  # the whole of its last minute or second
             cuts=tuple(map(_text, starts)),
@@ -84,20 +84,20 @@ class Times(Binned):
         return text
 
 
-def _edge(given: object, name: str) -> int:
-    text = given.isoformat() if isinstance(given, time) else given
-    found = _seconds(text) if isinstance(text, str) else None
-    if found is None:
-        said = f'{name} must be times of the day, such as "06:30", or durations, such as "36:00"'
-        raise Fault(said, name)
-    return found
+def _edge(value: object, name: str) -> int:
+    text = value.isoformat() if isinstance(value, time) else value
+    seconds = _seconds(text) if isinstance(text, str) else None
+    if seconds is None:
+        problem = f'{name} must be times of the day, such as "06:30", or durations, such as "36:00"'
+        raise Fault(problem, name)
+    return seconds
 
 
 def _seconds(text: str) -> int | None:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    parts = _TIME.fullmatch(text)
+    if parts is None:
         return None
-    hour, minute, second = (int(part or 0) for part in found.groups())
+    hour, minute, second = (int(part or 0) for part in parts.groups())
     return 3600 * hour + 60 * minute + second
 
 
@@ -108,7 +108,7 @@ def _text(seconds: int) -> str:
 
 SPEC = Spec(
     "times",
-    lambda given: build_bins(Times, given, *(span(given) if "range" in given else _WHOLE_DAY)),
+    lambda table: build_bins(Times, table, *(span(table) if "range" in table else _WHOLE_DAY)),
     {**KEYS, "coding": str},
     'cuts = ["06:00", "18:00"]; durations: range = ["00:00", "99:00"], bins = 10',
     needed=(("cuts", "bins"),),

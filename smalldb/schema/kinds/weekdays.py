@@ -35,15 +35,15 @@ class Weekdays(Kind):
 
     def __post_init__(self) -> None:
         if self.form is not None and not tells_dates(self.form):
-            said = f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'"
-            raise Fault(said, "format")
+            problem = f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'"
+            raise Fault(problem, "format")
 
     def code(self, text: str) -> int | None:
         """Find the day of a field: Monday is 0."""
         if text in _DAYS:
             return _DAYS.index(text)
-        found = read_date(text, self.form)
-        return None if found is None else found.weekday()
+        date = read_date(text, self.form)
+        return None if date is None else date.weekday()
 
     def values(self) -> Sequence[Value]:
         """Return the names of the days."""
@@ -52,7 +52,7 @@ class Weekdays(Kind):
 
 SPEC = Spec(
     "weekdays",
-    lambda given: Weekdays(given.get("format")),
+    lambda table: Weekdays(table.get("format")),
     {"format": str, "coding": str},
     "of dates",
     questions=(FORMAT,),

@@ -48,8 +48,8 @@ class Integers(Kind):
     numbers: NumberFormat = PLAIN
 
     def __post_init__(self) -> None:
-        for name, given in (("low", self.low), ("high", self.high)):
-            exact = as_decimal(given, "range")
+        for name, end in (("low", self.low), ("high", self.high)):
+            exact = as_decimal(end, "range")
             if exact != int(exact):
                 raise Fault("range must be two whole numbers", "range")
             object.__setattr__(self, name, int(exact))
@@ -73,7 +73,7 @@ class Integers(Kind):
 
     def ends(self) -> Sequence[tuple[float, float]]:
         """Return each number, twice."""
-        return [(float(number), float(number)) for number in range(self.low, self.high + 1)]
+        return [(float(low), float(high)) for low, high in self.all_steps]
 
     def value(self, text: str) -> Decimal | None:
         """Read the number of a field, also one beyond the range."""
@@ -82,6 +82,11 @@ class Integers(Kind):
     def steps(self, code: int) -> tuple[int, int]:
         """Return the number, twice."""
         return self.low + code, self.low + code
+
+    @property
+    def all_steps(self) -> list[tuple[int, int]]:
+        """Each number, twice."""
+        return [(number, number) for number in range(self.low, self.high + 1)]
 
     def code(self, text: str) -> int | None:
         """Find the code of a field."""
@@ -104,7 +109,7 @@ class Integers(Kind):
 
 SPEC = Spec(
     "integers",
-    lambda given: Integers(*span(given), given.get("unknown") == "nearest", number_format(given)),
+    lambda table: Integers(*span(table), table.get("unknown") == "nearest", number_format(table)),
     {"range": list, **SIGNS, "coding": str},
     "range = [0, 9]: a category for each whole number",
     needed=(("range",),),

@@ -29,6 +29,10 @@ class Wanted:
     # columns of plain numbers, each with the texts that mean a gap: a decimal sign of the file is theirs
     numbers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    def among(self, names: Sequence[str]) -> list[str]:
+        """Return those of the names in a file that are read."""
+        return [names[i] for i in self.choose(names)]
+
 
 class Reader(Protocol):
     """Files of one format."""
@@ -52,11 +56,13 @@ class Reader(Protocol):
         """Yield the wanted columns, in constant memory."""
 
 
-def unbroken(pieces: Iterable[T], errors: tuple[type[Exception], ...], said: DataError) -> Iterator[T]:
+def unbroken(
+    pieces: Iterable[T], errors: tuple[type[Exception], ...], path: str, error: DataError | None = None
+) -> Iterator[T]:
     """Hand on pieces; in place of one of the errors raise another: nothing of the data may travel in it."""
     try:
         yield from pieces
         return
     except errors:
         pass  # what is raised below is not chained
-    raise said
+    raise error or DataError(f"{path} is broken: it cannot be read to its end")

@@ -58,13 +58,13 @@ def compress(content: bytes, packed: str, name: str = "table") -> bytes:
         case ".gz":
             return gzip.compress(content, _LEVEL, mtime=0)
         case ".zst":
-            made: bytes = zstandard().ZstdCompressor().compress(content)
-            return made
+            compressed: bytes = zstandard().ZstdCompressor().compress(content)
+            return compressed
         case ".zip":
-            made_zip = io.BytesIO()
-            with zipfile.ZipFile(made_zip, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+            buffer = io.BytesIO()
+            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
                 archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-            return made_zip.getvalue()
+            return buffer.getvalue()
     return content
 
 
@@ -89,14 +89,7 @@ class _Unpacked(io.RawIOBase):
         content: bytes | None = None
         try:
             content = self._file.read(len(buffer))
-        except (
-            EOFError,
-            zlib.error,
-            zipfile.BadZipFile,
-            gzip.BadGzipFile,
-            RuntimeError,
-            NotImplementedError,
-        ):
+        except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError):
             pass
         except Exception as error:
             if type(error).__name__ != "ZstdError":
@@ -130,8 +123,8 @@ class _Unpacked(io.RawIOBase):
 def zstandard() -> Any:
     """Return the module for .zst files; ValueError: it is not installed."""
     with of_extra("zstandard", "zstd", ".zst files"):
-        import zstandard as found
-    return found
+        import zstandard as module
+    return module
 
 
 def _zstd(path: str) -> IO[bytes]:

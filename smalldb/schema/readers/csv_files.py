@@ -44,8 +44,6 @@ RECORDS = 1 << 13  # records that are read at a time
 FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
 
 _STATED = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)  # how Excel is told the separator
-
-
 NO_CSV = (
     "is not a CSV file: a quote is not closed, text follows a quote that closes a field, or a field has "
     "more than 2^26 characters"
@@ -60,7 +58,6 @@ class Heading:
 
     names: list[str]  # in the first record, as they stand there
     separator: str  # of its fields
-    lines: int  # how many these are
 
 
 def open_text(path: str, encoding: str = UTF_8) -> TextIO:
@@ -76,36 +73,34 @@ def lines_of(file: TextIO, longest: int = LONGEST) -> Iterator[str]:
 
 def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
     """Read the first record of a CSV file, which holds the names, and a line such as ``sep=;`` before it."""
-    read = length = 0
+    length = 0
 
     def lines() -> Iterator[str]:
-        nonlocal read, length
+        nonlocal length
         for line in lines_of(file, LONGEST_HEADER):
-            read, length = read + 1, length + len(line)
+            length += len(line)
             if length > LONGEST_HEADER:
                 raise ValueError(f"{path}: its first line is longer than 2^22 characters: is this CSV?")
             yield line
 
     first = next((line for line in lines() if line.strip("\r\n")), "")
-    stated, separator = _STATED.fullmatch(first), form.separator
-    if stated is not None:
-        sign = stated[1]
-        if not is_separator(sign):
+    separator = form.separator or COMMA
+    if stated := _STATED.fullmatch(first):
+        if not is_separator(stated[1]):
             raise ValueError(
                 f"{path}: its first line states a separator that is a letter, a digit or a quote"
             )
-        if separator not in (None, sign):
-            raise ValueError(f"{path}: its first line says sep={sign}, not {named(separator or '')}")
-        names = check_header(_first(records(lines(), sign, form.quote)), path, known, form)
+        if form.separator not in (None, stated[1]):
+            raise ValueError(f"{path}: its first line says sep={stated[1]}, not {named(separator)}")
+        separator = stated[1]
+        header = _first(records(lines(), separator, form.quote))
     else:
-        sign = COMMA if separator is None else separator
-        found = _first(records(chain([first] if first else [], lines()), sign, form.quote))
-        given = found or []
-        check_names(given, path, form)
-        if first and not ({name.strip() for name in given} <= {*known} and given):
-            _check_separator(first, len(given), path, form)
-        names = check_header(found, path, known, form)
-    return Heading(names, sign, read)
+        header = _first(records(chain([first], lines()), separator, form.quote))
+        names = [name.strip() for name in header or ()]
+        check_names(names, path, form)
+        if first and not (names and {*names} <= {*known}):
+            _check_separator(first, len(names), path, form)
+    return Heading(check_header(header, path, known, form), separator)
 
 
 def records(lines: Iterable[str], separator: str = COMMA, quote: str = '"') -> Iterator[list[str]]:
@@ -113,12 +108,12 @@ def records(lines: Iterable[str], separator: str = COMMA, quote: str = '"') -> I
     return filter(None, csv.reader(lines, strict=True, **signs_of(separator, quote)))
 
 
-def next_records(found: Iterator[list[str]], count: int = RECORDS) -> list[list[str]] | None:
+def next_records(rows: Iterator[list[str]], count: int = RECORDS) -> list[list[str]] | None:
     """Return the next records, with fields of up to 2^26 characters; None: `csv` can read no further."""
     with _LIMIT:
         usual = csv.field_size_limit(LONGEST)
         try:
-            return [*islice(found, count)]
+            return [*islice(rows, count)]
         except csv.Error:
             return None
         finally:
@@ -136,23 +131,22 @@ def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
     """Refuse column names that cannot be shown."""
     together = "".join(names)
     if not is_text(together):
-        wide = together.startswith(("\udcff\udcfe", "\udcfe\udcff"))
-        named_in = "--encoding, or file.encoding of a schema"
-        said = f"save it as UTF-8, or say its encoding, such as cp1252 ({named_in})"
-        if wide:
-            said = f"it is in UTF-16: take encoding utf-16 ({named_in})"
-        raise ValueError(f"{path} is not a CSV file in {form.told}: {said}")
+        advice = "save it as UTF-8, or say its encoding, such as cp1252"
+        if together.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+            advice = "it is in UTF-16: take encoding utf-16"
+        advice += " (--encoding, or file.encoding of a schema)"
+        raise ValueError(f"{path} is not a CSV file in {form.encoding_in_words}: {advice}")
     for position, name in enumerate(names, start=1):
-        if found := re.search(r"[\x00-\x08]", name):
+        if control := re.search(r"[\x00-\x08]", name):
             raise ValueError(
                 f"{path} is not a table with names: the name of column {position} holds a control "
-                f"character (U+{ord(found[0]):04X})"
+                f"character (U+{ord(control[0]):04X})"
             )
 
 
-def _first(found: Iterator[list[str]]) -> list[str] | None:
+def _first(rows: Iterator[list[str]]) -> list[str] | None:
     """Return the first record, empty if there is none; None: it is broken."""
-    first = next_records(found, 1)
+    first = next_records(rows, 1)
     return None if first is None else next(iter(first), [])
 
 
@@ -166,20 +160,16 @@ def check_header(header: list[str] | None, path: str, known: Collection[str], fo
     unknown = {name.strip() for name in header} - {*known}
     if unknown and all(without_zeros(name.strip()).lower() in FIELDS for name in header):
         raise ValueError(f"{path}: the first line must hold column names, not data")
-    repeated = [
-        name for name, times in Counter(name.strip() for name in header).items() if times > 1 and name
-    ]
-    if repeated:
+    times = Counter(name.strip() for name in header)
+    if repeated := [name for name in times if name and times[name] > 1]:
         raise ValueError(f"{path}: column name {repeated[0]!r} occurs more than once")
     return header
 
 
 def _check_separator(first: str, count: int, path: str, form: FileFormat) -> None:
-    """Refuse a first line that another separator takes into more fields, if none was stated: ValueError.
-
-    Spaces are usual in names: they count only where nothing else finds two fields. If a separator was stated,
-    others count where it finds one field; beside commas none do: so one says that there is one column.
-    """
+    """Refuse a first line that another separator takes into more fields, if none was stated: ValueError."""
+    # Spaces are usual in names: they count only where nothing else finds two fields. Beside a separator that
+    # was stated, others count where it finds one field; beside commas none: so one says: there is one column.
     stated = form.separator
     if stated == COMMA or (stated is not None and count > 1):
         return
@@ -189,25 +179,25 @@ def _check_separator(first: str, count: int, path: str, form: FileFormat) -> Non
             f"{path}: its first line is a comment (#): delete the lines above the column names; "
             f"or take separator {named(COMMA)} (--separator) if it is the one name"
         )
-    found = {other: field_count(first, other, form.quote) for other in SEPARATORS}
+    fields_by = _field_counts(first, form.quote)
     others = [other for other in SEPARATORS if other not in (sign, " ")]
-    best = max(others, key=found.__getitem__)
-    if found[best] <= count < 2:
+    best = max(others, key=fields_by.__getitem__)
+    if fields_by[best] <= count < 2:
         best = " "
-    if found[best] > count:
+    if fields_by[best] > count:
         by = SEPARATORS.get(sign, f"the sign {sign!r}")
         how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {by}"
         title = "; delete a title above the names" if best == " " else ""
         raise ValueError(
-            f"{path}: its first line has {how}, and {found[best]} by {SEPARATORS[best]}: take separator "
+            f"{path}: its first line has {how}, and {fields_by[best]} by {SEPARATORS[best]}: take separator "
             f"{named(best)} (--separator, or file.separator of a schema), or {named(COMMA)} if it is "
             f"right{title}"
         )
 
 
-def field_count(line: str, separator: str, quote: str = '"') -> int:
-    """Count the fields of a line."""
-    return len(_first(records([line], separator, quote)) or ())
+def _field_counts(line: str, quote: str) -> dict[str, int]:
+    """Count the fields of a line by each usual separator."""
+    return {sign: len(_first(records([line], sign, quote)) or ()) for sign in SEPARATORS}
 
 
 NEAR = 1 << 11  # records that the caches of a processor hold
@@ -232,18 +222,9 @@ class CsvFiles(Reader):
 
     def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns as texts."""
-        if file.decimal == ".":
-            yield from _pieces(path, wanted, file, progress)
-            return
-        gaps = [wanted.numbers.get(name) for name in wanted.names]
+        gaps = [None if file.decimal == "." else wanted.numbers.get(name) for name in wanted.names]
         for columns, times in _pieces(path, wanted, file, progress):
-            yield (
-                [
-                    column if texts is None else _with_points(column, texts)
-                    for column, texts in zip(columns, gaps, strict=True)
-                ],
-                times,
-            )
+            yield [*map(_with_points, columns, gaps)], times
 
 
 def heading(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
@@ -253,24 +234,20 @@ def heading(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) ->
 
 
 def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
-    """Return what is stated of a CSV file, and what its first line alone says of the rest.
-
-    A mark of UTF-16 says the encoding. If the names are one field by commas, and several by one other sign,
-    this is the separator.
-    """
+    """Return what is stated of a CSV file, and what a mark of UTF-16 and the first line say of the rest."""
     if file.encoding is None:
         with open_bytes(path) as raw:
             if raw.read(2) in _UTF_16:
                 file = replace(file, encoding="utf-16")
     if file.separator is None:
         with open_text(path, file.codec) as text:
-            first = next((line for line in lines_of(text, 1 << 22) if line.strip("\r\n")), "")
-        counts = {sign: field_count(first, sign, file.quote) for sign in SEPARATORS if sign != " "}
-        several = [sign for sign, count in counts.items() if count > 1]
+            first = next((line for line in lines_of(text, LONGEST_HEADER) if line.strip("\r\n")), "")
+        counts = _field_counts(first, file.quote)
+        several = [sign for sign, count in counts.items() if count > 1 and sign != " "]
         if len(several) == 1 and not first.lstrip().startswith("#"):
             file = replace(file, separator=several[0])
-    found = heading(path, file).separator
-    return replace(file, separator=None if found == COMMA else found)
+    separator = heading(path, file).separator
+    return replace(file, separator=None if separator == COMMA else separator)
 
 
 def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
@@ -307,13 +284,13 @@ def _by_csv(
     text: TextIO, path: str, width: int, positions: Sequence[int], sign: str, file: FileFormat
 ) -> Iterator[list[Fields]]:
     """Yield the columns of the rest of a file, in pieces."""
-    found, rows = records(lines_of(text), sign, file.quote), [[""]]
+    records_left, rows = records(lines_of(text), sign, file.quote), [[""]]
     while rows:
         memos = [defaultdict[str, int](count().__next__) for _ in positions]
         texts = dict[int, list[str]]()  # of columns in which texts hardly ever occur again
         codes: list[list[npt.NDArray[np.int32]]] = [[] for _ in positions]
         for _ in range(max(1, CHUNK // NEAR)):
-            read = next_records(found, NEAR)
+            read = next_records(records_left, NEAR)
             if read is None:  # not chained: nothing of the data may travel in an error
                 raise DataError(f"{path} {NO_CSV}")
             rows = read
@@ -332,11 +309,13 @@ def _by_csv(
                 if len(codes[c]) == 1 and len(memos[c]) > NEAR // 2:
                     texts[c] = [*fields[i]]
         if not all(is_text("".join(texts.get(c, memo))) for c, memo in enumerate(memos)):
-            raise DataError(f"{path} is not a CSV file in {file.told}")
+            raise DataError(f"{path} is not a CSV file in {file.encoding_in_words}")
         if any(codes):
             yield [
-                np.array(texts[c], dtype=object) if c in texts else _categorical(np.concatenate(own), [*memo])
-                for c, (memo, own) in enumerate(zip(memos, codes, strict=True))
+                np.array(texts[c], dtype=object)
+                if c in texts
+                else _categorical(np.concatenate(code_parts), [*memo])
+                for c, (memo, code_parts) in enumerate(zip(memos, codes, strict=True))
             ]
 
 
@@ -361,7 +340,10 @@ def _by_pyarrow(
         try:
             content = py_buffer(memoryview(block)[:end])
             table = csv.read_csv(content, reading, parsing, typed, system_memory_pool())
-            yield [_decoded(table.column(names[i]).chunk(0), file.codec) for i in positions], end
+            columns = [table.column(names[i]).chunk(0) for i in positions]
+            texts = [[text.decode(file.codec) for text in each.dictionary.to_pylist()] for each in columns]
+            codes = [each.indices.to_numpy() for each in columns]
+            yield [*map(_categorical, codes, texts)], end
         except (ArrowInvalid, UnicodeDecodeError):
             return
         block = block[end:]
@@ -392,12 +374,6 @@ def _whole(block: bytes, sign: str, quote: str, last: bool) -> int:
     return end if begins.all() and stops.all() else 0
 
 
-def _decoded(column: Any, codec: str) -> Fields:
-    return _categorical(
-        column.indices.to_numpy(), [text.decode(codec) for text in column.dictionary.to_pylist()]
-    )
-
-
 def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> Fields:
     if len(codes) <= FEW:
         fields: npt.NDArray[Any] = np.array(texts, dtype=object)[codes]
@@ -405,8 +381,10 @@ def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> Fields:
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))
 
 
-def _with_points(column: Any, gaps: frozenset[str]) -> Fields:
-    """Return numbers that have a decimal comma as programs write them; one with a point is no number."""
+def _with_points(column: Fields, gaps: frozenset[str] | None) -> Fields:
+    """Respell numbers of a decimal comma, but for gaps; one with a point is none. None: it has no numbers."""
+    if gaps is None:
+        return column
 
     def respelled(text: str) -> str:
         if text.strip() in gaps:
@@ -415,5 +393,5 @@ def _with_points(column: Any, gaps: frozenset[str]) -> Fields:
 
     if isinstance(column, np.ndarray):
         return np.array([respelled(text) for text in column], dtype=object)
-    fields = column.array
+    fields: Any = column.array
     return _categorical(fields.codes, [respelled(text) for text in fields.categories])

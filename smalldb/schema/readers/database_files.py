@@ -7,7 +7,7 @@ import re
 import sqlite3
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, ClassVar, final
@@ -21,7 +21,7 @@ from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers import Reader, Wanted, unbroken
 from smalldb.schema.readers.csv_files import check_names
 
-_SAID = "say which (--query, or file.query of a schema)"
+_SAY_WHICH = "say which (--query, or file.query of a schema)"
 _STATEMENT = re.compile(  # how one begins; two words that begin otherwise are the name of a table
     r"(?:\s|\(|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
     r"(?:SELECT|WITH|FROM|VALUES|TABLE|PIVOT|UNPIVOT|EXPLAIN|SHOW|DESCRIBE"
@@ -44,32 +44,30 @@ def is_query(text: str) -> bool:
     return re.search(r"\s", text.strip()) is not None and _STATEMENT.match(text) is not None
 
 
-def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
+def named_table(file: FileFormat, tables: Sequence[str], path: str) -> str | None:
     """Return the name of the table that is meant, of one word or of several; None: `file` states a query."""
-    stated, known = file.query, [*tables()]
-    if stated is not None and is_query(stated) and stated.strip() not in known:
+    if file.query is None:
+        if len(tables) == 1:
+            return tables[0]
+        names = "".join(f", {shorten(name)!r}" for name in tables[:8]) + ", ..." * (len(tables) > 8)
+        raise ValueError(f"{path} has {len(tables)} tables{names}: {_SAY_WHICH}")
+    name = file.query.strip()
+    if name in tables:
+        return name
+    if is_query(name):
         return None
-    if stated is None:
-        if len(known) == 1:
-            return known[0]
-        listed = f", {', '.join(repr(shorten(name)) for name in known[:8])}" if known else ""
-        raise ValueError(f"{path} has {len(known)} tables{listed}{', ...' * (len(known) > 8)}: {_SAID}")
-    name = stated.strip()
-    if name not in known:
-        raise ValueError(f"{path} has no table {name!r}{suggestion(name, known)}")
-    return name
+    raise ValueError(f"{path} has no table {name!r}{suggestion(name, tables)}")
 
 
-def check_columns(names: Sequence[str], path: str) -> list[str]:
+def check_columns(names: list[str], path: str) -> list[str]:
     """Return the names of the columns of a query; ValueError: two are alike, or they cannot be shown."""
-    found = [*names]
-    check_names(found, path)
-    repeated = [name for name, times in Counter(found).items() if times > 1]
+    check_names(names, path)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise ValueError(
             f"{path}: the query returns two columns {repeated[0]!r}: rename one (AS), or leave one out"
         )
-    return found
+    return names
 
 
 def pieces_of_rows(
@@ -86,11 +84,6 @@ def imported() -> Any:
     with of_extra("DuckDB", "duckdb", "its databases"):
         import duckdb
     return duckdb
-
-
-def read_as(name: str, dtype: object) -> str:
-    """Write a column as it is read: a float of four bytes by its shortest text, .7 and not .699999988."""
-    return f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)" if dtype == "float32" else quoted(name)
 
 
 _TYPES = {  # by a part of a declared type, as SQLite itself reads it
@@ -133,15 +126,20 @@ class _DatabaseFiles(Reader):
     def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces, as the database hands on the rows."""
         with self._opened(path, file) as (base, query, columns):
-            names = [*columns]
-            chosen = [read_as(names[i], columns[names[i]]) for i in wanted.choose(names)]
+            # a float of four bytes by its shortest text: .7, and not .699999988
+            chosen = [
+                f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)"
+                if columns[name] == "float32"
+                else quoted(name)
+                for name in wanted.among([*columns])
+            ]
 
             def rows() -> Iterator[Sequence[Sequence[object]]]:
                 cursor = base.execute(f"SELECT {', '.join(chosen)} FROM ({query}\n)")
                 yield from iter(partial(cursor.fetchmany, CHUNK), [])
 
-            said = DataError(f"{path} is broken, or its query is: it cannot be read to its end")
-            read = unbroken(rows(), (*self.errors(), OverflowError), said)
+            error = DataError(f"{path} is broken, or its query is: it cannot be read to its end")
+            read = unbroken(rows(), (*self.errors(), OverflowError), path, error)
             yield from pieces_of_rows(read, range(len(chosen)))
 
     @contextmanager
@@ -158,13 +156,13 @@ class _DatabaseFiles(Reader):
                 if "lock" in str(error):
                     raise InUse(f"{path} is locked by another process: try again later") from error
                 raise ValueError(f"{path} is not a database of {self.make} that can be read") from error
-            table = named_table(file, lambda: known, path)
+            table = named_table(file, known, path)
             query = f"SELECT * FROM {quoted(table)}" if table is not None else (file.query or "").strip()
             try:
                 columns = self.of_query(base, query := query.removesuffix(";"), table)
             except errors as error:  # which it tells from the text of the query alone
-                said = " ".join(str(error).partition("\n")[0].split())
-                raise ValueError(f"{path}: {self.make} cannot run the query: {said}") from error
+                problem = " ".join(str(error).partition("\n")[0].split())
+                raise ValueError(f"{path}: {self.make} cannot run the query: {problem}") from error
             check_columns([name for name, _ in columns], path)
             yield base, query, dict(columns)
 
@@ -194,11 +192,8 @@ class SqliteFiles(_DatabaseFiles):
         # within parentheses SQLite calls the second column of one name a:1
         alike = [re.sub(r":[0-9]+$", "", name) for name in names]
         names = [one if one in names else name for one, name in zip(alike, names, strict=True)]
-        declared = (
-            {}
-            if table is None
-            else {name: kind for _, name, kind, *_ in base.execute(f"PRAGMA table_info({quoted(table)})")}
-        )
+        stated = [] if table is None else base.execute(f"PRAGMA table_info({quoted(table)})")
+        declared = {name: kind for _, name, kind, *_ in stated}
         kinds = [declared.get(name, "").upper() for name in names]
         dtypes = [next((dtype for part, dtype in _TYPES.items() if part in kind), None) for kind in kinds]
         return [*zip(names, dtypes, strict=True)]
@@ -234,9 +229,9 @@ class DuckDbFiles(_DatabaseFiles):
 
     def of_query(self, base: Any, query: str, table: str | None) -> list[tuple[str, object]]:
         """Return the columns of a query with their types."""
-        found = base.execute(f"DESCRIBE {query}").fetchall()
+        columns = base.execute(f"DESCRIBE {query}").fetchall()
         dtypes = base.execute(f"FROM ({query}\n) LIMIT 0").df().dtypes
         return [
             (str(name), "string" if kind == "VARCHAR" else dtype)
-            for (name, kind, *_), dtype in zip(found, dtypes, strict=True)
+            for (name, kind, *_), dtype in zip(columns, dtypes, strict=True)
         ]

@@ -39,21 +39,19 @@ class ExcelFiles(Reader):
         with _rows(path, file) as rows, ExitStack() as stack:
             names, read = _names(rows, path, wanted.names)
             positions, width = wanted.choose(names), len(names)
-            while found := _next(rows, path):
-                if formulas is None and any(_is_empty(row, i) for row in found for i in positions):
+            while batch := _next(rows, path):
+                if formulas is None and any(_is_empty(row, i) for row in batch for i in positions):
                     formulas = stack.enter_context(_rows(path, file, stored=False))
                     for _ in range(read):
                         _next(formulas, path, 1)
                 if formulas is not None:
-                    _check_stored(path, names, positions, found, _next(formulas, path))
-                read += len(found)
-                kept = [row for row in found if any(cell.value is not None for cell in row)]
+                    _check_stored(path, names, positions, batch, _next(formulas, path))
+                read += len(batch)
+                kept = [row for row in batch if any(cell.value is not None for cell in row)]
                 if any(cell.value is not None for row in kept for cell in row[width:]):
                     raise DataError(f"{path} has a value in a column without a name")
-                yield (
-                    [objects([row[i].value if i < len(row) else None for row in kept]) for i in positions],
-                    None,
-                )
+                values = [[row[i].value if i < len(row) else None for row in kept] for i in positions]
+                yield [*map(objects, values)], None
 
 
 def _is_empty(row: Sequence[Any], i: int) -> bool:
@@ -62,10 +60,10 @@ def _is_empty(row: Sequence[Any], i: int) -> bool:
 
 
 def _check_stored(
-    path: str, names: Sequence[str], positions: Sequence[int], found: Sequence[Any], formulas: Sequence[Any]
+    path: str, names: Sequence[str], positions: Sequence[int], batch: Sequence[Any], formulas: Sequence[Any]
 ) -> None:
     """Refuse formulas whose values are not stored: DataError. They would be taken for gaps."""
-    for row, stated in zip(found, formulas, strict=True):
+    for row, stated in zip(batch, formulas, strict=True):
         for i in positions:
             if _is_empty(row, i) and stated[i].data_type == "f":
                 raise DataError(
@@ -112,10 +110,11 @@ def _sheet(sheets: Sequence[Any], path: str, wanted: str | None) -> Any:
 
 def _names(rows: Rows, path: str, known: Collection[str]) -> tuple[list[str], int]:
     """Return the names in the first row that has any value, and how many rows were read."""
-    found, read = _next(rows, path, 1), 1
-    while found and all(cell.value is None for cell in found[0]):
-        found, read = _next(rows, path, 1), read + 1
-    names = [_field(cell.value) for cell in (found[0] if found else ())]
+    batch, read = _next(rows, path, 1), 1
+    while batch and all(cell.value is None for cell in batch[0]):
+        batch, read = _next(rows, path, 1), read + 1
+    cells = batch[0] if batch else ()
+    names = ["" if cell.value is None else as_field(cell.value) for cell in cells]
     while names and not names[-1]:
         names.pop()
     return check_header(names, path, known, USUAL), read
@@ -130,7 +129,3 @@ def _next(rows: Rows, path: str, count: int = RECORDS) -> list[Sequence[Any]]:
     except Exception:  # which ones openpyxl raises for any bytes is not documented
         pass
     raise DataError(f"{path} is broken: it cannot be read to its end")  # not chained: nothing of the data
-
-
-def _field(value: object) -> str:
-    return "" if value is None else as_field(value)

@@ -11,15 +11,13 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from queries import DataError
 from queries.frames import from_arrow
 from smalldb.files import of_extra
 from smalldb.files.inputs import PARQUET, files_of, folders_of
-from smalldb.schema.fields import CHUNK, Fields, Piece
+from smalldb.schema.fields import CHUNK, Piece
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.readers import Reader, Wanted, unbroken
 
-_PARQUET = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -41,15 +39,16 @@ class ParquetFiles(Reader):
     def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns batch by batch, of each file in turn."""
         for part in _parts(path):
-            names = part.names
-            chosen = [names[i] for i in wanted.choose(names)]
+            chosen = wanted.among(part.names)
             # a column at least tells how many rows there are
-            read = [name for name in chosen if name not in part.folders] or [names[0]]
+            read = [name for name in chosen if name not in part.folders] or [part.names[0]]
             with part.opened() as opened:
                 batches = opened.iter_batches(batch_size=CHUNK, columns=read)
                 for columns, times in pieces_of(batches, read, path):
-                    found = dict(zip(read, columns, strict=True))
-                    yield [_column(found, part.folders, name) for name in chosen], times
+                    fields = dict(zip(read, columns, strict=True))
+                    for name, stated in part.folders.items():
+                        fields[name] = np.full(len(columns[0]), stated, dtype=object)
+                    yield [fields[name] for name in chosen], times
 
 
 @final
@@ -98,7 +97,7 @@ def _parts(path: str) -> list[_Part]:
 @contextmanager
 def _readable(path: str) -> Iterator[Any]:
     """Read by pyarrow's module of Parquet; ValueError: it is not installed, or cannot."""
-    with of_extra("pyarrow", "parquet", _PARQUET):
+    with of_extra("pyarrow", "parquet", "Parquet files"):
         from pyarrow import ArrowException, parquet
     try:
         yield parquet
@@ -110,14 +109,6 @@ def _readable(path: str) -> Iterator[Any]:
         raise OSError(error.errno, os.strerror(error.errno), path) from None
 
 
-def _column(found: Mapping[str, Fields], folders: Mapping[str, str | None], name: str) -> Fields:
-    """Return a column of a piece, which its file holds or a folder states."""
-    if name not in folders:
-        return found[name]
-    length = len(next(iter(found.values())))
-    return np.full(length, folders[name], dtype=object)
-
-
 def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[Piece]:
     """Yield columns of batches of Arrow."""
     from pyarrow import ArrowException, Table
@@ -127,8 +118,7 @@ def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[
         frame = from_arrow(Table.from_batches([batch]).select(chosen), ignore_metadata=True)
         return [frame[name] for name in chosen], None
 
-    said = DataError(f"{path} is broken: it cannot be read to its end")
-    return unbroken(map(piece, batches), (ArrowException, OSError), said)
+    return unbroken(map(piece, batches), (ArrowException, OSError), path)
 
 
 def declared(schema: Any) -> dict[str, object]:
@@ -140,7 +130,6 @@ def declared(schema: Any) -> dict[str, object]:
     return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
 
 
-_ARROW = "Arrow files"
 _MAGIC = b"ARROW1"
 
 
@@ -160,14 +149,12 @@ class ArrowFiles(Reader):
         """Yield the columns batch by batch, of a mapped file."""
         with ExitStack() as stack:
             opened = _opened(path, stack)
-            names = opened.schema.names
-            chosen = [names[i] for i in wanted.choose(names)]
-            yield from pieces_of(_batches(opened), chosen, path)
+            yield from pieces_of(_batches(opened), wanted.among(opened.schema.names), path)
 
 
 def _opened(path: str, stack: ExitStack) -> Any:
     """Open a file of Arrow, for as long as `stack` is."""
-    with of_extra("pyarrow", "parquet", _ARROW):
+    with of_extra("pyarrow", "parquet", "Arrow files"):
         from pyarrow import ArrowException, ipc, memory_map
     with open(path, "rb") as begun:
         in_file = begun.read(len(_MAGIC)) == _MAGIC

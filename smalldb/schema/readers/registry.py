@@ -33,10 +33,10 @@ def reader_of(path: str) -> Reader:
     if os.path.isdir(path):
         return PARQUET
     packed = parted(path)[1]
-    found = SUFFIXES.get(os.path.splitext(inner_name(path))[1].lower(), CSV)
-    if packed and not found.lines:
-        raise ValueError(f"{path}: {found.name} is compressed inside: unpack the {packed} file")
-    return found
+    reader = SUFFIXES.get(os.path.splitext(inner_name(path))[1].lower(), CSV)
+    if packed and not reader.lines:
+        raise ValueError(f"{path}: {reader.name} is compressed inside: unpack the {packed} file")
+    return reader
 
 
 def has_lines(path: str) -> bool:

@@ -51,9 +51,10 @@ class SqlDatabases(Reader):
             base = _connected(path, stack)
             result = _result(base, path, file, _table(base, path, file), stack)
             positions = wanted.choose(check_columns([*result.keys()], shown(path)))
-            said = QueryEnded(f"{shown(path)}: the database stopped the query")
+            error = QueryEnded(f"{shown(path)}: the database stopped the query")
             # which errors drivers raise is not documented
-            yield from pieces_of_rows(unbroken(result.partitions(CHUNK), (Exception,), said), positions)
+            batches = unbroken(result.partitions(CHUNK), (Exception,), path, error)
+            yield from pieces_of_rows(batches, positions)
 
 
 class NoConnection(ValueError):
@@ -73,7 +74,7 @@ def _connected(path: str, stack: ExitStack) -> Any:
     with of_extra("SQLAlchemy", "sql", "databases by a URL"):
         import sqlalchemy
         from sqlalchemy import exc, pool
-    said, reason = shown(path), ""
+    address, reason = shown(path), ""
     kind: type[ValueError] = ValueError
     try:
         url = sqlalchemy.make_url(path)
@@ -94,25 +95,24 @@ def _connected(path: str, stack: ExitStack) -> Any:
     except (exc.ArgumentError, ValueError, TypeError):
         reason = "this is not the URL of a database: in a password write % signs for : / ? # @ (%40 for @)"
     if reason:  # not chained: an error may hold the URL, and so a password
-        raise kind(f"{said}: {reason}")
+        raise kind(f"{address}: {reason}")
     stack.callback(engine.dispose)
-    own = url.database or ""
-    in_file = url.get_backend_name() == "sqlite" and own and not own.startswith((":memory:", "file:"))
-    if in_file and not os.path.isfile(own):  # SQLite would make one
-        raise ValueError(f"{said}: no such file")
+    database = url.database or ""
+    in_file = (
+        url.get_backend_name() == "sqlite" and database and not database.startswith((":memory:", "file:"))
+    )
+    if in_file and not os.path.isfile(database):  # SQLite would make one
+        raise ValueError(f"{address}: no such file")
     try:
         base = engine.connect().execution_options(postgresql_readonly=True)
         stack.callback(base.close)
         return base
     except Exception as error:
-        reason = _safely(getattr(error, "orig", None), [url.password, *map(str, url.query.values())])
-    raise NoConnection(f"{said}: no connection to the database{reason}")
-
-
-def _safely(error: object, secrets: list[str | None]) -> str:
-    """Return what a driver says of a connection, in a line, without the URL's password and options."""
-    words = " ".join(str(error or "").split())[:400]
-    return f": {words}" if words and not any(secret and secret in words for secret in secrets) else ""
+        words = " ".join(str(getattr(error, "orig", None) or "").split())[:400]
+        secrets = [url.password, *map(str, url.query.values())]
+        if words and not any(secret and secret in words for secret in secrets):
+            reason = f": {words}"
+    raise NoConnection(f"{address}: no connection to the database{reason}")
 
 
 def _table(base: Any, path: str, file: FileFormat) -> str | None:
@@ -120,13 +120,10 @@ def _table(base: Any, path: str, file: FileFormat) -> str | None:
 
     if is_query(file.query or ""):  # a large database is not asked for all its tables
         return None
-
-    def names() -> list[str]:
-        found, (schema, _) = inspect(base), _parts(file.query or "")
-        listed = [*found.get_table_names(schema), *found.get_view_names(schema)]
-        return [name if schema is None else f"{schema}.{name}" for name in listed]
-
-    return named_table(file, names, shown(path))
+    inspector, (schema, _) = inspect(base), _parts(file.query or "")
+    names = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
+    named = [name if schema is None else f"{schema}.{name}" for name in names]
+    return named_table(file, named, shown(path))
 
 
 def _parts(name: str) -> tuple[str | None, str]:
@@ -139,13 +136,13 @@ def _declared(base: Any, table: str) -> dict[str, object]:
     from sqlalchemy import inspect
 
     schema, name = _parts(table)
-    found: dict[str, object] = {}
+    dtypes: dict[str, object] = {}
     for column in inspect(base).get_columns(name, schema):
         try:
-            found[column["name"]] = _DTYPES.get(column["type"].python_type)
+            dtypes[column["name"]] = _DTYPES.get(column["type"].python_type)
         except NotImplementedError:  # a type that Python has not
-            found[column["name"]] = None
-    return found
+            dtypes[column["name"]] = None
+    return dtypes
 
 
 def _result(base: Any, path: str, file: FileFormat, table: str | None, stack: ExitStack) -> Any:
@@ -162,8 +159,8 @@ def _result(base: Any, path: str, file: FileFormat, table: str | None, stack: Ex
         try:
             base.exec_driver_sql(f"EXPLAIN {query}", execution_options={"no_parameters": True}).close()
         except exc.DBAPIError as error:
-            said = str(error.orig).partition("\n")[0]
-            raise ValueError(f"{shown(path)}: the database cannot run the query: {said}") from None
+            problem = str(error.orig).partition("\n")[0]
+            raise ValueError(f"{shown(path)}: the database cannot run the query: {problem}") from None
     with suppress(exc.SQLAlchemyError):
         result = base.exec_driver_sql(query, execution_options=ways)
     if result is None:  # not chained: some rows may have been looked at

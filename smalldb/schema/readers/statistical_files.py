@@ -11,7 +11,6 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from queries import DataError
 from queries.arrays import pd
 from queries.expressions import shorten
 from smalldb.files import of_extra
@@ -60,10 +59,14 @@ class StataFiles(Reader):
     def columns(self, path: str, file: FileFormat, known: Collection[str]) -> Mapping[str, object]:
         """Return the columns with the types that the file declares."""
         with _opened(path) as reader:
-            return {
-                name: _dtype_of_stata(dtype, form)
-                for name, dtype, form in zip(reader._varlist, reader._dtyplist, reader._fmtlist, strict=True)
-            }
+            dtypes: dict[str, object] = dict(zip(reader._varlist, reader._dtyplist, strict=True))
+            forms = dict(zip(reader._varlist, reader._fmtlist, strict=True))
+        for name, dtype in dtypes.items():
+            if forms[name].startswith(_STATA_DATES):
+                dtypes[name] = np.dtype("datetime64[s]")
+            elif not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
+                dtypes[name] = "string"
+        return dtypes
 
     def described(self, path: str, file: FileFormat) -> Mapping[str, Described]:
         """Return the value labels of columns, and their own."""
@@ -74,22 +77,20 @@ class StataFiles(Reader):
                 raise ValueError(f"{path}: its value labels cannot be read") from error
             # pandas tells which set is a column's in no other way, but with the data
             named = dict(zip(reader._varlist, reader._lbllist, strict=True))
-        found = {}
+        described = {}
         for name, of in named.items():
             labels = {code: text for code, text in sets.get(of, {}).items() if code <= _LAST}
             gaps = [text for code, text in sets.get(of, {}).items() if code > _LAST]
-            found[name] = labelled(titles[name], labels, gaps)
-        return found
+            described[name] = labelled(titles[name], labels, gaps)
+        return described
 
     def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces."""
         with _opened(path) as reader:
-            names = [*reader._varlist]
-            chosen = [names[i] for i in wanted.choose(names)]
+            chosen = wanted.among([*reader._varlist])
             errors = ValueError, KeyError, OSError, OverflowError, UnicodeDecodeError
-            said = DataError(f"{path} is broken: it cannot be read to its end")
             frames = (_read(reader, chosen) for _ in count())
-            for frame in takewhile(len, unbroken(frames, errors, said)):
+            for frame in takewhile(len, unbroken(frames, errors, path)):
                 yield [frame[name] for name in chosen], None
 
 
@@ -111,12 +112,6 @@ def _read(reader: Any, names: list[str]) -> pd.DataFrame:
         return frame
     except StopIteration:
         return pd.DataFrame()
-
-
-def _dtype_of_stata(dtype: object, form: str) -> object:
-    if form.startswith(_STATA_DATES):
-        return np.dtype("datetime64[s]")
-    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else "string"
 
 
 ROWS = 1 << 18  # rows that are read at a time: those before them are passed over each time
@@ -142,23 +137,21 @@ class _Statistical(Reader):
     def described(self, path: str, file: FileFormat) -> Mapping[str, Described]:
         """Return the value labels of columns, their codes of missing values, and their own labels."""
         head = self._head(path)
-        found = {}
+        described = {}
         for name in head.column_names:
             labels = head.variable_value_labels.get(name, {})
             gaps = _gaps(head.missing_ranges.get(name, []), labels)
             measured = head.variable_measure.get(name) == "scale"
-            found[name] = labelled(head.column_names_to_labels.get(name) or "", labels, gaps, measured)
-        return found
+            described[name] = labelled(head.column_names_to_labels.get(name) or "", labels, gaps, measured)
+        return described
 
     def pieces(self, path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
         """Yield the columns in pieces."""
-        names = self._head(path).column_names
-        chosen = [names[i] for i in wanted.choose(names)]
+        chosen = wanted.among(self._head(path).column_names)
         read, starts = self._reading(path), count(step=ROWS)
         frames = (read(path, usecols=chosen, row_offset=row, row_limit=ROWS)[0] for row in starts)
-        said = DataError(f"{path} is broken: it cannot be read to its end")
         # of errors each module has a class of its own
-        for frame in takewhile(len, unbroken(frames, (Exception,), said)):
+        for frame in takewhile(len, unbroken(frames, (Exception,), path)):
             yield [frame[name] for name in chosen], None
 
     def _reading(self, path: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
@@ -212,13 +205,13 @@ def _dtype(kind: str, form: str) -> object:
 
 def _gaps(ranges: list[Mapping[str, Any]], labels: Mapping[object, str]) -> list[object]:
     """Return the codes of missing values: single ones, and of ranges those that have labels or are few."""
-    found: dict[object, None] = {}
+    codes: dict[object, None] = {}
     for each in ranges:
         low, high = each["lo"], each["hi"]
         if low == high:
-            found[low] = None
+            codes[low] = None
             continue
-        found.update((code, None) for code in labels if isinstance(code, float) and low <= code <= high)
+        codes.update((code, None) for code in labels if isinstance(code, float) and low <= code <= high)
         if isinstance(low, float) and low == low // 1 and high - low < _MOST_GAPS:
-            found.update((low + step, None) for step in range(int(high - low) + 1))
-    return [*found]
+            codes.update((low + step, None) for step in range(int(high - low) + 1))
+    return [*codes]
