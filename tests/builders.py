@@ -74,6 +74,11 @@ def posed(matrix, data, rows):
     return Scores.build(matrix, answers, n, rows), (matrix.tolist(), answers.tolist(), n, len(data), rows)
 
 
+def census_of(scores, counted):
+    """How many candidates have each score that any has."""
+    return {int(level): count for level, count in zip(scores.levels, counted.counts, strict=True) if count}
+
+
 def same(found, expected):
     """Whether two censuses are the same to the last count."""
     return found.levels.tolist() == expected.levels.tolist() and found.counts == expected.counts

@@ -3,11 +3,15 @@
 from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 from scipy import stats
 
+from smalldb.exact.levels import exp_enclosure
 from smalldb.noise.distributions import Geometric
+
+LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
 
 
 def law_of(noise, reach=None):
@@ -82,6 +86,21 @@ def outcomes(draw, depth):
         with suppress(OutOfBits):
             found[draw(source)] += Fraction(1, 1 << len(source.script))
     return found
+
+
+def check_coins(monkeypatch, module):
+    """Let every coin of a module fail the test whose probability is above 1; return the factors of coins."""
+    toss, factors = module.bernoulli_exp, []
+
+    def checked(r, source, factor=1):
+        low = r if isinstance(r, Fraction) else max(r.enclosure(200)[0], Fraction(0))
+        precision = 220 + ceil(low * 3 / 2)
+        assert factor * exp_enclosure(low, precision)[0] <= 1 << precision
+        factors.append(factor)
+        return toss(r, source, factor)
+
+    monkeypatch.setattr(module, "bernoulli_exp", checked)
+    return factors
 
 
 def obeys(found, law, undecided):

@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from math import ceil, sqrt
+from math import sqrt
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,11 @@ from builders import flags
 from queries import Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels.bitwise import unpack
 from smalldb.kernels.nodes import MOST_ROWS, scan_for
 from smalldb.kernels.trials import SURVIVED
 from smalldb.kernels.ways import share_tables, tabulate
-from smalldb.rejection import relaxation, sampler
+from smalldb.rejection import relaxation
 from smalldb.rejection.sampler import Lane, tuple_sampler
 from smalldb.rejection.tree import star
 
@@ -134,15 +133,3 @@ def shares_at(nodes, states, node, state):
         unpack(*way, scan.u)
         found[tuple(scan.u[: nodes.cells[node]].tolist())] = ends
     return found
-
-
-def check_coins(monkeypatch):
-    """Let every coin of the sampler fail the test whose probability is not at most 1."""
-    toss = sampler.bernoulli_exp
-
-    def checked(r, source, factor=1):
-        precision = 128 + ceil(r * 3 / 2)
-        assert factor * exp_enclosure(r, precision)[0] <= 1 << precision
-        return toss(r, source, factor)
-
-    monkeypatch.setattr(sampler, "bernoulli_exp", checked)

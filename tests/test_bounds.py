@@ -268,19 +268,6 @@ def test_best_rows_with_beta_near_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("candidates", ["multisets", "tuples"])
-@pytest.mark.parametrize("cells, queries, n", [(2, 1, 1000), (4, 3, 3000), (16, 100, 2000), (200, 5, 10**5)])
-def test_unlimited_best_rows(cells, queries, n, candidates):
-    sizes = {"n": n, "cells": cells, "queries": queries, "epsilon": 1, "beta": Fraction(1, 20)}
-    best = bounds.best_rows(**sizes, candidates=candidates)
-    with localcontext(prec=40):
-        heights = {
-            rows: naive_sharp(rows=rows, **sizes, candidates=candidates) for rows in range(1, 4 * best + 20)
-        }
-    assert min(heights, key=heights.__getitem__) == best
-
-
-@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     error=st.fractions(Fraction(1, 20), Fraction(9, 10), max_denominator=100),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smalldb
-from queries import Conjunctions, Linear, Marginals
+from queries import Conjunctions, Marginals, Thresholds
 from smalldb import bounds
 from smalldb.counting.level_counts import Law
 
@@ -21,14 +21,7 @@ ENTRIES = {
     "census_d2_conj": (2, Conjunctions(2), (3, 1, 0, 2), 3, "1/2", "1/3"),
     "census_d3_cells": (3, Marginals(2, exactly=True), (4, 0, 1, 2, 0, 3, 1, 1), 4, 2, "1/4"),
     "census_d3_conj": (3, Conjunctions(2), (20, 5, 3, 2, 4, 1, 2, 3), 6, 1, "1/5"),
-    "census_thresh8": (
-        3,
-        Linear([[int(i < c) for i in range(8)] for c in range(9)]),
-        (2, 1, 0, 4, 0, 0, 1, 2),
-        4,
-        1,
-        "1/4",
-    ),
+    "census_thresh8": (3, Thresholds(), (2, 1, 0, 4, 0, 0, 1, 2), 4, 1, "1/4"),
 }
 
 

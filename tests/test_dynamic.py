@@ -10,7 +10,7 @@ from itertools import product
 import naive
 import numpy as np
 import pytest
-from builders import posed
+from builders import census_of, posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,10 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 BASES = {"multisets": naive.census, "tuples": naive.ordered_census}
 bases = pytest.mark.parametrize("candidates", BASES)
-
-
-def found(scores, counted):
-    return {int(level): count for level, count in zip(scores.levels, counted.counts, strict=True) if count}
 
 
 def orderings(candidate):
@@ -58,7 +54,7 @@ def test_equals_the_definition(instance, candidates, shards):
     matrix, data, rows = instance
     scores, (*arguments, _, _) = posed(matrix, data, rows)
     counted = count_scores(scores, candidates=candidates, threads=1, shards=shards)
-    assert found(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
+    assert census_of(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
     assert all(type(count) is int for count in counted.counts)
 
 
@@ -135,7 +131,7 @@ def test_keys_of_two_words(candidates):
     scores, (*arguments, _, _) = posed(matrix, [5, 1, 0, 3, 2], 4)
     assert 64 < key_bits(scores) <= MAX_KEY_BITS
     counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
-    assert found(scores, counted) == dict(BASES[candidates](*arguments, 5, 4))
+    assert census_of(scores, counted) == dict(BASES[candidates](*arguments, 5, 4))
     rank = max(range(len(counted.counts)), key=counted.counts.__getitem__)
     candidate = counted.candidate(rank, counted.counts[rank] - 1)
     assert naive.score(*arguments, candidate.tolist()) == scores.levels[rank]
@@ -172,7 +168,7 @@ def test_counts_beyond_a_word(candidates, cells, rows, limbs):
         expected[abs(rows * answer - n * held)] += ways
     total = math.comb(cells + rows - 1, rows) if candidates == "multisets" else cells**rows
     assert sum(counted.counts) == total > 1 << 64 * (limbs - 1)
-    assert found(scores, counted) == expected
+    assert census_of(scores, counted) == expected
     rank = max(range(len(counted.counts)), key=counted.counts.__getitem__)
     drawn = {tuple(counted.candidate(rank, counted.counts[rank] * i // 5).tolist()) for i in range(5)}
     assert len(drawn) == 5
@@ -185,7 +181,7 @@ def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkey
     expected = BASES[candidates](*arguments, 8, 4)
     monkeypatch.setattr(module, "THREADED", 1)
     plain = count_scores(scores, candidates=candidates, threads=1)
-    assert found(scores, plain) == dict(expected)
+    assert census_of(scores, plain) == dict(expected)
     threaded = count_scores(scores, candidates=candidates, threads=3)
     assert (threaded.counts, threaded.cost) == (plain.counts, plain.cost)
     for shards in (1, 2, 7):
@@ -207,7 +203,7 @@ def test_law_of_multisets_and_of_ordered_rows(vectors):
     scores, _ = posed([[0, 1]], [3, 1], 2)
     for candidates, name in (("multisets", "multiset"), ("tuples", "ordered")):
         counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
-        census = found(scores, counted)
+        census = census_of(scores, counted)
         law = naive.fraction_law(census, Fraction(1, 4))
         mass = Counter()
         for rank, count in enumerate(counted.counts):

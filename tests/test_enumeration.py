@@ -10,7 +10,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from builders import flags, posed
+from builders import census_of, flags, posed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,12 +51,6 @@ CASES = {
 }
 
 
-def as_counter(scores, found):
-    return Counter(
-        {level: count for level, count in zip(scores.levels.tolist(), found.counts, strict=True) if count}
-    )
-
-
 def listed(scores, found):
     """The candidates of each score, as the enumeration lists them."""
     return {
@@ -85,7 +79,7 @@ def case(request):
 def test_complete_tables(case):
     scores, lists = case
     found = enumerate_scores(scores)
-    assert as_counter(scores, found) == naive.census(*lists)
+    assert census_of(scores, found) == naive.census(*lists)
     assert all(type(count) is int for count in found.counts)
     assert listed(scores, found) == listed_naively(scores, *lists)
 
@@ -100,7 +94,7 @@ def test_any_tail_and_shard(case, monkeypatch):
         monkeypatch.setattr(enumeration, "tail_cells", lambda *_, tail=tail: tail)
         for shard in {1, 7, 100, total}:
             found = enumerate_scores(scores, shard=shard)
-            assert as_counter(scores, found) == expected
+            assert census_of(scores, found) == expected
         assert listed(scores, enumerate_scores(scores, shard=50)) == listed_naively(scores, *lists)
 
 
@@ -113,7 +107,7 @@ def test_the_width_of_a_rank(entries):
     scores, lists = posed([[0, 1, entries - 1]], [1, 0, 0], 1)
     assert len(scores.ranks) == len(scores.levels) == entries
     found = enumerate_scores(scores)
-    assert as_counter(scores, found) == naive.census(*lists)
+    assert census_of(scores, found) == naive.census(*lists)
     assert listed(scores, found) == listed_naively(scores, *lists)
 
 
@@ -133,7 +127,7 @@ def test_random_instances(instance, shard, chance):
     scores, lists = posed(*instance)
     found = enumerate_scores(scores, shard=shard)
     expected = listed_naively(scores, *lists)
-    assert as_counter(scores, found) == Counter({level: len(group) for level, group in expected.items()})
+    assert census_of(scores, found) == Counter({level: len(group) for level, group in expected.items()})
     for rank, (level, count) in enumerate(zip(scores.levels.tolist(), found.counts, strict=True)):
         if count:
             index = chance.randrange(count)
@@ -147,7 +141,7 @@ def test_an_executor_of_the_caller_walks_and_is_left_open():
         found = enumerate_scores(scores, executor=pool, shard=50)
         assert started
         assert pool.submit(int).result() == 0
-    assert as_counter(scores, found) == naive.census(*lists)
+    assert census_of(scores, found) == naive.census(*lists)
 
 
 @pytest.mark.parametrize("shards", [2, 5, 1000])
@@ -173,7 +167,7 @@ def test_more_candidates_than_can_be_seen():
     expected = Counter()
     for copies, count in enumerate(with_copies):
         expected[abs(rows - cells * copies)] += count
-    assert as_counter(scores, found) == expected
+    assert census_of(scores, found) == expected
     assert sum(found.counts) == multisets.count(cells, rows) > 1 << 55
     last = max(expected)
     assert found.candidate(len(scores.levels) - 1, expected[last] - 1)[0] == rows

@@ -109,33 +109,19 @@ def test_enclosure_at_the_ends():
         exp_enclosure(Fraction(-1), 20)
 
 
-def decided(draw, depth):
-    """Dyadic mass of each value among the scripts of at most `depth` bits; undecided mass at each depth."""
-    mass, undecided, unfinished = {}, [], [""]
-    for length in range(depth + 1):
-        unfinished = [script + bit for script in unfinished for bit in "01"] if length else unfinished
-        still = []
-        for script in unfinished:
-            try:
-                value = draw(ScriptedBits(script))
-            except OutOfBits:
-                still.append(script)
-            else:
-                mass[value] = mass.get(value, 0) + Fraction(1, 2**length)
-        unfinished = still
-        undecided.append(Fraction(len(still), 2**length))
-    return mass, undecided
+def with_bits(draw, depth):
+    """The probability of each outcome and of how many bits it is read from."""
+    return outcomes(lambda source: (draw(source), len(source.script)), depth)
 
 
 def test_bits_decide_a_level_as_soon_as_they_can(vectors):
     value = vectors["lazy_inverse_cdf"]["value"]
     for uniform, level in zip(value["U_hex"], value["level"], strict=True):
         assert draw_level(CENSUS, RATE, ScriptedBits(f"{int(uniform, 16):064b}")) == level
-    _, undecided = decided(lambda source: draw_level(CENSUS, RATE, source), 26)
-    assert float(sum(undecided)) == pytest.approx(3.50, abs=0.005)  # the bits that are expected
-    mass, undecided = decided(lambda source: draw_level({-5: 1, 0: 1, 7: 2}, Fraction(0), source), 2)
-    assert mass == {-5: Fraction(1, 4), 0: Fraction(1, 4), 7: Fraction(1, 2)}
-    assert undecided == [1, Fraction(1, 2), 0]
+    found = with_bits(lambda source: draw_level(CENSUS, RATE, source), 26)
+    assert float(sum(p * bits for (_, bits), p in found.items())) == pytest.approx(3.50, abs=0.005)
+    found = with_bits(lambda source: draw_level({-5: 1, 0: 1, 7: 2}, Fraction(0), source), 2)
+    assert found == {(-5, 2): Fraction(1, 4), (0, 2): Fraction(1, 4), (7, 1): Fraction(1, 2)}
     assert draw_level({7: 10**100}, Fraction(1), ScriptedBits("")) == 7
 
 
@@ -239,10 +225,13 @@ def test_many_integers_are_the_bits_in_order(width, count):
 
 @pytest.mark.parametrize("n", range(1, 13))
 def test_tree_of_uniform_below(n):
-    mass, undecided = decided(lambda source: uniform_below(n, source), 24)
+    found, mass = with_bits(lambda source: uniform_below(n, source), 24), Counter()
+    for (value, _), p in found.items():
+        mass[value] += p
+    undecided = [1 - sum(p for (_, bits), p in found.items() if bits <= depth) for depth in range(25)]
     assert set(mass) == set(range(n))
     assert len(set(mass.values())) == 1
-    assert sum(mass.values()) + undecided[-1] == 1 and undecided[-1] < 1e-6
+    assert undecided[-1] < 1e-6
     assert all(part * 2**depth <= n for depth, part in enumerate(undecided))
     assert sum(undecided) <= math.log2(n) + 2
 
@@ -338,17 +327,6 @@ def test_a_coin_above_1_is_an_error():
 AB = Domain(["a", "b"])
 
 
-class Scripted:
-    """Bits that are given in advance, then zeros."""
-
-    def __init__(self, *numbers):
-        self.numbers, self.asked = list(numbers), 0
-
-    def bits(self, count):
-        self.asked += 1
-        return self.numbers.pop(0) if self.numbers else 0
-
-
 @given(st.integers(0, 2**64 - 1), st.integers(1, 10**30), st.fractions(0, 50, max_denominator=100))
 @settings(max_examples=50, deadline=None)
 def test_enclosures_hold_the_noise(drawn, count, depth):
@@ -362,15 +340,20 @@ def test_enclosures_hold_the_noise(drawn, count, depth):
     assert low < high
 
 
+def words(*numbers):
+    return ScriptedBits("".join(f"{number:064b}" for number in numbers))
+
+
 def test_bits_are_revealed_until_they_decide():
     half = 1 << 63
-    assert draw_loudest({0: 1, 1: 1}, Fraction(0), Scripted(half, half + 1)) == 1
-    source = Scripted(half, half, 7, 4)
+    assert draw_loudest({0: 1, 1: 1}, Fraction(0), words(half, half + 1, 0, 0)) == 1
+    source = words(half, half, 7, 4)
     assert draw_loudest({0: 1, 1: 1}, Fraction(0), source) == 0
-    assert source.asked == 4
+    with pytest.raises(OutOfBits):  # all were read
+        source.bits(1)
     most = (1 << 64) - 1  # of one: from 44 to infinity, so a noise of about 69 has not won yet
-    assert draw_loudest({0: 1, 1: 10**30}, Fraction(0), Scripted(most, half, most, 0)) == 0
-    assert draw_loudest({3: 10**40}, Fraction(1), Scripted()) == 3
+    assert draw_loudest({0: 1, 1: 10**30}, Fraction(0), words(most, half, most, 0)) == 0
+    assert draw_loudest({3: 10**40}, Fraction(1), words(0)) == 3
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins import check_coins
 from rejecting import (
-    check_coins,
     distance,
     force,
     gaps,
@@ -302,7 +302,7 @@ def forced(case):
 )
 def test_draws_follow_the_law(case, draws, monkeypatch):
     if draws < 10_000:
-        check_coins(monkeypatch)
+        check_coins(monkeypatch, sampler)
     made, rest = forced(case)
     assert abs(distance(made, *rest, draws, seed=1)) < 4
 

@@ -9,7 +9,8 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import check_coins, chi_square, distance, instance, lane_of, starred
+from margins import check_coins
+from rejecting import chi_square, distance, instance, lane_of, starred
 
 import smalldb
 from queries import Conjunctions, Linear
@@ -79,7 +80,7 @@ def test_trials_behind_one_that_is_kept_are_left_out(stars):
 @pytest.mark.parametrize("room", [0, 40, 1 << 12])
 def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
     """On any number of processors they are the same, so that one's follow it, without threads to start."""
-    check_coins(monkeypatch)
+    check_coins(monkeypatch, sampler)
     monkeypatch.setattr(sampler, "ALONE", 0)
     monkeypatch.setattr(building, "ROOM", room)
     attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
@@ -138,7 +139,7 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
         score = int(np.abs(rows * answers - n * (matrix @ np.array(counts))).max())
         orders = factorial(rows) // prod(map(factorial, counts))
         law[score] += orders * naive.exp_minus(epsilon * score / (2 * rows))
-    check_coins(monkeypatch)
+    check_coins(monkeypatch, sampler)
     made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(2)
     found = Counter(made.draw(source)[1] for _ in range(draws))
     assert abs(chi_square(found, law)) < 4
@@ -147,7 +148,7 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
 @pytest.mark.slow
 def test_empty_layers_raise_the_lower_bound_and_no_further(monkeypatch):
     """Data that no small database fits: the first layers are empty, and are found to be."""
-    check_coins(monkeypatch)
+    check_coins(monkeypatch, sampler)
     monkeypatch.setattr(building, "STEP", Fraction(1, 10))
     workload, answers, _ = instance(4, 37, "marginals:2", 8)
     n, rows, epsilon = 37, 3, Fraction(4)

@@ -6,13 +6,12 @@ from math import comb, exp
 import naive
 import numpy as np
 import pytest
-from margins import obeys, outcomes
+from margins import LN2, check_coins, obeys, outcomes
 from rejecting import instance, lane_of, shares_at, slot_of, survivors, without_stars
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels.bitwise import unpack
 from smalldb.kernels.nodes import MOST_ROWS, scan_for
 from smalldb.kernels.ways import ONE_WORD, SHARE, choose, share_of, share_tables, tabulate
@@ -23,7 +22,6 @@ from smalldb.rejection.sampler import tuple_sampler
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree
 
-LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
 SCORES = Scores.build(np.array([[0, 1, 2]]), np.array([0]), 1, 1)  # of the three candidates: 0, 1, 2
 
 
@@ -183,17 +181,9 @@ def test_fair_coins_for_the_head_are_not_too_many(monkeypatch, rate):
 @pytest.mark.parametrize("less", [0, Fraction(1, 10**12), Fraction(1, 10**7)])
 def test_coins_of_the_tail_are_no_more_likely_than_certain(monkeypatch, less):
     """With a rate just below ln 2, a gap of one is worth less than one fair coin."""
-    toss = head_and_tail.bernoulli_exp
-    tossed = []
-
-    def checked(r, source, factor):
-        assert factor * exp_enclosure(r, 200)[0] <= 1 << 200
-        tossed.append(factor)
-        return toss(r, source, factor)
-
-    monkeypatch.setattr(head_and_tail, "bernoulli_exp", checked)
+    factors = check_coins(monkeypatch, head_and_tail)
     found, drawn = HeadAndTail(SCORES, LN2 * (1 - less), {}, 0), set()
     for seed in range(30):
         drawn.add(found.draw(SeededBits(seed))[1])
     assert drawn == {0, 1, 2}
-    assert set(tossed) <= {1, 2}
+    assert set(factors) <= {1, 2}

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import flags
-from rejecting import check_coins, distance, gaps, instance, lane_of, starred, survivors, without_stars
+from margins import check_coins
+from rejecting import distance, gaps, instance, lane_of, starred, survivors, without_stars
 
 from queries import Rows, Workload
 from queries.spec import parse
@@ -195,7 +196,7 @@ def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
 )
 def test_draws_of_stars_follow_the_law(case, draws, monkeypatch):
     if draws < 10_000:
-        check_coins(monkeypatch)
+        check_coins(monkeypatch, sampler)
     made, rest = starred(*case)
     assert made._mixture.stars
     assert abs(distance(made, *rest, draws, seed=6)) < 4

@@ -9,20 +9,18 @@ from math import ceil, comb
 import naive
 import numpy as np
 import pytest
-from margins import obeys, outcomes
+from margins import LN2, check_coins, obeys, outcomes
 
 from smalldb.exact import coins
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Known, Shifted, Uniform
 from smalldb.exact.enclosures import Real
 from smalldb.exact.integers import uniform_subset
-from smalldb.exact.levels import exp_enclosure
 from smalldb.selection import drawing, scored, selection_law
 from smalldb.selection import law as laws
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import OCTAVES, Scored
 
-LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
 MORE = 1 + Fraction(1, 10**12)  # than the room that is left where octaves are rounded down
 
 
@@ -117,22 +115,10 @@ def test_ranked_draws_by_their_decision_trees(monkeypatch, weights, deep):
     assert obeys(outcomes(draw, 10), law, Fraction(9, 10))
 
 
-def checked_coins(monkeypatch):
-    """Let every coin fail the test whose probability is above 1."""
-    toss = drawing.bernoulli_exp
-
-    def checked(r, source, factor=1):
-        low = r if isinstance(r, Fraction) else r.enclosure(200)[0]
-        assert factor * exp_enclosure(max(low, Fraction(0)), 220)[0] <= 1 << 220
-        return toss(r, source, Fraction(factor))
-
-    monkeypatch.setattr(drawing, "bernoulli_exp", checked)
-
-
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("draw", [exponential, permute_and_flip, noisy_max])
 def test_no_coin_is_more_likely_than_certain(monkeypatch, draw, at_once):
-    checked_coins(monkeypatch)
+    check_coins(monkeypatch, drawing)
     monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9 if at_once else 0)
     for seed in range(60):
         scores = np.random.default_rng(seed).integers(-30, 5, 12)
@@ -142,7 +128,7 @@ def test_no_coin_is_more_likely_than_certain(monkeypatch, draw, at_once):
 @pytest.mark.parametrize("octaves", [1, 5, 40])
 def test_thinning_leaves_room_for_a_depth_just_above_a_whole_octave(monkeypatch, octaves):
     """Heads have probability exp(m - r): m a little more than so many octaves, r the same and one more."""
-    checked_coins(monkeypatch)
+    check_coins(monkeypatch, drawing)
     monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
     above = octaves * LN2 * (1 + Fraction(1, 10**10))
     rate = LN2 * MORE
@@ -160,7 +146,7 @@ def test_thinning_leaves_room_for_a_part_of_an_octave(monkeypatch, part):
         def enclosure(self, precision):
             return max(Fraction(0), LN2 * part - Fraction(1, 2**precision)), LN2 * part
 
-    checked_coins(monkeypatch)
+    check_coins(monkeypatch, drawing)
     monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
     made = Scored([np.array([0] + [-1] * 40)], LN2 * MORE)
     assert 1 in made.octaves
