@@ -137,21 +137,17 @@ def test_what_cannot_be_finer_is_refused(changed, said):
         parse_schema(SCHEMA.replace(*changed))
 
 
-def test_related_tables_and_counted_rows_have_no_finer_bins():
+def test_what_has_no_finer_bins_or_too_many_rows_in_them_is_refused():
     schema = parse_schema(SCHEMA)
     with pytest.raises(ValueError, match="column 'pay': related tables cannot have finer bins"):
         RelatedSchema("a", "b", schema, parse_schema(PLAIN), "x", "y")
     rows = Rows.from_codes(schema.domain, np.zeros((9, 3), dtype=np.uint8))
     with pytest.raises(TypeError, match="finer bins are counted from a table"):
         smalldb.release(rows, schema=schema, epsilon=1)
-
-
-def test_counts_that_are_lost_or_too_many_are_refused():
     with pytest.raises(ValueError, match="column 'pay': noise on finer bins would be above 2\\^40"):
         smalldb.plan(schema=SCHEMA, n=2000, epsilon="1e-12", rows=2, queries="marginals:1")
     with pytest.raises(ValueError, match="measured of less than 2\\^53 rows"):
         smalldb.plan(schema=SCHEMA, n=1 << 53, epsilon=1, rows=2, queries="marginals:1")
-    schema = parse_schema(SCHEMA)
     given = schema.pieces(people(2).assign(n=[str(1 << 61)] * 2), "n")
     with pytest.raises(DataError, match="counts add up to 2"):
         [*gather_finer(schema, "n", {}, given)]

@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import zipfile
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -91,31 +92,26 @@ def expected():
     return parse_schema(SCHEMA).encode(frame)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("separator", [",", ";", "|", "tab", "space", "^", "\\x01", "§", ":"])
-@pytest.mark.parametrize("quote", ['"', "'"])
-@pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("least", [0, 1 << 30], ids=["pyarrow", "csv"])
-def test_csv_of_any_signs(tmp_path, monkeypatch, expected, separator, quote, decimal, least):
-    monkeypatch.setattr(csv_files, "LEAST", least)
-    path, file = tmp_path / "t.csv", FileFormat(separator, quote, decimal)
-    path.write_bytes(spell(rows(), file))
-    same(read_table(str(path), stated(**file.stated())), expected)
-    if (quote, decimal) == ('"', "."):
-        same(read_table(str(path), parse_schema(SCHEMA), file=file), expected)
+SIGNS = product([",", ";", "|", "tab", "space", "^", "\\x01", "§", ":"], ['"', "'"], [".", ","])
+ENCODINGS = ["utf-8", "utf-16", "cp1252", "latin-1", "iso8859-15", "mac-roman", "gb18030"]
+CSV = [
+    *((FileFormat(*signs), "") for signs in SIGNS),
+    *product([FileFormat(encoding=encoding) for encoding in ENCODINGS], ["", ".gz", ".zst", ".zip"]),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-16", "cp1252", "latin-1", "iso8859-15", "mac-roman", "gb18030"]
-)
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst", ".zip"])
+@pytest.mark.parametrize(("file", "packed"), CSV)
 @pytest.mark.parametrize("least", [0, 1 << 30], ids=["pyarrow", "csv"])
-def test_csv_of_any_encoding_compressed_or_not(tmp_path, monkeypatch, expected, encoding, packed, least):
+def test_csv_of_any_signs_and_encoding_compressed_or_not(
+    tmp_path, monkeypatch, expected, file, packed, least
+):
     monkeypatch.setattr(csv_files, "LEAST", least)
-    path, file = tmp_path / f"t.csv{packed}", FileFormat(encoding=encoding)
+    path = tmp_path / f"t.csv{packed}"
     path.write_bytes(compress(spell(rows(), file), packed))
-    same(read_table(str(path), stated(encoding=encoding)), expected)
+    same(read_table(str(path), stated(**file.stated())), expected)
+    if (file.quote, file.decimal) == ('"', "."):
+        same(read_table(str(path), parse_schema(SCHEMA), file=file), expected)
 
 
 def test_blocks_and_the_rest_of_a_compressed_file_are_one_table(tmp_path, monkeypatch):

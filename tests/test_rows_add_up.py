@@ -394,10 +394,10 @@ def yes_no_frames(rows, chance, folder):
 
 
 READERS = {  # what each needs, and how many of ten thousand tables are its own
-    frames: ((), 3600),
+    frames: ((), 3100),
     arrow_frames: (("pyarrow",), 1200),
     yes_no_frames: ((), 1500),
-    csv_file: ((), 800),
+    csv_file: ((), 2000),
     large_csv_file: ((), 450),
     yes_no_file: ((), 600),
     json_lines: ((), 700),

@@ -365,8 +365,3 @@ columns.born = { kind = "dates", cuts = [1990], range = [1950, 2010], missing = 
     ]
     assert schema.domain.table().tolist() == expected
     assert schema.valid == schema.domain.valid
-
-
-def test_a_column_stands_once():
-    with pytest.raises(ValueError, match="column 'x' occurs more than once"):
-        Schema((Column("x", Flag()), Column("x", Flag())))

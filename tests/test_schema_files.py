@@ -214,10 +214,12 @@ def test_hostile_schemas_are_refused_at_once(tmp_path, text, message):
         assert "\n" not in str(caught.value) and len(str(caught.value)) < 2000
 
 
-def test_objects_have_the_same_caps():
+def test_objects_have_the_same_caps_and_a_column_stands_once():
     flags = tuple(Column(f"c{i}", Flag()) for i in range(4))
     with pytest.raises(ValueError, match="up to 4096 columns, not 4100"):
         Schema(flags * 1025)
+    with pytest.raises(ValueError, match="column 'c0' occurs more than once"):
+        Schema(flags * 2)
     with pytest.raises(ValueError, match=r"more than 2\^28 categories by attributes"):
         Schema((Column("x", Categories(range(4096))),) * 17)
     assert Schema((Column("x", Categories(range(4096)), coding="bits"), flags[0])).domain.sizes == (4096, 2)

@@ -273,9 +273,10 @@ PAID = ("--ledger", "l", "--budget", "60")
             ("-o", "o.parquet"),
             "column 'x': cannot be written as parquet",
         ),
-        ('kind = "bool"', ("-o", "o.csv", "--report", "o.html", "--title", "caf\udce9"), "--title"),
-        ('kind = "bool"', ("-o", "o.csv", "--report", "o.html", "--publisher", "caf\udce9"), "--publisher"),
-        ('kind = "bool"', ("-o", "o.csv", "--report", "o.html", "--table", "caf\udce9"), "--table"),
+        *(
+            ('kind = "bool"', ("-o", "o.csv", "--report", "o.html", option, "caf\udce9"), option)
+            for option in ("--title", "--publisher", "--table")
+        ),
         ('kind = "bool"', ("-o", "o.csv", "--rows", str(10**6)), "rows: 1000000 rows of 2 columns need"),
     ],
 )
