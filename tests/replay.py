@@ -39,6 +39,14 @@ from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import LearnedCategories
 from smalldb.selection import select
 
+# where, below smalldb: estimates that are worse and quick, made from the same
+HASTY = {
+    "marginals.estimate.estimation.PREDICTING": 1 << 9,
+    "marginals.estimate.estimation.LAST_SWEEPS": 8,
+    "marginals.estimate.estimation.SWEEPS": 3,
+    "marginals.estimate.cell_estimates.ITERATIONS": 5,
+}
+
 
 class Leak(AssertionError):
     """Something public depends on the data otherwise than through answers."""

@@ -5,10 +5,9 @@ from fractions import Fraction
 
 import naive
 import pytest
-from builders import counted
 
 from queries import Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Thresholds
-from smalldb import bounds, census
+from smalldb import bounds
 from smalldb.auditing import accuracy
 
 AB = Domain(["a", "b"])
@@ -89,12 +88,6 @@ def test_the_instance_of_the_theorems():
     said = found.promised()
     assert [round(said[name], 3) for name in ("sharp", "theorem 4.5")] == [0.527, 0.969]
     assert found.databases == math.comb(43, 3)
-
-
-def test_one_table_of_it_is_the_census():
-    found = accuracy(AB, "conjunctions:2", n=5, epsilon=2, rows=3)
-    table = counted(AB, found.hardest[1])
-    assert census(table, Conjunctions(2), rows=3).law(2).mean() == pytest.approx(found.worst_mean, rel=1e-15)
 
 
 def test_a_bound_that_is_false_is_seen():

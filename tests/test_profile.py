@@ -109,21 +109,6 @@ def test_no_theorem_is_below_the_truth(case, neighbours):
         assert spent == 0 or found.enclosed(spent * (1 - 1e-6), releases)[1] > Fraction(1, 10**4)
 
 
-@pytest.mark.parametrize("domain, queries, n", [(A, Conjunctions(1), 1), (AB, Conjunctions(2), 3)])
-def test_the_two_curves_are_one(domain, queries, n):
-    found = profile(domain, queries, n=n, epsilon=2, rows=2)
-    deltas = {e: found.delta(e) for e in np.linspace(0, 2, 60).tolist()}
-    for alpha in np.linspace(0, 1, 7).tolist():
-        # the supporting lines of the trade-off curve (Dong, Roth and Su 2022, proposition 6)
-        lines = [
-            max(1 - delta - math.exp(e) * alpha, math.exp(-e) * (1 - delta - alpha))
-            for e, delta in deltas.items()
-        ]
-        assert found.tradeoff(alpha) >= max(0, *lines) - 1e-9
-        if domain is A:  # one pair, whose curve is convex
-            assert found.tradeoff(alpha) == pytest.approx(max(0, *lines), abs=1e-2)
-
-
 def test_convolution_is_the_definition():
     third = [1, 5, 2]
     low, high = power([x << BITS - 3 for x in third], [x << BITS - 3 for x in third], 5)

@@ -20,7 +20,7 @@ import pytest
 from calling import called
 from dying import Killed, stop_after
 from losses import Change
-from replay import Player, Recording, letter
+from replay import HASTY, Player, Recording, letter
 
 import smalldb
 from queries import Column, Domain, Rows
@@ -80,13 +80,7 @@ RULED_YES_NO = Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])
 WIDE = Domain([f"a{i}" for i in range(7)])
 
 ROUNDS = {"mechanism": "marginals"}
-HASTY = {  # estimates that are worse and quick: what they are made from is the same
-    "marginals.estimate.estimation.PREDICTING": 1 << 9,
-    "marginals.estimate.estimation.LAST_SWEEPS": 8,
-    "marginals.estimate.estimation.SWEEPS": 3,
-    "marginals.estimate.cell_estimates.ITERATIONS": 5,
-    "marginals.strategies.budgets.MOST_WIDE": 0,  # rounds go on in noise that would end them
-}
+QUICK = HASTY | {"marginals.strategies.budgets.MOST_WIDE": 0}  # rounds go on in noise that would end them
 HALVES = {"marginals.strategies.budgets.MOST_WIDE": 256}
 CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
     ROUNDS | {"strategy": name} for name in ("cells", "pairs", "adaptive", "contrasts")
@@ -282,7 +276,7 @@ def patched(monkeypatch):
     """Change public numbers of the code for a case."""
 
     def change(case):
-        for where, value in (HASTY | case.patched).items():
+        for where, value in (QUICK | case.patched).items():
             monkeypatch.setattr(f"smalldb.{where}", value)
 
     return change

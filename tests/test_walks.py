@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builders import universe
 from losses import Change
-from replay import Recording, letter
+from replay import HASTY, Recording, letter
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.curator import PrivacyFilter
@@ -24,13 +24,6 @@ from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
 from smalldb.noise.privacy_loss import Loss
 
 NOBODY = Change((), ())  # families move by more than one row: laws are compared by their counts alone
-HASTY = {
-    "marginals.estimate.estimation.PREDICTING": 1 << 9,
-    "marginals.walks.PREDICTING": 1 << 9,
-    "marginals.estimate.estimation.LAST_SWEEPS": 8,
-    "marginals.estimate.estimation.SWEEPS": 3,
-    "marginals.estimate.cell_estimates.ITERATIONS": 5,
-}
 
 
 def paid(plan):
@@ -102,7 +95,7 @@ def test_columns_of_walks_are_expected_to_be_off_by_the_noise_for_a_unit(replace
 
 @pytest.fixture
 def quick(monkeypatch):
-    for where, value in HASTY.items():
+    for where, value in (HASTY | {"marginals.walks.PREDICTING": 1 << 9}).items():
         monkeypatch.setattr(f"smalldb.{where}", value)
 
 
