@@ -114,6 +114,7 @@ class Kind(ABC):
     __slots__ = ()
     codings: ClassVar[tuple[str, ...]]  # the first is the usual one
     spelling: ClassVar[str]  # how fields are written, for a refusal
+    ordered: ClassVar[bool] = False  # whether the categories are in a meaningful order
 
     @property
     @abstractmethod
@@ -156,11 +157,6 @@ class Kind(ABC):
     def cut_texts(self) -> Sequence[str]:
         """The cuts that ranges such as ``age>=40`` may speak of; empty: the categories are no bins."""
         return ()
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the categories are in a meaningful order."""
-        return False
 
     @property
     def numbers(self) -> NumberFormat:
