@@ -51,14 +51,19 @@ def databases(cells, n, neighbours="replace-one"):
     return [x for size in sizes for x in multisets(cells, size)]
 
 
+def scores(workload, rows, x):
+    """Small database -> its score, where x are the data."""
+    matrix = workload.matrix().tolist()
+    answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+    return {y: score(matrix, answers, sum(x), y) for y in multisets(len(x), rows)}
+
+
 def law(workload, x, rows, epsilon, base="multisets"):
     """SmallDB by its definition: small database -> its probability, near a Fraction, where x are the data."""
-    matrix, masses = workload.matrix().tolist(), {}
-    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
-    answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-    for y in multisets(len(x), rows):
+    masses, rate = {}, Fraction(epsilon) / (2 * rows * workload.denominator)
+    for y, level in scores(workload, rows, x).items():
         orders = factorial(rows) // prod(map(factorial, y)) if base == "tuples" else 1
-        masses[y] = orders * exp_minus(rate * score(matrix, answers, sum(x), y))
+        masses[y] = orders * exp_minus(rate * level)
     total = sum(masses.values())
     return {y: mass / total for y, mass in masses.items()}
 

@@ -23,15 +23,12 @@ TINY = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
 
 def by_decimals(workload, rows, epsilon, n):
     """The worst loss of multisets under replace-one, with 90 digits."""
-    matrix = workload.matrix().tolist()
     rate = epsilon / (2 * rows * workload.denominator)
-    small = list(naive.multisets(workload.domain.size, rows))
     with localcontext() as context:
         context.prec, context.Emin, context.Emax = 90, MIN_EMIN, MAX_EMAX
 
         def law(x):
-            answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-            exponents = [-rate * naive.score(matrix, answers, n, y) for y in small]
+            exponents = [-rate * score for score in naive.scores(workload, rows, x).values()]
             logs = [Decimal(e.numerator) / e.denominator for e in exponents]
             top = max(logs)
             ln_z = sum((e - top).exp() for e in logs).ln() + top

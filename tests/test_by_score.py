@@ -20,21 +20,13 @@ CASES = [
 ]
 
 
-def scores_of(workload, rows, x):
-    """The candidates and their scores, by the definition."""
-    matrix = workload.matrix().tolist()
-    answers = [sum(w * c for w, c in zip(query, x, strict=True)) for query in matrix]
-    small = list(naive.multisets(workload.domain.size, rows))
-    return small, [naive.score(matrix, answers, sum(x), y) for y in small]
-
-
 @pytest.mark.parametrize("law", ["permute-and-flip", "noisy-max"])
 def test_laws_are_those_of_a_selection_by_the_score(law):
     made, workload = by_score(A, "conjunctions:1", rows=3, epsilon=2, law=law), Conjunctions(1).workload(A)
     for x in naive.multisets(2, 5):
-        small, scores = scores_of(workload, 3, x)
-        law_of = smalldb.selection_law([-s for s in scores], epsilon=2, sensitivity=3, method=law)
-        assert made(x) == {small[i]: p for (i,), p in law_of.items()}
+        scores = naive.scores(workload, 3, x)
+        law_of = smalldb.selection_law([-s for s in scores.values()], epsilon=2, sensitivity=3, method=law)
+        assert made(x) == {y: law_of[(i,)] for i, y in enumerate(scores)}
 
 
 @pytest.mark.slow
@@ -71,11 +63,11 @@ def test_the_exponential_law_is_smalldb(case, prior, base):
 def test_a_prior_is_the_law_of_ordered_rows():
     workload, prior = Conjunctions(2).workload(AB), (1, 3, 0, 2)
     made = by_score(AB, "conjunctions:2", rows=3, epsilon=1, prior=prior)
-    small, scores = scores_of(workload, 3, (2, 1, 0, 1))
-    orders = [math.factorial(3) / math.prod(map(math.factorial, y)) for y in small]
-    priors = [math.prod(w**c for w, c in zip(prior, y, strict=True)) for y in small]
-    weights = [a * b * math.exp(-score / 6) for a, b, score in zip(orders, priors, scores, strict=True)]
-    truth = {y: weight / sum(weights) for y, weight in zip(small, weights, strict=True) if weight}
+    weights = {}
+    for y, score in naive.scores(workload, 3, (2, 1, 0, 1)).items():
+        orders = math.factorial(3) / math.prod(map(math.factorial, y))
+        weights[y] = orders * math.prod(w**c for w, c in zip(prior, y, strict=True)) * math.exp(-score / 6)
+    truth = {y: weight / sum(weights.values()) for y, weight in weights.items() if weight}
     assert {y: float(low) for y, (low, _) in made((2, 1, 0, 1)).items()} == pytest.approx(truth, rel=1e-12)
     assert smalldb.audit(AB, n=4, mechanism=made).worst_loss < 1
 

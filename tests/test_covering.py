@@ -49,13 +49,8 @@ CLASSES = [
 
 def by_definition(workload, rows, n):
     """The largest, over tables of n rows, of the least error of m rows."""
-    matrix = workload.matrix().tolist()
-
-    def least(x):
-        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
-        return min(naive.score(matrix, answers, n, y) for y in naive.multisets(workload.domain.size, rows))
-
-    worst = max(least(x) for x in naive.multisets(workload.domain.size, n))
+    tables = naive.multisets(workload.domain.size, n)
+    worst = max(min(naive.scores(workload, rows, x).values()) for x in tables)
     return Fraction(worst, n * rows * workload.denominator)
 
 
