@@ -40,6 +40,10 @@ def workdir(workdir):
     return workdir
 
 
+def released(seed):
+    return smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=seed)
+
+
 def test_a_folder_has_the_tables_and_what_they_are_drawn_from(workdir, capfd):
     code, out, told = called(capfd, *[*GENERATE, "--tables", 3, "-o", "out", "--seed", 1, "--json"])
     assert code == 0 and "NOT PRIVATE" in told
@@ -49,19 +53,12 @@ def test_a_folder_has_the_tables_and_what_they_are_drawn_from(workdir, capfd):
     record = json.loads((workdir / "out" / "record.json").read_text())
     assert record == json.loads(out) and record["privacy"]["epsilon"] == "5"
     how = json.loads((workdir / "out" / "tables.json").read_text())
-    assert how == {
-        "tables": 3,
-        "rows": 200,
-        "model_tables": 1,
-        "model_contrasts": 0,
-        "left_out": [],
-        "rare": {},
-        "unmeasured": [],
-    }
+    model = {"model_tables": 1, "model_contrasts": 0, "left_out": [], "rare": {}, "unmeasured": []}
+    assert how == {"tables": 3, "rows": 200, **model}
     read = [pd.read_csv(f"out/{name}") for name in [*tables, "synthetic.csv"]]
     assert all(one.shape == (200, 2) and [*one.columns] == ["ill", "old"] for one in read)
     assert not read[0].equals(read[1])
-    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=1)
+    release = released(1)
     assert all(own.equals(one) for own, one in zip(release.tables(3, rng=1), read[:3], strict=True))
     real = pd.read_csv("data.csv")
     assert abs(combine([one.ill.mean() for one in read[:3]]).estimate - real.ill.mean()) < 0.05
@@ -99,9 +96,8 @@ def columns_of(number, workdir):
 )
 def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(workdir, capfd, more, said):
     columns_of(3 if "census" in more else 12, workdir)
-    code, _, told = called(
-        capfd, *[*GENERATE, "--ledger", "ledger", "--budget", 10, *more, "--tables", 2, "-o", "out"]
-    )
+    paid = ["--ledger", "ledger", "--budget", 10, *more, "--tables", 2, "-o", "out"]
+    code, _, told = called(capfd, *GENERATE, *paid)
     assert code == 2 and re.search(said, told), told
     assert not (workdir / "ledger").exists() or not Ledger("ledger").read().records
     assert not (workdir / "out").exists()
@@ -171,7 +167,7 @@ def test_an_empty_folder_is_taken_unless_it_is_a_mount_point(tmp_path, monkeypat
 
 
 def test_a_sample_of_the_rows_of_each_draw(workdir, capfd):
-    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
+    release = released(5)
     whole, some = release.tables(4, rng=3), release.tables(4, rows=50, rng=3)
     for k, (all_rows, few) in enumerate(zip(whole, some, strict=True)):
         assert len(few) == 50 and len(all_rows) == 200
@@ -235,7 +231,7 @@ def test_r_pools_the_same_numbers(workdir, capfd):
 
 
 def test_samples_are_random_among_the_rows(workdir):
-    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
+    release = released(5)
 
     def drawn(rows):
         stream = streamed(release.measurements, 200, count=60, rows=rows, rng=3)
@@ -264,11 +260,8 @@ def test_tables_from_public_files_know_what_was_measured(workdir, capfd):
     assert code == 0 and ("pairs of columns that were never measured together" in out)
     assert called(capfd, *asked, "-o", "again")[0] == 0 and called(capfd, *asked, "-o", "out")[0] == 2
     names = {path.name for path in (workdir / "out").iterdir()}
-    assert names == {f"table-0{k}.csv" for k in (1, 2, 3)} | {
-        "tables.json",
-        "measurements.json",
-        "schema.toml",
-    }
+    others = {"tables.json", "measurements.json", "schema.toml"}
+    assert names == {f"table-0{k}.csv" for k in (1, 2, 3)} | others
     for name in names:
         assert (workdir / "out" / name).read_bytes() == (workdir / "again" / name).read_bytes()
     tables, drawn = Tables.read(workdir / "out"), made.tables(3, rng=1)

@@ -179,12 +179,6 @@ def test_a_schema_of_every_kind():
     assert frame.iloc[0].tolist() == [28, "male", "full", True, pd.Timestamp("1974-07-01")]
     assert frame.isna().sum().tolist() == [0, 0, 1, 1, 0]
     assert (frame["age"][1], frame["born"][1].year) == (8, 1939)
-    assert (
-        written(frame, "csv").decode()
-        == "age,sex,job,smoker,born\n28,male,full,true,1974-07-01\n8,female,,,1939-07-01\n"
-    )
-    lines = written(frame, "jsonl").decode().splitlines()
-    assert lines[1] == '{"age":8,"sex":"female","job":null,"smoker":null,"born":"1939-07-01"}'
     with pytest.raises(ValueError, match="written as csv, jsonl, parquet"):
         written(frame, "xml")
     with pytest.raises(ValueError, match="column 'age': it has 3 categories, numbered from 0"):
