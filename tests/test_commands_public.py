@@ -93,26 +93,20 @@ def test_a_plan_says_that_most_pairs_will_come_out_as_independent(capfd, example
     assert float(high) > float(low) > 0
 
 
-def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):
-    given = ("plan", "--attributes", 12, "--n", 400, "--epsilon", 1, "--rows", 20)
-    code, out, _ = called(capfd, *given, "--queries", "conjunctions:2")
-    assert code == 0
-    assert "drawn exactly from all about 10^72 tuples of 20 rows" in out
-    assert "cost:      depends on the data" in out
-    said = json.loads(called(capfd, *given, "--json")[1])
+def test_a_plan_says_what_its_cost_depends_on_what_is_better_and_what_is_private(capfd):
+    drawn = "--attributes 12 --n 400 --epsilon 1 --rows 20 --queries conjunctions:2"
+    small = "--attributes a --n 50 --epsilon 1/10 --rows 1"
+    private = "--attributes a,b --neighbours add-remove --epsilon 1 --rows 2"
+    outputs = {}
+    for given in (drawn, small, private):
+        code, outputs[given], _ = called(capfd, "plan", *given.split())
+        assert code == 0
+    assert "drawn exactly from all about 10^72 tuples of 20 rows" in outputs[drawn]
+    assert "cost:      depends on the data" in outputs[drawn]
+    said = json.loads(called(capfd, "plan", *drawn.split(), "--json")[1])
     assert said["candidate_count"] == str(2 ** (12 * 20))
-
-
-def test_a_plan_that_a_small_database_wins(capfd):
-    code, out, _ = called(capfd, "plan", "--attributes", "a", "--n", 50, "--epsilon", "1/10", "--rows", 1)
-    assert code == 0
-    assert "instead:" in out
-    private = called(
-        capfd, "plan", "--attributes", "a,b", "--neighbours", "add-remove", "--epsilon", 1, "--rows", 2
-    )
-    assert private[0] == 0
-    assert "n is private" in private[1]
-    assert "instead" not in private[1]
+    assert "instead:" in outputs[small]
+    assert "n is private" in outputs[private] and "instead" not in outputs[private]
 
 
 def test_bounds_are_the_librarys(capfd):

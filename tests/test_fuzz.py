@@ -161,6 +161,11 @@ def tried(raw, work, data=""):
     return True
 
 
+def of_text(work):
+    """A target that is given a text."""
+    return lambda raw: tried(raw.decode(errors="replace"), work)
+
+
 def on_file(work, raw, suffix="", data=True):
     """Do something with a file of this content, whose values no error may show where they are data."""
     with tempfile.NamedTemporaryFile(prefix="fuzz", suffix=suffix) as file:
@@ -220,26 +225,20 @@ def fuzz_schema(raw):
     return on_file(work, raw, data=False)
 
 
-def fuzz_spec(raw):
+@of_text
+def fuzz_spec(text):
     """Query classes; what is read says itself in words that are read as the same."""
-
-    def work(text):
-        read = spec.parse(text)
-        assert spec.parse(read.text) == read
-        assert "halfspaces" in read.text or read.stated(ABC) >= 0
-
-    return tried(raw.decode(errors="replace"), work)
+    read = spec.parse(text)
+    assert spec.parse(read.text) == read
+    assert "halfspaces" in read.text or read.stated(ABC) >= 0
 
 
-def fuzz_predicate(raw):
+@of_text
+def fuzz_predicate(text):
     """A predicate, as a query and as what can exist."""
-
-    def work(text):
-        query = Predicates([text]).workload(ABC)
-        if query.size:  # a tautology says nothing, a contradiction leaves no cell
-            assert Domain(ABC.attributes, valid=text).size == query.matrix()[0].sum()
-
-    return tried(raw.decode(errors="replace"), work)
+    query = Predicates([text]).workload(ABC)
+    if query.size:  # a tautology says nothing, a contradiction leaves no cell
+        assert Domain(ABC.attributes, valid=text).size == query.matrix()[0].sum()
 
 
 def fuzz_record(raw):
@@ -291,17 +290,14 @@ def fuzz_shard(raw):
         return tried(folder, work, "000000.shard\n" + raw.decode(errors="replace"))
 
 
-def fuzz_rules(raw):
+@of_text
+def fuzz_rules(text):
     """Rules, a line each: what they leave are rows that they allow."""
-
-    def work(text):
-        domain = Domain(MIXED, text.splitlines())
-        table = domain.table()
-        assert len(table) == domain.size >= 1
-        assert domain.contains(table).all()
-        assert Domain(MIXED).contains(table).all()
-
-    return tried(raw.decode(errors="replace"), work)
+    domain = Domain(MIXED, text.splitlines())
+    table = domain.table()
+    assert len(table) == domain.size >= 1
+    assert domain.contains(table).all()
+    assert Domain(MIXED).contains(table).all()
 
 
 def fuzz_codebook(raw):

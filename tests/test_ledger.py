@@ -165,18 +165,14 @@ def test_a_budget_stands_for_good(path):
             Ledger(path, other)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"a,b\n0,1\n", b"{}\n", b"\xff\xfe", b"}", b"0" * 65 + b"{}\n"]
-)
-def test_other_files_are_no_ledgers(path, content):
-    path.write_bytes(content)
-    for budget in (1, None):
-        with pytest.raises(ValueError, match="damaged, or no ledger"):
-            Ledger(path, budget)
-    assert path.read_bytes() == content
-
-
-def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
+def test_other_files_folders_and_pipes_are_no_ledgers(path, tmp_path):
+    for content in (b"", b"\n", b"a,b\n0,1\n", b"{}\n", b"\xff\xfe", b"}", b"0" * 65 + b"{}\n"):
+        path.write_bytes(content)
+        for budget in (1, None):
+            with pytest.raises(ValueError, match="damaged, or no ledger"):
+                Ledger(path, budget)
+        assert path.read_bytes() == content
+    path.unlink()
     os.mkfifo(path)
     for position in (tmp_path, path):
         for budget in (1, None):
