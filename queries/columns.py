@@ -108,7 +108,9 @@ class Column:
         elif categories is None:
             kind, labels = "yes/no", ("no", "yes")
         elif isinstance(categories, int | np.integer) and not isinstance(categories, bool):
-            kind, labels = "integers", _integers(name, int(categories))
+            if not 2 <= categories <= MAX_CATEGORIES:
+                raise Fault(f"a column has two to 2^20 categories, not {categories}", "columns", name)
+            kind, labels = "integers", tuple(map(str, range(categories)))
         else:
             kind, labels = "labels", _labels(name, categories)
         if kind == "yes/no" and coding is not None:
@@ -326,12 +328,6 @@ def _labels(name: str, categories: Iterable[str] | int) -> tuple[str, ...]:
     if wrong:
         raise Fault("; ".join(wrong), "columns", name)
     return labels
-
-
-def _integers(name: str, categories: int) -> tuple[str, ...]:
-    if not 2 <= categories <= MAX_CATEGORIES:
-        raise Fault(f"a column has two to 2^20 categories, not {categories}", "columns", name)
-    return tuple(map(str, range(categories)))
 
 
 def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:

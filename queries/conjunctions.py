@@ -240,17 +240,11 @@ def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
 
 
 def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tuple[int, int]:
-    """
-    Return bounds on the VC dimension of ANDs, ORs or XORs of up to (or exactly) `width` attributes.
-
-    The lower one: cut the attributes into `width` groups and take one of each group, or (without
-    `exactly`) none. A group of 2^v attributes, the missing one included, shatters v cells, and the
-    other groups do not see those. It is at least ``k floor(log2(d / k))`` (Littlestone 1988), and for
-    ANDs of up to k attributes it is conjectured to be exact (Frein, Leveque and Sebo 2008).
-
-    The upper one is the lesser of d and log2 of the number stated. Where some settings of the attributes
-    cannot exist the lower one is 0.
-    """
+    """Return bounds on the VC dimension of ANDs, ORs or XORs of up to (or exactly) `width` attributes."""
+    # The lower one: cut the attributes into `width` groups and take one of each group, or (without `exactly`)
+    # none. A group of 2^v attributes, the missing one included, shatters v cells, and the other groups do not
+    # see those: at least k floor(log2(d / k)) (Littlestone 1988), and for ANDs of up to k attributes it is
+    # conjectured to be exact (Frein, Leveque and Sebo 2008). It is 0 where some settings cannot exist.
     d = len(domain.attributes)
     choices = d if exactly else d + width
     each = (choices // width).bit_length() - 1

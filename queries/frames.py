@@ -137,12 +137,9 @@ def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
 
 
 def from_arrow(table: Any, **options: bool) -> pd.DataFrame:
-    """Return a table of Arrow as a frame in which a value does not depend on the others of its column.
-
-    Integers beside a gap stay integers: as floats large ones would lose digits. A dictionary becomes its
-    values: pandas would refuse one with a gap in it, or with both 0.0 and -0.0. Dates and times are those of
-    Python; one that Python has not (the year 10000) is a text.
-    """
+    """Return a table of Arrow as a frame in which a value does not depend on the others of its column."""
+    # Integers beside a gap stay integers: as floats large ones would lose digits. A dictionary becomes its
+    # values: pandas would refuse one with a gap in it, or with both 0.0 and -0.0.
     from pyarrow import nulls, types
 
     moments = {}

@@ -244,7 +244,8 @@ class DecisionLists(QueryClass):
         """Yield them by length, each over the attributes that it asks."""
         names = [quote(name) for name in domain.attributes]
         for table, (attributes, label) in _lists(len(names)).items():
-            yield Query(label.format(*names), attributes, _table(table, attributes, len(names)))
+            answers = tuple(table >> cell & 1 for cell in _cells(attributes, len(names)))
+            yield Query(label.format(*names), attributes, answers)
 
 
 @lru_cache(maxsize=MOST_ATTRIBUTES)
@@ -277,12 +278,8 @@ def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
     return lists
 
 
-def _table(table: int, attributes: tuple[int, ...], d: int) -> tuple[int, ...]:
-    """Return the answers by the settings of the attributes asked, the others 0."""
-    return tuple(table >> cell & 1 for cell in _cells(attributes, d))
-
-
 @lru_cache(maxsize=1 << MOST_ATTRIBUTES)
 def _cells(attributes: tuple[int, ...], d: int) -> tuple[int, ...]:
+    """Return the cells of the settings of these attributes, the others 0."""
     bits = product((0, 1), repeat=len(attributes))
     return tuple(sum(bit << (d - 1 - i) for bit, i in zip(some, attributes, strict=True)) for some in bits)

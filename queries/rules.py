@@ -281,12 +281,7 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class Relation:
-    """A rule of `Domain.valid` whose meaning is given: which settings of a few columns can exist.
-
-    >>> same = Relation("a is b", [Rule((0, 1), np.eye(2, dtype=bool))])
-    >>> same.holds(np.array([[0, 0], [0, 1]])).tolist()
-    [True, False]
-    """
+    """A rule of `Domain.valid` whose meaning is given: which settings of a few columns can exist."""
 
     text: str
     tables: tuple[tuple[tuple[int, ...], tuple[int, ...], bytes], ...]  # columns, sizes, truth: compared

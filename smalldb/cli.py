@@ -62,11 +62,11 @@ def parser(*chosen: str) -> "Parser":
     )
     top.add_argument("-V", "--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, said in HELP.items():
+    for name, description in HELP.items():
         if name in (chosen or HELP):
             import_module(f"smalldb.commands.{name}").add(commands)
         else:
-            commands.add_parser(name, help=said)
+            commands.add_parser(name, help=description)
     with suppress(ImportError):
         import shtab  # of the extra "completion"
 
@@ -92,51 +92,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     unfinished.paid, unfinished.folder, unfinished.done = False, "", False
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words:
         sys.stderr.write(WELCOME)
         return REFUSED
-    if given[0] == "help":
-        given = [*given[1:], "--help"]
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
     answered = False  # whether standard output has what was asked for: one document, and no second one
     try:
-        _run(given)
+        _run(words)
     except Incomplete as error:
-        code, said, answered = INCOMPLETE, str(error), True
+        code, message, answered = INCOMPLETE, str(error), True
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not unfinished.paid:
             return REFUSED
-        code, said = REFUSED, "standard output was closed"
+        code, message = REFUSED, "standard output was closed"
     except MemoryError:  # its text may say how much was asked for, which may depend on the data
         code = FAILED
-        said = "this machine has too little memory: free some, or use a larger machine"
+        message = "this machine has too little memory: free some, or use a larger machine"
     except Exception as error:
         library = _library(error)
         if library is not None:
-            code, said = FAILED, f"{library} cannot be loaded ({_cause(error)}): reinstall it"
+            code, message = FAILED, f"{library} cannot be loaded ({_cause(error)}): reinstall it"
         elif isinstance(error, ImportError) or not isinstance(error, OSError | ValueError | TypeError):
             print_exc()
-            code, said = BUG, f"smalldb has a defect ({type(error).__name__}): report the lines above"
+            code, message = BUG, f"smalldb has a defect ({type(error).__name__}): report the lines above"
         elif isinstance(error, OSError):
             code = REFUSED if error.errno in NAMES else FAILED
-            said = f"{_location(error)}: {_reason(error)}"
+            message = f"{_location(error)}: {_reason(error)}"
         else:
-            code, said = getattr(error, "exit_code", REFUSED), str(error)
+            code, message = getattr(error, "exit_code", REFUSED), str(error)
             answered = getattr(error, "answered", False)
     else:
         return DONE
-    said = visible(said + unfinished.consequence())
-    print(f"smalldb: {said}", file=sys.stderr)
-    if "--json" in given and not answered:
-        print_failure(said, code)
+    message = visible(message + unfinished.consequence())
+    print(f"smalldb: {message}", file=sys.stderr)
+    if "--json" in words and not answered:
+        print_failure(message, code)
     return code
 
 
-def _run(given: Sequence[str]) -> None:
+def _run(words: Sequence[str]) -> None:
     """Run a command with its options."""
-    light = given[0] in (*HELP, *LIGHT)  # others need all: completions, what was mistyped before a command
-    parsed = (parser(given[0]) if light else parser()).parse_args(given)
+    light = words[0] in (*HELP, *LIGHT)  # others need all: completions, what was mistyped before a command
+    parsed = (parser(words[0]) if light else parser()).parse_args(words)
     parsed.run(parsed)
 
 

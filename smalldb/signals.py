@@ -42,7 +42,7 @@ def stop(number: int, *_: object) -> None:
         return
     unfinished.abandon()
     ending = ENDINGS[signal.Signals(number).name]
-    said = visible(f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}")
+    line = visible(f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}")
     with suppress(OSError):  # a terminal that hung up takes no line
-        os.write(2, f"{said}\n".encode())
+        os.write(2, f"{line}\n".encode())
     os._exit(SIGNALLED + number)

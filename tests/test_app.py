@@ -818,7 +818,7 @@ def test_a_release_is_refined_by_an_earlier_one(work, monkeypatch):
         steps.read = lambda: ({}, read_any(schema), None)
         work.begin(name, steps._releasing(), schema)
         assert until_ended(work, name) == FINISHED, work.text(name, LOG)
-        assert bool(steps._asked()().request.earlier) == bool(refine)
+        assert bool(steps._planner()().request.earlier) == bool(refine)
     assert "refines" in json.loads(work.text("r2", RECORD))
 
 

@@ -15,8 +15,7 @@ import smalldb
 from queries import Domain, Marginals
 from smalldb import accounting, bounds
 from smalldb.commands.account import account_text
-from smalldb.exact.numbers import as_fraction
-from smalldb.reporting.words import brief, rounded_up
+from smalldb.exact.numbers import as_fraction, brief, rounded_up
 
 
 def needed(said):

@@ -17,7 +17,7 @@ from calling import called
 import smalldb
 from smalldb.commands import tables as several_tables
 from smalldb.files import unfinished
-from smalldb.files.outputs import OutputFolder
+from smalldb.files.output_folders import OutputFolder
 from smalldb.inference import Tables, combine, interval
 from smalldb.releasing import imputed_tables
 from smalldb.releasing.budget_ledger import Ledger
@@ -126,7 +126,7 @@ def test_an_error_leaves_no_folder(workdir, capfd, monkeypatch, when):
     if when == "drawing":
         monkeypatch.setattr(imputed_tables, "streamed", failing)
     else:
-        monkeypatch.setattr("smalldb.files.outputs.fill", failing)
+        monkeypatch.setattr("smalldb.files.output_folders.fill", failing)
     code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1, "--record", "r.json")
     assert code == 3 and "no space left" in told
     assert os.listdir(workdir) == ["data.csv"] and not unfinished.unfinished

@@ -6,7 +6,8 @@ import tempfile
 import pytest
 
 from smalldb.files import outputs as files
-from smalldb.files.outputs import OutputFolder, Outputs, beside, create
+from smalldb.files.output_folders import OutputFolder
+from smalldb.files.outputs import Outputs, beside, create
 from smalldb.files.unfinished import abandon
 
 

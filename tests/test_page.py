@@ -20,6 +20,7 @@ from calling import FOR_FLAGS, way
 
 import smalldb
 from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
+from smalldb.exact.numbers import promised
 from smalldb.inference import share_intervals
 from smalldb.mechanisms import Marginal, Measurement, Measurements
 from smalldb.noise.distributions import Geometric
@@ -29,7 +30,7 @@ from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.page.guarantee import right_guess
 from smalldb.reporting.page.pictures import association, bars, marginals, pairs
 from smalldb.reporting.page.uses import not_learned
-from smalldb.reporting.words import answer_cell, promised
+from smalldb.reporting.words import answer_cell
 from smalldb.schema import parse_schema
 
 CHROMIUM = shutil.which("chromium")

@@ -14,8 +14,8 @@ from queries import Column, Domain, Rows
 from smalldb.accounting import compose
 from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_shares
-from smalldb.reporting.plots_base import bound, number, plot_composition
-from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
+from smalldb.reporting.plots_base import bound, number, plot_composition, rendered
+from smalldb.reporting.plots_bounds import Setting, drawn_bounds
 
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
 COMMANDS = {
@@ -34,7 +34,7 @@ def texts(picture):
 @pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
 def test_a_picture_of_bounds_says_what_it_is(axis):
     setting = Setting(GIVEN, method="thresholds", apart=8, name="thresholds")
-    said = texts(plot_bounds(setting, axis, "svg"))
+    said = texts(rendered(drawn_bounds(setting, axis), "svg"))
     names = "Theorem 4.5", "Proposition 4.4", "sharp", "sharp, thresholds", "MWEM", "packing", "Laplace noise"
     assert all(name in said for name in (*names, "|Q| = 7", "N = 8", "n = 900", "m = "))
     assert f"m = {setting.table()[4].rows}" in said
@@ -74,7 +74,7 @@ def test_what_pictures_state_is_rounded_up():
     assert "20 releases lose at most epsilon = 20 together" in title
     assert "delta = 3.34e-5" in title
     setting = Setting(GIVEN | {"epsilon": Fraction(1, 3)})
-    said = texts(plot_bounds(setting, "epsilon", "svg"))
+    said = texts(rendered(drawn_bounds(setting, "epsilon"), "svg"))
     *_, best = (made.error for made in setting.table() if made.kind == "proved")
     (stated,) = re.findall(r"epsilon = 0\.334, m = \d+: ([\d.]+)", said)
     assert best <= float(stated) <= best * 1.01
@@ -82,7 +82,7 @@ def test_what_pictures_state_is_rounded_up():
 
 def test_bounds_beyond_the_picture_are_named():
     assert [number(x) for x in (0.05, 20000, 1e9, 1e-6, 462)] == ["0.05", "20,000", "1e9", "1e-6", "462"]
-    said = texts(plot_bounds(Setting(GIVEN | {"n": 5, "queries": 1000}), "n", "svg"))
+    said = texts(rendered(drawn_bounds(Setting(GIVEN | {"n": 5, "queries": 1000}), "n"), "svg"))
     assert re.search(r"private multiplicative weights: above [\d,.]+ everywhere", said)
 
 

@@ -54,7 +54,7 @@ PUBLIC = (
 
 def texts(labels: dict[str, str]) -> list[Any]:
     """Make fields for texts."""
-    return [ui.input_text(key, said, VALUES.get(key, ""), update_on="blur") for key, said in labels.items()]
+    return [ui.input_text(key, label, VALUES.get(key, ""), update_on="blur") for key, label in labels.items()]
 
 
 def button(name: str, label: str, busy: str) -> Any:
@@ -64,8 +64,8 @@ def button(name: str, label: str, busy: str) -> Any:
 
 def act(name: str, label: str, release: str) -> Any:
     """Make a button that does something with a release."""
-    made = ui.tags.button(label, {"data-act": name, "data-release": release}, id=f"{name}-{release}")
-    return made.add_class("act btn btn-outline-primary me-2")
+    element = ui.tags.button(label, {"data-act": name, "data-release": release}, id=f"{name}-{release}")
+    return element.add_class("act btn btn-outline-primary me-2")
 
 
 def more(label: str, *parts: Any) -> Any:
@@ -149,22 +149,22 @@ def layout(work: Workplace) -> Any:
     )
 
 
-def fault(said: object) -> Any:
+def fault(message: object) -> Any:
     """Show what is wrong, in the library's words."""
-    return ui.p(str(said) or repr(said), class_="bad", role="alert")
+    return ui.p(str(message) or repr(message), class_="bad", role="alert")
 
 
-def good(said: str) -> Any:
+def good(message: str) -> Any:
     """Show what went well."""
-    return ui.p(said, class_="good", role="status")
+    return ui.p(message, class_="good", role="status")
 
 
 def table(printed: str) -> Any:
     """Show a table that a command printed as Markdown, and what it says below."""
     lines, _, below = printed.partition("\n\n")
     head, _, *body = [re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in lines.splitlines()]
-    told, th = [[cell.replace("\\|", "|") for cell in row] for row in body], ui.tags.th
-    rows = (ui.tags.tr(th(name, scope="row"), *map(ui.tags.td, cells)) for name, *cells in told)
+    th, plain = ui.tags.th, [[cell.replace("\\|", "|") for cell in row] for row in body]
+    rows = (ui.tags.tr(th(name, scope="row"), *map(ui.tags.td, cells)) for name, *cells in plain)
     columns = ui.tags.tr(*(th(name.replace("\\|", "|"), scope="col") for name in head))
     return ui.div(ui.tags.table(columns, *rows), ui.p(below), class_="scroll", tabindex="0")
 

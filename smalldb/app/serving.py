@@ -51,9 +51,9 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = HEADERS | (SANDBOX if scope["path"].split("/")[2:3] == [RELEASED] else {})
-                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in own]
-                message["headers"] = [*kept, *own.items()]
+                headers = HEADERS | (SANDBOX if scope["path"].split("/")[2:3] == [RELEASED] else {})
+                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in headers]
+                message["headers"] = [*kept, *headers.items()]
             await send(message)
 
         return await self._inner(scope, receive, guarded)
@@ -61,14 +61,14 @@ class Guard:
     def _allowed(self, scope: Scope) -> bool:
         """Tell whether a request has the one host, no foreign origin, and the secret in its path."""
         names = b"host", b"origin", b"sec-fetch-site"
-        given = {name: [own for key, own in scope["headers"] if key == name] for name in names}
-        origins, needed = given[b"origin"], int(scope["type"] == "websocket")
+        headers = {name: [value for key, value in scope["headers"] if key == name] for name in names}
+        origins, needed = headers[b"origin"], int(scope["type"] == "websocket")
         _, _, rest = scope["path"].encode().partition(b"/")
         return (
-            given[b"host"] == [self._host]
+            headers[b"host"] == [self._host]
             and needed <= len(origins) <= 1
             and all(origin == b"http://" + self._host for origin in origins)
-            and all(site in (b"same-origin", b"none") for site in given[b"sec-fetch-site"])
+            and all(site in (b"same-origin", b"none") for site in headers[b"sec-fetch-site"])
             and hmac.compare_digest(rest.partition(b"/")[0], self._token)
         )
 
@@ -80,12 +80,12 @@ def serve(folder: Path, *, browser: bool) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
 
-        from smalldb.app.steps import made_page
+        from smalldb.app.steps import shiny_app
     from smalldb.app.workplace import Workplace
 
     os.chdir(folder)  # what a schema names is found as by the commands
     with OpenFolder(".") as opened:
-        opened.check_own(folder)
+        opened.check_owner(folder)
     # wherever the folder is moved
     work, token = Workplace(Path()), f"{SystemBits().bits(128):032x}"
     with socket.socket() as listening:
@@ -94,7 +94,7 @@ def serve(folder: Path, *, browser: bool) -> None:
         host = f"{LOCAL}:{listening.getsockname()[1]}"
         routes = [
             Route(f"/{token}/{RELEASED}/{{release}}/{{file:path}}", work.download),
-            Mount(f"/{token}", made_page(work)),
+            Mount(f"/{token}", shiny_app(work)),
         ]
         quiet: Any = {"log_level": "error", "access_log": False, "server_header": False}
         config = uvicorn.Config(Guard(Starlette(routes=routes), host, token), **quiet)

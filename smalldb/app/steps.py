@@ -38,9 +38,9 @@ CLICKS |= {"table": "draft", "answer": "draft", "asked": "ask", "go_on": "releas
 FAULTS = (ValueError, TypeError, OSError, LookupError, AttributeError, RecursionError, MemoryError)
 
 
-def made_page(work: workplace.Workplace) -> App:
+def shiny_app(work: workplace.Workplace) -> App:
     """Make the page for a folder."""
-    return App(lambda _: layout.layout(work), lambda given, _, session: Steps(work, given, session).follow())
+    return App(lambda _: layout.layout(work), lambda input, _, session: Steps(work, input, session).follow())
 
 
 def guarded(do: Callable[[], Any], tell: Callable[[Any], Any] = lambda fault: fault) -> Callable[[], Any]:
@@ -48,8 +48,8 @@ def guarded(do: Callable[[], Any], tell: Callable[[Any], Any] = lambda fault: fa
 
     async def done() -> Any:
         try:
-            made = do()
-            return await made if isawaitable(made) else made
+            result = do()
+            return await result if isawaitable(result) else result
         except FAULTS as error:
             return tell(layout.fault(error))
 
@@ -64,7 +64,7 @@ class Steps:
         self.text = reactive.value("")  # the schema's TOML
         self.anew = reactive.value(0)  # how often forms had to be written anew
         self.why = reactive.value("")  # the release whose log is asked for, which may tell of the data
-        self.told = {name: reactive.value[Any](None) for name in CLICKS.values()}
+        self.outcomes = {name: reactive.value[Any](None) for name in CLICKS.values()}
         self.places: dict[Place, int] = {}  # the columns whose forms are shown
 
     def follow(self) -> None:
@@ -73,33 +73,32 @@ class Steps:
         self.releases = reactive.poll(self.work.releases, 1)(self.work.releases)
         for name in SHOWN:
             self.session.output(id=name)(render.ui(guarded(getattr(self, f"_{name}"))))
-        for name, told in self.told.items():
-            self.session.output(id=f"{name}_told")(render.ui(told.get))
+        for name, outcome in self.outcomes.items():
+            self.session.output(id=f"{name}_told")(render.ui(outcome.get))
         for name, place in CLICKS.items():
-            done = guarded(getattr(self, f"_on_{name}"), self.told[place].set)
+            done = guarded(getattr(self, f"_on_{name}"), self.outcomes[place].set)
             reactive.effect(reactive.event(self.input[name])(done))
         for effect in (self._faults_shown, self._names_offered, self._releases_offered):
-            reactive.effect(guarded(effect, self.told["draft"].set))
+            reactive.effect(guarded(effect, self.outcomes["draft"].set))
 
     # what several steps know
 
     def _schema_read(self) -> tuple[dict[str, Any], Any, Exception | None]:
         """Return the TOML, the schema that it is (None: none), and what is wrong with it."""
-        given: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         try:
-            given = toml_of(self.text())
-            return given, read_any(f"{self.text()}\n"), None
+            entries = toml_of(self.text())
+            return entries, read_any(f"{self.text()}\n"), None
         except FAULTS as error:
-            return given, None, error
+            return entries, None, error
 
-    def _given(self) -> dict[str, Any]:
+    def _entries(self) -> dict[str, Any]:
         """Return the TOML when forms are written anew."""
         self.anew()
         with reactive.isolate():
             return self.read()[0]
 
     def _texts(self, *labels: Mapping[str, str]) -> dict[str, str]:
-        """Return what was filled in."""
         return {name: text for each in labels for name in each if (text := self.input[name]().strip())}
 
     def _schema_file(self) -> str:
@@ -117,9 +116,11 @@ class Steps:
 
     def _settings(self) -> dict[str, Any]:
         """Return what was chosen for a release and its plan; what is as usual is left out."""
-        chosen: dict[str, Any] = self._texts({name: own for name, own in layout.NOISE.items() if name != "n"})
+        chosen: dict[str, Any] = self._texts(layout.NOISE)
+        chosen.pop("n", None)
         usual = {"neighbours": "replace-one", "mechanism": "auto", "target": (), "start": "", "refine": ""}
-        chosen |= {name: self.input[name]() for name, own in usual.items() if self.input[name]() != own}
+        values = {name: self.input[name]() for name in usual}
+        chosen |= {name: value for name, value in values.items() if value != usual[name]}
         chosen |= self._texts(layout.START)
         if "target" in chosen:
             chosen["target"] = [*chosen["target"]]
@@ -132,21 +133,21 @@ class Steps:
         if self.input.table():
             self.work.write(self._schema_file(), text)
 
-    def _taken(self, said: str) -> None:
+    def _taken(self, message: str) -> None:
         """Take the schema that stands beside the table; where there is none, an empty one."""
         text = ""
         with suppress(FileNotFoundError), opened_below(self.work.folder, self._schema_file()) as file:
             text = file.read().decode("utf-8", "replace")
         self.text.set(text)
         self.anew.set(self.anew.get() + 1)
-        self.told["draft"].set(layout.good(said) if text else None)
+        self.outcomes["draft"].set(layout.good(message) if text else None)
 
     def _fields(self, labels: Mapping[str, str]) -> Any:
         """Make fields for keys of the whole schema; related tables have none of them."""
-        given = self._given()
-        if "columns" not in given:
+        entries = self._entries()
+        if "columns" not in entries:
             return None
-        return [field(said, None, 0, key, given.get(key)) for key, said in labels.items()]
+        return [field(label, None, 0, key, entries.get(key)) for key, label in labels.items()]
 
     # 1
 
@@ -160,41 +161,41 @@ class Steps:
         self._taken(f"{self._schema_file()} is taken as it is in the folder.")
 
     async def _on_draft(self) -> None:
-        code, _, said = await to_thread(self.work.run, self._drafting())
+        code, _, errors = await to_thread(self.work.run, self._drafting())
         if code:
-            raise ValueError(said)
+            raise ValueError(errors)
         self._taken("Drafted. Say who is protected; then continue with 2.")
 
     def _unit(self) -> Any:
-        given = self._given()
-        if "tables" in given:
-            return ui.p(f"Protected: a row of {given.get('unit')} with all its rows of the other table.")
+        entries = self._entries()
+        if "tables" in entries:
+            return ui.p(f"Protected: a row of {entries.get('unit')} with all its rows of the other table.")
         fields = self._fields(layout.UNIT)
         return fields and ui.TagList(ui.h2("Who is protected: what is one person?"), *fields)
 
     def _same_table(self) -> Any:
         read = {name: f"read_columns({file!r})" for name, file in self._tables().items()}
-        draft, given = "draft_schema", next(iter(read.values()))
+        draft, argument = "draft_schema", next(iter(read.values()))
         if self.input.second():
-            each = ", ".join(f"{name!r}: {own}" for name, own in read.items())
-            draft, given = "draft_related", f"{{{each}}}"
+            each = ", ".join(f"{name!r}: {call}" for name, call in read.items())
+            draft, argument = "draft_related", f"{{{each}}}"
         needed = [("drafting", draft), ("table_readers", "read_columns")]
         lines = (f"from smalldb.schema.{module} import {function}" for module, function in needed)
-        return layout.alike(self._drafting(), *lines, "", f"text = {draft}({given})")
+        return layout.alike(self._drafting(), *lines, "", f"text = {draft}({argument})")
 
     # 2
 
     def _part(self) -> Any:
-        many = len(columns_of(self._given()))
+        many = len(columns_of(self._entries()))
         parts = {str(i): f"{i} to {min(i + MOST_ROWS - 1, many)}" for i in range(1, many + 1, MOST_ROWS)}
         return ui.input_select("first_row", "columns", parts) if many > MOST_ROWS else None
 
     def _rows(self) -> Any:
-        found = columns_of(self._given())
-        first = int(self.input.first_row()) if len(found) > MOST_ROWS and "first_row" in self.input else 1
-        items = [*enumerate(found.items(), start=1)][first - 1 : first - 1 + MOST_ROWS]
+        columns = columns_of(self._entries())
+        first = int(self.input.first_row()) if len(columns) > MOST_ROWS and "first_row" in self.input else 1
+        items = [*enumerate(columns.items(), start=1)][first - 1 : first - 1 + MOST_ROWS]
         self.places = {place: i for i, (place, _) in items}
-        return [row(i, place, own) for i, (place, own) in items]
+        return [row(i, place, entries) for i, (place, entries) in items]
 
     def _rules(self) -> Any:
         return self._fields(layout.RULES)
@@ -203,17 +204,17 @@ class Steps:
         return self._fields(layout.FIRST)
 
     def _on_answer(self) -> None:
-        told = self.input.answer()
-        if told["key"] == layout.TOML:
-            return self._keep(told["value"], forms=True)
-        place = Place(told["table"], told["column"]) if "column" in told else None
-        self._keep(changed(self.text(), place, told["key"], told["value"]), forms=told["key"] == "kind")
+        answer = self.input.answer()
+        if answer["key"] == layout.TOML:
+            return self._keep(answer["value"], forms=True)
+        place = Place(answer["table"], answer["column"]) if "column" in answer else None
+        self._keep(changed(self.text(), place, answer["key"], answer["value"]), forms=answer["key"] == "kind")
 
     async def _faults_shown(self) -> None:
         """Show faults beside the fields that they are about."""
         self.anew()
         error, beside = self.read()[2], dict[str, str]()
-        self.told["check"].set(None)
+        self.outcomes["check"].set(None)
         for each in error.each if isinstance(error, Faults) else ():
             path, table = each.path, ""
             if path[:1] == ("tables",) and path[1:]:
@@ -228,16 +229,17 @@ class Steps:
     def _problem(self) -> Any:
         if not self.text():
             return layout.fault("Choose a table, and draft its schema: see 1.")
-        return layout.fault(self.read()[2]) if self.read()[2] else layout.good("The schema has no faults.")
+        fault = self.read()[2]
+        return layout.fault(fault) if fault else layout.good("The schema has no faults.")
 
     def _checking(self) -> list[str]:
         return workplace.command_line("schema", "check", *self._data(), schema=self._schema_file())
 
     async def _on_check(self) -> None:
         """Check the table: confidential, also where it is refused."""
-        _, printed, said = await to_thread(self.work.run, self._checking())
+        _, printed, errors = await to_thread(self.work.run, self._checking())
         marked = None if CONFIDENTIAL in printed else ui.p(CONFIDENTIAL)
-        self.told["check"].set(ui.div(marked, ui.pre(printed + said), class_="confidential"))
+        self.outcomes["check"].set(ui.div(marked, ui.pre(printed + errors), class_="confidential"))
 
     def _same_columns(self) -> Any:
         read = f"schema = read_any({self._schema_file()!r})"
@@ -245,7 +247,7 @@ class Steps:
 
     # 3
 
-    def _asked(self) -> Callable[..., Plan]:
+    def _planner(self) -> Callable[..., Plan]:
         """Return what plans the release as it is chosen, with other settings; ValueError: none can be."""
         schema = self._ready()
         known = schema.outline if isinstance(schema, OpenSchema) else schema
@@ -269,30 +271,32 @@ class Steps:
                 ui.update_selectize("target", choices=[*schema.names], selected=[*self.input.target()])
 
     async def _planned(self) -> Any:
-        self.told["draw"].set(None)
-        asked = self._asked()
-        made = await to_thread(asked)
+        self.outcomes["draw"].set(None)
+        planner = self._planner()
+        planned = await to_thread(planner)
         try:
-            other: Plan | str = await to_thread(asked, delta=None if made.request.delta else layout.DELTA)
+            delta = None if planned.request.delta else layout.DELTA
+            other: Plan | str = await to_thread(planner, delta=delta)
         except ValueError as error:
             other = f"none: {error}"
-        return ui.pre(laid_out(tell(make_record(made, private=True), made, other=other)))
+        return ui.pre(laid_out(tell(make_record(planned, private=True), planned, other=other)))
 
     async def _on_draw(self) -> None:
-        asked = self._asked()
-        made = await to_thread(asked)
-        picture = await to_thread(plot_plan, made, lambda epsilon: asked(epsilon=epsilon), "png")
-        said = f"Expected error along epsilon; at epsilon {brief(made.epsilon)}: {made.expected_error:.2g}"
+        planner = self._planner()
+        planned = await to_thread(planner)
+        picture = await to_thread(plot_plan, planned, lambda epsilon: planner(epsilon=epsilon), "png")
+        at = f"at epsilon {brief(planned.epsilon)}: {planned.expected_error:.2g}"
+        caption = f"Expected error along epsilon; {at}"
         source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        self.told["draw"].set(ui.img(src=source, alt=said))
+        self.outcomes["draw"].set(ui.img(src=source, alt=caption))
 
     def _account(self) -> Any:
         self.releases()
         reactive.invalidate_later(2)
-        found = self.work.account(self.input.ledger().strip())
-        if found is None:
+        known = self.work.account(self.input.ledger().strip())
+        if known is None:
             return ui.p("There is no such ledger yet: the first release makes it, with its budget.")
-        account, begun = found
+        account, begun = known
         more = f" ({len(begun)} not finished)" if begun else ""
         spent = f"releases {len(account.records)}{more}, spent {brief(account.spent)}"
         return ui.p(f"budget {account.stated}, {spent}, left {brief(account.left)}")
@@ -312,53 +316,53 @@ class Steps:
         chosen["release_id"] = home if paid else ""
         several = {"output": f"{home}/{workplace.SEVERAL}"}
         if isinstance(self.read()[1], RelatedSchema):
-            about = {key: own for key, own in about.items() if key != "tables"} | several
+            about = {key: file for key, file in about.items() if key != "tables"} | several
         else:
             about["report"] = f"{home}/{workplace.PAGE}"
             files = {"record": workplace.RECORD, "output": workplace.TABLE}
             if self.input.mechanism() in ("auto", "marginals"):  # others measure nothing
                 files["measurements"] = workplace.MEASURED
-            about |= several if "tables" in about else {key: f"{home}/{own}" for key, own in files.items()}
+            about |= several if "tables" in about else {key: f"{home}/{file}" for key, file in files.items()}
         return workplace.command_line("generate", *self._data(), **chosen | about)
 
     def _spends(self) -> Any:
         about = self._texts(layout.MORE, layout.LEDGER)
-        seeded, own = "seed" in about, self.input.epsilon().strip()
+        seeded, epsilon = "seed" in about, self.input.epsilon().strip()
         of = "no ledger: the seed makes it NOT private" if seeded else about.get("ledger", "")
-        return ui.p(ui.tags.strong(f"This spends epsilon {own} of {of}. It cannot be taken back."))
+        return ui.p(ui.tags.strong(f"This spends epsilon {epsilon} of {of}. It cannot be taken back."))
 
     def _on_release(self) -> None:
         self._ready()
         if not self._texts(layout.LEDGER, layout.MORE).keys() & {"ledger", "seed"}:
             raise ValueError("name a ledger (see 3): what a release spends must be written down")
         self.work.begin(self.input.name().strip(), self._releasing(), self.text())
-        self.told["release"].set(layout.good("The release is begun."))
+        self.outcomes["release"].set(layout.good("The release is begun."))
 
     def _on_go_on(self) -> None:
         self.why.set("")
         self.work.go_on(self.input.go_on())
-        self.told["release"].set(layout.good("The release goes on."))
+        self.outcomes["release"].set(layout.good("The release goes on."))
 
     def _on_why(self) -> None:
         self.why.set(self.input.why())
 
     def _status(self) -> Any:
-        found: list[Any] = []
+        parts: list[Any] = []
         for name, state in self.releases().items():
-            said = ui.pre(self.work.text(name, workplace.LOG) or "It said nothing.")
+            log = ui.pre(self.work.text(name, workplace.LOG) or "It said nothing.")
             why = layout.act("why", "Why has it stopped? For my eyes only", name)
             if self.why() == name:  # a refusal may depend on the data
-                why = ui.div(ui.p(CONFIDENTIAL), said, class_="confidential")
+                why = ui.div(ui.p(CONFIDENTIAL), log, class_="confidential")
             stopped = [layout.act("go_on", f"Go on with {name}", name), why]
             files, link = self.work.outputs(name), partial(ui.tags.a, target="_blank")
             links = [link(file, href=f"released/{name}/{file}") for file in files]
-            found += [
+            parts += [
                 ui.tags.h3(f"{name}: {state}"),
                 ui.pre(self.work.text(name, workplace.COMMAND)),
-                *{workplace.FINISHED: [said], workplace.UNFINISHED: stopped}.get(state, []),
+                *{workplace.FINISHED: [log], workplace.UNFINISHED: stopped}.get(state, []),
                 ui.p(*links, class_="links"),
             ]
-        return found or ui.p("None yet.")
+        return parts or ui.p("None yet.")
 
     def _released(self) -> Any:
         self.releases()
@@ -369,8 +373,8 @@ class Steps:
     def _same_release(self) -> Any:
         about = self._texts(layout.LEDGER, layout.MORE)
         chosen = {"schema": self._schema_file()} | self._settings()
-        given = {"budget": about.get("budget"), "delta": about.get("budget_delta")}
-        kept = workplace.call("smalldb.Ledger", repr(about.get("ledger", "")), **given)
+        budget = {"budget": about.get("budget"), "delta": about.get("budget_delta")}
+        kept = workplace.call("smalldb.Ledger", repr(about.get("ledger", "")), **budget)
         last = f"seed={workplace.number(about['seed'])!r}" if "seed" in about else f"ledger={kept}"
         table = self._tables() if self.input.second() else self._data()[0]
         python = workplace.call("smalldb.release", repr(table), **chosen)[:-1]
@@ -398,9 +402,9 @@ class Steps:
 
     async def _on_ask(self) -> None:
         command = self._asking()
-        _, printed, said = await to_thread(self.work.run, command)
+        _, printed, errors = await to_thread(self.work.run, command)
         show = layout.table if "--markdown" in command else ui.pre
-        self.told["ask"].set([show(printed) if printed else None, layout.fault(said) if said else None])
+        self.outcomes["ask"].set([printed and show(printed), errors and layout.fault(errors)])
 
     def _on_asked(self) -> None:
         """Offer the columns that were measured: what a mechanism has drawn at once has no measurements."""
@@ -412,14 +416,14 @@ class Steps:
     def _same_ask(self) -> Any:
         command = self._asking()
         file, *questions = command[command.index("--") + 1 :]
-        asked = {"level": self.input.level().strip(), "population": self.input.population()}
+        settings = {"level": self.input.level().strip(), "population": self.input.population()}
         read = f"measured = Measurements.read({file!r})"
         names = ["from smalldb.inference import Measurements, ask", "", read]
         if "--markdown" not in command:
-            answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **asked)
+            answer = workplace.call("ask", "measured", repr((*questions, "QUESTION")[0]), **settings)
             return layout.alike(command, *names, f"answer = {answer}")
         names.insert(0, "from functools import partial")
         names.insert(2, "from smalldb.inference.cross_tables import cross_table")
-        answers = workplace.call("partial", "ask", "measured", **asked)
+        answers = workplace.call("partial", "ask", "measured", **settings)
         of = f"measured, {questions!r}, {self.input.by() or None!r}, {answers}"
         return layout.alike(command, *names, f"groups, lines = cross_table({of})")

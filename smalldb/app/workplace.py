@@ -50,14 +50,14 @@ class Workplace:
 
     def files(self, suffixes: Sequence[str] = (*SUFFIXES,), inside: str = "") -> list[str]:
         """Return the names of files, no links, by their suffixes: by default of tables, compressed or not."""
-        found = (p.name for p in (self.folder / inside).glob("[!.-]*") if not p.is_symlink())
-        names = sorted(filter(is_text, found))
+        paths = (self.folder / inside).glob("[!.-]*")
+        names = sorted(path.name for path in paths if not path.is_symlink() and is_text(path.name))
         return [name for name in names if os.path.splitext(parted(name)[0])[1].lower() in suffixes]
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole, or not at all; ValueError: it would be written elsewhere."""
-        own = [name] if os.path.basename(name) == COMMAND else []  # for nobody else to write
-        with Outputs([name], own, below=self.folder) as outputs:
+        confidential = [name] if os.path.basename(name) == COMMAND else []  # for nobody else to write
+        with Outputs([name], confidential, below=self.folder) as outputs:
             outputs.write(name, text)
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
@@ -71,8 +71,8 @@ class Workplace:
         path = os.fspath(self.folder / ledger)
         if not os.path.exists(path):
             return None
-        found = Ledger(path).read()
-        return found, [found.names[number - 1] for number, _ in unfinished_releases(path, found)]
+        account = Ledger(path).read()
+        return account, [account.names[number - 1] for number, _ in unfinished_releases(path, account)]
 
     def releases(self) -> dict[str, str]:
         """Return the releases that were begun here, the newest first, and how far each is."""
@@ -109,7 +109,7 @@ class Workplace:
 
     def _open(self, release: str, file: str, mode: str = "rb") -> BinaryIO:
         """Open a file of a release; what is run and locked must be nobody else's: OSError."""
-        return opened_below(self.folder, f"{release}/{file}", mode, own=file in (COMMAND, LOG))
+        return opened_below(self.folder, f"{release}/{file}", mode, owned=file in (COMMAND, LOG))
 
     def _stands(self, release: str, file: str) -> bool:
         return stands_below(self.folder, f"{release}/{file}")
@@ -128,21 +128,21 @@ class Workplace:
 
     def _check(self, release: str, command: Sequence[str]) -> None:
         """Refuse a command that this page does not write for a release of this folder: ValueError."""
-        given, home = options(command), Path(os.path.realpath(self.folder)) / release
+        chosen, home = options(command), Path(os.path.realpath(self.folder)) / release
         places = {f"{release}/{file}" for file in (*PUBLIC, SEVERAL)}
         tables = ({w, w.partition("=")[2]} for w in command[2:] if not re.match("-(?!-start=)", w))
         if (
             [*command[:2]] != ["smalldb", "generate"]
-            or not {*given} <= OPTIONS
-            or not {given[name] for name in PLACED if name in given} <= places
-            or given.get("--release-id", release if "--seed" in given else "") != release
+            or not {*chosen} <= OPTIONS
+            or not {chosen[name] for name in PLACED if name in chosen} <= places
+            or chosen.get("--release-id", release if "--seed" in chosen else "") != release
             or any(names.isdisjoint(self.files()) for names in tables)
             or any(os.path.islink(home / file) for file in ("", *PUBLIC, SEVERAL, COMMAND))
         ):
             raise ValueError(f"{release}: its command is none of this page, or a link stands in its folder")
-        if given.get("--refine", "") not in ("", *self.offered(*ASKED)):
+        if chosen.get("--refine", "") not in ("", *self.offered(*ASKED)):
             raise ValueError("refine: take a finished release of this folder")
-        above = Path(os.path.realpath(self.folder / given.get("--ledger", "ledger"))).parents
+        above = Path(os.path.realpath(self.folder / chosen.get("--ledger", "ledger"))).parents
         if home.parent not in above or any(each == home or (each / COMMAND).exists() for each in above):
             raise ValueError("ledger: take a file of this folder, outside of the folders of releases")
 
@@ -199,9 +199,9 @@ class Workplace:
 
     def text(self, release: str, file: str) -> str:
         """Return the text of a file of a release, of a long one its end; empty: there is none, or a link."""
-        with suppress(OSError), self._open(release, file) as found:
-            found.seek(max(0, os.fstat(found.fileno()).st_size - MOST_BYTES))
-            return str(found.read(MOST_BYTES), "utf-8", "replace").strip()
+        with suppress(OSError), self._open(release, file) as opened:
+            opened.seek(max(0, os.fstat(opened.fileno()).st_size - MOST_BYTES))
+            return str(opened.read(MOST_BYTES), "utf-8", "replace").strip()
         return ""
 
     def outputs(self, release: str) -> list[str]:
@@ -227,13 +227,13 @@ class Workplace:
         try:
             if file not in self.outputs(release):
                 raise FileNotFoundError(file)
-            found = self._open(release, file)
+            opened = self._open(release, file)
         except OSError:
             return PlainTextResponse("smalldb: no such file of a release\n", 404)
         name = os.path.basename(file)
         kind = "inline" if name == PAGE else "attachment"
         # of what is open: whatever stands under this name meanwhile
-        path, done = f"/dev/fd/{found.fileno()}", BackgroundTask(found.close)
+        path, done = f"/dev/fd/{opened.fileno()}", BackgroundTask(opened.close)
         return FileResponse(path, filename=name, content_disposition_type=kind, background=done)
 
 
@@ -257,10 +257,10 @@ def options(command: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (word.partition("=") for word in command) if name[:1] == "-"}
 
 
-def call(function: str, *given: str, **settings: object) -> str:
+def call(function: str, *arguments: str, **settings: object) -> str:
     """Write a call of Python with the same settings."""
     named = [f"{key}={value!r}" for key, value in settings.items() if value not in (None, False, "", [])]
-    return f"{function}({', '.join([*given, *named])})"
+    return f"{function}({', '.join([*arguments, *named])})"
 
 
 def number(text: str) -> int | str:

@@ -28,10 +28,10 @@ class Incomplete(Exception):
     """What was paid for stands, without all that was asked of it: once more would be paid once more."""
 
 
-def print_failure(said: str, code: int) -> None:
+def print_failure(message: str, code: int) -> None:
     """Say on standard output, for machines, why a command failed."""
     if sys.stdout is not None:
-        print(json.dumps({"error": said, "exit_code": code, "paid": unfinished.paid}))
+        print(json.dumps({"error": message, "exit_code": code, "paid": unfinished.paid}))
 
 
 # the commands, with what the list of them says of each: known before the command's own file is imported
@@ -69,13 +69,13 @@ class Parser(argparse.ArgumentParser):
         self._for_machines = "--json" in (args or ())
         if self._subparsers is None:  # before what is required: a mistyped option is often that
             self._refuse([*filter(self._is_unknown, takewhile("--".__ne__, args))])
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         many = [each.dest for each in self._get_positional_actions() if each.nargs == "*"]
         if many and not any(each.startswith("-") for each in unknown):  # what stands behind options
-            getattr(found, many[0]).extend(unknown)
+            getattr(parsed, many[0]).extend(unknown)
             unknown = []
         self._refuse(unknown)
-        return found, unknown
+        return parsed, unknown
 
     def _is_unknown(self, argument: str) -> bool:
         name = argument.partition("=")[0]
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
 
             known = {name.lstrip("-"): name for name in self._option_string_actions}
             close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
-            near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
+            near = re.sub("'(.*)'", lambda match: repr(known[match[1]]), close)
             self.error(f"unrecognized arguments: {' '.join(map(without_password, unknown))}{near}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -98,35 +98,35 @@ class Parser(argparse.ArgumentParser):
 
             known = [str(choice) for choice in action.choices]
             near = suggestion(str(value), known)
-            said = f"invalid choice: {without_password(str(value))!r}{near}; choose from {', '.join(known)}"
-            raise argparse.ArgumentError(action, said)
+            choice = f"{without_password(str(value))!r}{near}"
+            raise argparse.ArgumentError(action, f"invalid choice: {choice}; choose from {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
-        said = visible(f"{self.prog}: {message} (see {self.prog} --help)")
+        line = visible(f"{self.prog}: {message} (see {self.prog} --help)")
         if self._for_machines:
-            print_failure(said, REFUSED)
-        self.exit(REFUSED, f"{said}\n")
+            print_failure(line, REFUSED)
+        self.exit(REFUSED, f"{line}\n")
 
 
 def add_options(command: argparse._ActionsContainer, options: Mapping[str, str], **how: Any) -> None:
     """Add options, each with what its value is called and its help; `how` has a type, choices or more."""
-    for names, said in options.items():
+    for names, description in options.items():
         flags = [each for each in names.split() if each.startswith("-")] or names.split()[:1]
-        given = how.get(flags[-1].strip("-").replace("-", "_"), {})
-        if not isinstance(given, dict):
-            given = {"choices" if isinstance(given, tuple) else "type": given}
+        settings = how.get(flags[-1].strip("-").replace("-", "_"), {})
+        if not isinstance(settings, dict):
+            settings = {"choices" if isinstance(settings, tuple) else "type": settings}
         if metavar := names.removeprefix(" ".join(flags)).strip():
-            given = {"metavar": metavar, **given}
-        command.add_argument(*flags, help=said, **(given or {"action": "store_true"}))
+            settings = {"metavar": metavar, **settings}
+        command.add_argument(*flags, help=description, **(settings or {"action": "store_true"}))
 
 
 def without_password(argument: str) -> str:
     """Return an argument as it was given, but for the password that a URL in it may hold."""
     from smalldb.files.inputs import shown
 
-    found = re.search(r"[A-Za-z][A-Za-z0-9+._-]+://", argument, re.ASCII)
-    return argument if found is None else argument[: found.start()] + shown(argument[found.start() :])
+    url = re.search(r"[A-Za-z][A-Za-z0-9+._-]+://", argument, re.ASCII)
+    return argument if url is None else argument[: url.start()] + shown(argument[url.start() :])
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"

@@ -7,11 +7,11 @@ from smalldb.accounting import Composition, compose, compose_records, per_releas
 from smalldb.accounting.composing import ASSUMED
 from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.options import add_formats, whole_number
-from smalldb.exact.numbers import as_fraction
+from smalldb.exact.numbers import as_fraction, brief, rounded_down, rounded_up
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING, read_record
 from smalldb.reporting.plots_base import check_plotting, plot_composition
-from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
+from smalldb.reporting.words import as_csv, as_json
 
 
 def add(commands: Commands) -> None:
@@ -58,7 +58,7 @@ def run_account(arguments: argparse.Namespace) -> None:
             raise ValueError(
                 "--releases and --bounded-range do not go with --records: the records state both"
             )
-        made = compose_records([read_record(path) for path in arguments.records], **common)
+        total = compose_records([read_record(path) for path in arguments.records], **common)
     elif arguments.total is not None:
         if arguments.releases is None:
             raise ValueError("--total needs --releases")
@@ -74,7 +74,7 @@ def run_account(arguments: argparse.Namespace) -> None:
         return
     else:
         one = len(arguments.epsilon) == 1 and arguments.releases is not None
-        made = compose(
+        total = compose(
             epsilon=arguments.epsilon[0] if one else arguments.epsilon,
             releases=arguments.releases,
             bounded_range=arguments.bounded_range,
@@ -84,45 +84,45 @@ def run_account(arguments: argparse.Namespace) -> None:
         with Outputs([arguments.plot]) as outputs:
             equal = {"epsilon": arguments.epsilon[0], "bounded_range": arguments.bounded_range} | common
             picture = plot_composition(
-                made, lambda count: compose(releases=count, **equal), arguments.releases, form
+                total, lambda count: compose(releases=count, **equal), arguments.releases, form
             )
             outputs.write(arguments.plot, picture)
     if arguments.csv:
-        print(as_csv(made.table.to_dict("records")))
+        print(as_csv(total.table.to_dict("records")))
         return
-    print(as_json(account_json(made)) if arguments.json else account_text(made))
+    print(as_json(account_json(total)) if arguments.json else account_text(total))
 
 
-def account_json(made: Composition) -> dict[str, Any]:
+def account_json(total: Composition) -> dict[str, Any]:
     """Return all that a composition says."""
     return {
-        "epsilon": made.epsilon,
-        "warning": WARNING if made.epsilon > LARGE else None,
-        "assumed": made.assumed,
-        "delta": brief(made.delta),
-        "method": made.method,
-        "table": made.table.to_dict("records"),
+        "epsilon": total.epsilon,
+        "warning": WARNING if total.epsilon > LARGE else None,
+        "assumed": total.assumed,
+        "delta": brief(total.delta),
+        "method": total.method,
+        "table": total.table.to_dict("records"),
     }
 
 
-def account_text(made: Composition) -> str:
+def account_text(total: Composition) -> str:
     """Tell a composition, for people: bounds first, the best on top."""
+    least = _bound(total, total.method, total.epsilon)
     lines = [
-        f"together: ({_bound(made, made.method, made.epsilon)}, {brief(made.delta)})-differential privacy, "
-        f"by {made.method}",
-        *([] if made.assumed is None else [f"assumed:  {made.assumed}"]),
-        *([f"warning: {WARNING}"] if made.epsilon > LARGE else []),
+        f"together: ({least}, {brief(total.delta)})-differential privacy, by {total.method}",
+        *([] if total.assumed is None else [f"assumed:  {total.assumed}"]),
+        *([f"warning: {WARNING}"] if total.epsilon > LARGE else []),
         "",
     ]
     for valid, title in ((True, "bounds"), (False, "no bounds here")):
-        rows = made.table[made.table["valid"] == valid].sort_values("epsilon", kind="stable")
+        rows = total.table[total.table["valid"] == valid].sort_values("epsilon", kind="stable")
         if len(rows):
             lines.append(f"{title:50}{'epsilon':>12}")
         for method, epsilon, note in zip(rows["method"], rows["epsilon"], rows["note"], strict=True):
-            lines.append(f"  {method:48}{_bound(made, method, epsilon):>12}  {note}".rstrip())
+            lines.append(f"  {method:48}{_bound(total, method, epsilon):>12}  {note}".rstrip())
     return "\n".join(lines)
 
 
-def _bound(made: Composition, method: str, epsilon: float) -> str:
+def _bound(total: Composition, method: str, epsilon: float) -> str:
     """Write a method's epsilon in six digits, rounded up; of a sum, from the sum itself."""
-    return rounded_up(made.added if method == "addition" else epsilon, 6)
+    return rounded_up(total.added if method == "addition" else epsilon, 6)

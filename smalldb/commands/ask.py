@@ -10,7 +10,7 @@ from typing import Any
 from queries import DataError, Rows, Workload
 from smalldb.commands import HELP, Commands, Unfit, add_options
 from smalldb.commands.options import add_formats
-from smalldb.exact.numbers import as_text, between_0_and_1, promised
+from smalldb.exact.numbers import as_text, between_0_and_1, number_told, promised
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.inference.answering import ask_related
 from smalldb.inference.cross_tables import ERROR, Line, cross_table, known_of
@@ -18,7 +18,7 @@ from smalldb.planning import workload_of
 from smalldb.releasing.record import read_record, stated_bound, stated_queries, stated_start
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting import visible
-from smalldb.reporting.words import answer_cell, as_csv, as_json, number_told
+from smalldb.reporting.words import answer_cell, as_csv, as_json
 from smalldb.schema import read_schema
 
 SHOWN = 3  # tables that are combined, from which on they are counted
@@ -76,7 +76,7 @@ def run_ask(arguments: argparse.Namespace) -> None:
     if arguments.beta is not None:
         level = as_text(1 - between_0_and_1(arguments.beta, "beta"))
     record = read_record(arguments.file)
-    asked = partial(_asked(arguments, record), level=level, population=arguments.population)
+    answer = partial(_answering(arguments, record), level=level, population=arguments.population)
     if arguments.table1 or arguments.by is not None or not arguments.questions:
         if "tables" in record:
             *_, walks = Measurements.of_tables(record).values()
@@ -89,13 +89,13 @@ def run_ask(arguments: argparse.Namespace) -> None:
             return _print_known(arguments, known_of(measurements))
         if not (arguments.table1 or arguments.questions):
             raise ValueError("--by needs questions, or --table1 for all columns")
-        return _print_table(arguments, *cross_table(measurements, arguments.questions, arguments.by, asked))
+        return _print_table(arguments, *cross_table(measurements, arguments.questions, arguments.by, answer))
     if arguments.markdown:
         raise ValueError("--markdown is for a table: add --by COLUMN or --table1")
     answers, faults = list[Answer](), list[ValueError]()
     for question in arguments.questions:
         try:
-            answers.append(asked(question))
+            answers.append(answer(question))
         except ValueError as error:
             faults.append(error)
             unread = Answer(question, ERROR, None, None, None, float(level), arguments.population)
@@ -103,16 +103,16 @@ def run_ask(arguments: argparse.Namespace) -> None:
     if len(faults) == len(answers):  # of one question, or a fault of them all
         raise faults[0]
     if arguments.json:
-        print(as_json([answer.as_json() for answer in answers]))
+        print(as_json([each.as_json() for each in answers]))
     elif arguments.csv:
-        print(as_csv([answer.flat() for answer in answers]))
+        print(as_csv([each.flat() for each in answers]))
     else:
-        print("\n\n".join(map(answer_told, answers)))
+        print("\n\n".join(map(answer_account, answers)))
     if faults:
         raise Unfit(f"{len(faults)} of {len(answers)} questions have an error, in their place")
 
 
-def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable[..., Answer]:
+def _answering(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable[..., Answer]:
     """Return what answers a question from a record: ValueError, it holds no measurements."""
     try:
         if "tables" in record:
@@ -130,7 +130,6 @@ def _asked(arguments: argparse.Namespace, record: Mapping[str, Any]) -> Callable
 
 
 def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Sequence[Line]) -> None:
-    """Print a table of answers."""
     faults = [answer for line in lines for answer in line.answers if answer.known == ERROR]
     if len(faults) == sum(len(line.answers) for line in lines):
         raise ValueError(faults[0].note)
@@ -153,17 +152,14 @@ def _print_table(arguments: argparse.Namespace, groups: Sequence[str], lines: Se
             padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
             print("\n".join(padded))
         answers = [answer for line in lines for answer in line.answers]
-        level = f"level {answers[0].level:.4g} of each interval"
-        level += (
-            f"{'; *: a guess, if the mean of a bin is the same in every group' * _any(answers, 'guess_low')}"
-        )
-        print(f"\n{level}{'; +: in the synthetic table, an assumption' * _any(answers, 'assumed')}")
+        legend = f"\nlevel {answers[0].level:.4g} of each interval"
+        if any(answer.guess_low is not None for answer in answers):
+            legend += "; *: a guess, if the mean of a bin is the same in every group"
+        if any(answer.assumed is not None for answer in answers):
+            legend += "; +: in the synthetic table, an assumption"
+        print(legend)
     if faults:
         raise Unfit(f"{len(faults)} cells have an error: {faults[0].note}")
-
-
-def _any(answers: Sequence[Answer], what: str) -> bool:
-    return any(getattr(answer, what) is not None for answer in answers)
 
 
 def _print_known(arguments: argparse.Namespace, known: Mapping[str, Any]) -> None:
@@ -175,13 +171,13 @@ def _print_known(arguments: argparse.Namespace, known: Mapping[str, Any]) -> Non
         print(as_csv([{**each, "categories": "; ".join(each["categories"])} for each in known["columns"]]))
         return
     for each in known["columns"]:
-        own = ", ".join(map(visible, each["categories"][:SHOWN_CATEGORIES]))
+        categories = ", ".join(map(visible, each["categories"][:SHOWN_CATEGORIES]))
         more = len(each["categories"]) - SHOWN_CATEGORIES
-        own += f" and {more} more" if more > 0 else ""
+        categories += f" and {more} more" if more > 0 else ""
         groups = each["measured_groups"]
         measured = "" if groups >= len(each["categories"]) else f"; measured at {groups} groups"
         means = "; its means are measured" if each["means"] else ""
-        print(f"{visible(each['column'])}: {each['kind']}: {own}{measured}{means}")
+        print(f"{visible(each['column'])}: {each['kind']}: {categories}{measured}{means}")
     print()
     for pair in known["pairs"]:
         groups = ", ".join(" x ".join(map(str, sizes)) for sizes in pair["groups"])
@@ -216,11 +212,11 @@ def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Row
             f"{arguments.synthetic}: it does not fit {arguments.schema or 'yes/no columns'}: name the table "
             "of that release, and with --schema what its columns hold"
         ) from error
-    own, others = (
+    measured, synthetic = (
         [(column.name, column.labels) for column in domain.columns]
         for domain in (measurements.domain, rows.domain)
     )
-    if own != others:
+    if measured != synthetic:
         raise ValueError(
             f"{arguments.synthetic}: other columns or categories than those of {arguments.file}: name the "
             "table of that release, and with --schema what its columns hold"
@@ -228,7 +224,7 @@ def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Row
     return rows
 
 
-def answer_told(answer: Answer) -> str:
+def answer_account(answer: Answer) -> str:
     """Tell an answer in a few lines."""
     lines = [visible(answer.question)]
     whose = "the population" if answer.population else "the table"

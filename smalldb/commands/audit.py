@@ -8,13 +8,13 @@ from typing import Any
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.options import add_formats, add_universe, universe, whole_number
-from smalldb.exact.numbers import float_above, positive
+from smalldb.exact.numbers import brief, float_above, positive, rounded_up
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_bounds import plot_audit
-from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json
 
 
 def add(commands: Commands) -> None:
@@ -83,8 +83,8 @@ def run_audit(arguments: argparse.Namespace) -> None:
             profiles = {relation: profile(domain, **census, neighbours=relation) for relation in relations}
             outputs.write(arguments.plot, plot_audit(profiles, worst, _title(arguments, worst), form))
     if arguments.json:
-        said: dict[str, Any] = {relation: audit_json(result) for relation, result in audits.items()}
-        print(as_json(said if worst is None else said | {"error": error_json(worst)}))
+        results: dict[str, Any] = {relation: audit_json(result) for relation, result in audits.items()}
+        print(as_json(results if worst is None else results | {"error": error_json(worst)}))
         return
     if arguments.csv:
         errors = {} if worst is None else error_json(worst)
@@ -111,17 +111,17 @@ def run_audit(arguments: argparse.Namespace) -> None:
             print(f"{name:40}{rounded_up(figure, 8):>14}")
 
 
-def audit_json(made: Audit) -> dict[str, Any]:
+def audit_json(audit: Audit) -> dict[str, Any]:
     """Return all that an audit says."""
-    x, other, outcome = made.pair
+    x, other, outcome = audit.pair
     return {
-        "loss": made.worst_loss,
-        "cap": None if made.cap is None else brief(made.cap),
-        "range": made.worst_range,
+        "loss": audit.worst_loss,
+        "cap": None if audit.cap is None else brief(audit.cap),
+        "range": audit.worst_range,
         "pair": [list(x), list(other)],
         "outcome": outcome,
-        "databases": made.databases,
-        "pairs": made.pairs,
+        "databases": audit.databases,
+        "pairs": audit.pairs,
     }
 
 

@@ -11,12 +11,12 @@ from smalldb import bounds
 from smalldb.bounds.comparing import MANY, SHARP_QUERIES, needs, promises, vapnik, whole
 from smalldb.commands import HELP, Commands
 from smalldb.commands.options import add_common, add_formats, described, whole_number
-from smalldb.exact.numbers import between_0_and_1, positive
+from smalldb.exact.numbers import between_0_and_1, brief, positive, rounded_down, rounded_up
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
-from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.plots_bounds import Setting, plot_bounds
-from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
+from smalldb.reporting.plots_base import check_plotting, rendered
+from smalldb.reporting.plots_bounds import Setting, drawn_bounds
+from smalldb.reporting.words import as_csv, as_json
 
 AXES = ("n", "epsilon", "rows")
 UP = Context(prec=3, rounding=ROUND_CEILING)
@@ -69,25 +69,26 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     else:
         queries, text = arguments.size, "any class"
     beta, epsilon = between_0_and_1(arguments.beta, "beta"), positive(arguments.epsilon, "epsilon")
-    given = {"n": arguments.n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
+    numbers = {"n": arguments.n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
     error = None if arguments.error is None else between_0_and_1(arguments.error, "error")
-    promised = promises(given, arguments.rows, arguments.candidates)
-    setting = Setting(given, arguments.rows, arguments.candidates, method, apart, text)
-    needed = None if error is None else needs(given, error, arguments.candidates, vc, arguments.rows)
+    promised = promises(numbers, arguments.rows, arguments.candidates)
+    setting = Setting(numbers, arguments.rows, arguments.candidates, method, apart, text)
+    needed = None if error is None else needs(numbers, error, arguments.candidates, vc, arguments.rows)
     beside = besides(setting)
     if arguments.plot is not None:
         form = check_plotting(arguments.plot)
         with Outputs([arguments.plot]) as outputs:
-            outputs.write(arguments.plot, plot_bounds(setting, arguments.against or "n", form))
+            figure = drawn_bounds(setting, arguments.against or "n")
+            outputs.write(arguments.plot, rendered(figure, form))
     if arguments.csv:
         kinds = ("promise", "error", promised), ("beside", "error", beside), ("need", "value", needed or [])
-        found = [
+        table = [
             {"kind": row.get("kind", kind), "name": row["name"].strip(), "value": row[value]}
             | {"rows": row.get("rows"), "note": row.get("note")}
             for kind, value, rows in kinds
             for row in rows
         ]
-        print(as_csv(found))
+        print(as_csv(table))
         return
     if arguments.json:
         everything = {
@@ -105,8 +106,8 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         f"epsilon {brief(epsilon)}"
     )
     title = f"{f'error, with probability 1 - {brief(beta)}':64}{'error':>14}{'rows':>10}"
-    for said, rows in ((title, promised), ("beside these, with the same probability", beside)):
-        print(f"\n{said}")
+    for heading, rows in ((title, promised), ("beside these, with the same probability", beside)):
+        print(f"\n{heading}")
         for row in rows:
             written = (rounded_down if row.get("kind") == "lower" else rounded_up)(row["error"], 8)
             size = "" if row["rows"] is None else whole(row["rows"])
@@ -135,9 +136,8 @@ def _need(name: str, value: float | int | None) -> str:
 
 def besides(setting: Setting) -> list[dict[str, Any]]:
     """Return what the class of the queries is promised, what other mechanisms promise, and what none can."""
-    found = [
-        bound
+    return [
+        asdict(bound)
         for bound in setting.table()
         if bound.kind in ("other", "lower") or bound.name == f"sharp, {setting.method}"
     ]
-    return [asdict(bound) for bound in found]

@@ -14,13 +14,13 @@ from smalldb.commands.input_files import add_schema, source_of
 from smalldb.commands.options import add_common, add_formats, add_table, keep_inputs, whole_number
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
-from smalldb.exact.numbers import as_text, positive
+from smalldb.exact.numbers import as_text, positive, rounded_up
 from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
 from smalldb.releasing.table_source import Source
 from smalldb.reporting.plots import plot_laws
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import CONFIDENTIAL, as_csv, as_json, rounded_up
+from smalldb.reporting.words import CONFIDENTIAL, as_csv, as_json
 from smalldb.schema import read_schema
 
 
@@ -72,7 +72,7 @@ def run_census(arguments: argparse.Namespace) -> None:
         if table.n == 0:
             raise DataError("the table has no rows")
         request = plan(domain, **choices, n=table.n).request
-        found = census(
+        counted = census(
             table,
             request.workload,
             rows=arguments.rows,
@@ -81,18 +81,18 @@ def run_census(arguments: argparse.Namespace) -> None:
             progress=sys.stderr.isatty(),
         )
         drawn = [
-            SmallDatabases(replace(request, epsilon=epsilon), found.rows, found.candidates)
+            SmallDatabases(replace(request, epsilon=epsilon), counted.rows, counted.candidates)
             for epsilon in epsilons
         ]
         if form is not None:
-            outputs.write(arguments.plot, plot_laws(found, drawn, form))
+            outputs.write(arguments.plot, plot_laws(counted, drawn, form))
     if arguments.json:
-        print(as_json(census_json(found, drawn)))
+        print(as_json(census_json(counted, drawn)))
     elif arguments.csv:
         print(CONFIDENTIAL, file=sys.stderr)
-        print(as_csv(census_rows(found, drawn)))
+        print(as_csv(census_rows(counted, drawn)))
     else:
-        print(census_account(found, drawn))
+        print(census_account(counted, drawn))
 
 
 def census_json(census: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any]:
@@ -125,10 +125,10 @@ def census_json(census: Census, drawn: Sequence[SmallDatabases]) -> dict[str, An
     }
 
 
-def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str, object]]:
+def census_rows(census: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str, object]]:
     """Return a row for each level: its error, how many candidates stand there, and their probabilities."""
     laws = {
-        f"probability at epsilon {as_text(small.request.epsilon)}": found.law(
+        f"probability at epsilon {as_text(small.request.epsilon)}": census.law(
             small.request.epsilon
         ).probabilities.tolist()
         for small in drawn
@@ -136,11 +136,11 @@ def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str
     return [
         {
             "level": int(level),
-            "error": float(found.error(level)),
+            "error": float(census.error(level)),
             "count": count,
             **{name: probabilities[i] for name, probabilities in laws.items()},
         }
-        for i, (level, count) in enumerate(zip(found.levels, found.counts, strict=True))
+        for i, (level, count) in enumerate(zip(census.levels, census.counts, strict=True))
     ]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.input_files import as_tables, related_files, schema_of
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
-from smalldb.exact.numbers import positive
+from smalldb.exact.numbers import brief, positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, column_named, relation_of
@@ -25,10 +25,10 @@ from smalldb.releasing.evaluation import (
 )
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
-from smalldb.reporting.evaluated import evaluation_account, evaluation_json, known_told
+from smalldb.reporting.evaluated import evaluation_account, evaluation_json, pairs_account
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
+from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import read_schema
 from smalldb.schema.fields import Piece
 from smalldb.schema.readers.registry import has_lines
@@ -119,21 +119,21 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         synthetic = replace(
             source, table=rereadable(arguments.synthetic, has_lines(arguments.synthetic)), counts=None
         ).read(False, watch(1))
-        made = evaluate(real, synthetic, workload)
+        evaluation = evaluate(real, synthetic, workload)
         if schema is not None:
-            made = replace(made, numbers=number_summaries(*numbers))
+            evaluation = replace(evaluation, numbers=number_summaries(*numbers))
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))
-    known = None if record is None else known_told(record.get("pairs"), len(workload.domain.sizes))
+    known = None if record is None else pairs_account(record.get("pairs"), len(workload.domain.sizes))
     bound = stated_bound(record) if record is not None and workload.text == stated else None
-    long = made.by_column(epsilon=epsilon, neighbours=relation, target=arguments.target)
+    long = evaluation.by_column(epsilon=epsilon, neighbours=relation, target=arguments.target)
     if arguments.json:
-        print(as_json(evaluation_json(made, bound, long) | {"pairs": (record or {}).get("pairs")}))
+        print(as_json(evaluation_json(evaluation, bound, long) | {"pairs": (record or {}).get("pairs")}))
     elif arguments.csv:
         print(CONFIDENTIAL, file=sys.stderr)
         print(long.to_csv(index=False), end="")
     else:
-        print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))
+        print(evaluation_account(evaluation, bound, long, None if epsilon is None else brief(epsilon)))
         if known is not None:
             print(f"\n{known}")
 

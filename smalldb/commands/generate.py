@@ -112,7 +112,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if source.learns is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns categories (values = "learn")')
     try:
-        made = carry_out(
+        release = carry_out(
             source,
             arguments.queries,
             {name: getattr(arguments, name) for name in Settings.__annotations__},
@@ -132,15 +132,15 @@ def run_generate(arguments: argparse.Namespace) -> None:
             return _tell_that_it_stands(arguments, files)
         raise
     if arguments.json:
-        print(as_json(made.record))
+        print(as_json(release.record))
     if not arguments.quiet:
-        lines = tell(made.record, made.plan, made.measurements, verbose=arguments.verbose)
+        lines = tell(release.record, release.plan, release.measurements, verbose=arguments.verbose)
         if source.learns is not None and arguments.schema_out is None:
             lines.append(("schema", NOT_KEPT))
         print(laid_out(lines), file=sys.stderr)
-        if files.folder is not None and files.folder.told:
-            print(visible(files.folder.told, "\n"), file=sys.stderr)
-    if not made.record["private"]:
+        if files.folder is not None and files.folder.summary:
+            print(visible(files.folder.summary, "\n"), file=sys.stderr)
+    if not release.record["private"]:
         print(SEEDED, file=sys.stderr)
     if files.folder is not None and files.folder.refused is not None:
         raise Incomplete(files.folder.refused)

@@ -36,15 +36,15 @@ def add_schema(command: Parser) -> None:
 
 
 def schema_of(
-    arguments: argparse.Namespace, given: Sequence[str | None] = ()
+    arguments: argparse.Namespace, tables: Sequence[str | None] = ()
 ) -> Schema | OpenSchema | RelatedSchema | None:
     """Read the schema that an option names; ValueError: several tables are given, and it is of one."""
-    found = None if arguments.schema is None else read_any(Path(arguments.schema))
-    if not isinstance(found, RelatedSchema) and sum(text is not None for text in given) > 1:
+    schema = None if arguments.schema is None else read_any(Path(arguments.schema))
+    if not isinstance(schema, RelatedSchema) and sum(text is not None for text in tables) > 1:
         raise ValueError(
             "several tables need a --schema with unit and [tables.NAME]: smalldb schema init drafts one"
         )
-    return found
+    return schema
 
 
 def source_of(
@@ -52,7 +52,7 @@ def source_of(
 ) -> Source | LinkedSource:
     """Find out which table is meant, or which related ones, from names alone."""
     if isinstance(schema, RelatedSchema):
-        paths = tables_given([arguments.data, *arguments.more], schema)
+        paths = tables_of_schema([arguments.data, *arguments.more], schema)
         paths = {name: rereadable(path, has_lines(path)) for name, path in paths.items()}
         return table_source(as_tables(paths, schema), None, schema)
     file, inside = file_format(arguments), arguments.count_in_database
@@ -65,8 +65,8 @@ def source_of(
         if arguments.data is None:
             raise ValueError(NO_DATA)
         return file_source(arguments.data, columns=columns, valid=arguments.valid, file=file)
-    for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
-        if given is not None:
+    for option, value in (("--columns", arguments.columns), ("--valid", arguments.valid)):
+        if value is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     if all(counting.values()):
         raise ValueError("--count-in-database counts each row once: leave out --counts")
@@ -82,48 +82,48 @@ def source_of(
 
 def table_of(arguments: argparse.Namespace, schema: Schema) -> str:
     """Return the path of a table, or the URL of its database, which a schema may state; ValueError: none."""
-    found: str | None = schema.file.url if arguments.data is None else arguments.data
-    if found is None:
+    path: str | None = schema.file.url if arguments.data is None else arguments.data
+    if path is None:
         raise ValueError(NO_DATA)
-    return found
+    return path
 
 
-def named(given: Sequence[str | None]) -> dict[str, str]:
+def named(texts: Sequence[str | None]) -> dict[str, str]:
     """Read tables that are named, such as persons=p.csv; ValueError: one is not, or a name stands twice."""
-    found = dict[str, str]()
-    for text in given:
+    paths = dict[str, str]()
+    for text in texts:
         name, sign, path = (text or "").partition("=")
         if not sign or not name or not path:
             raise ValueError("related tables are named: write NAME=FILE, such as persons=p.csv")
-        if name in found:
+        if name in paths:
             raise ValueError(f"table {name!r} is named twice")
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def related_files(
-    arguments: argparse.Namespace, schema: RelatedSchema, taken: Sequence[str], given: Sequence[str] = ()
+    arguments: argparse.Namespace, schema: RelatedSchema, taken: Sequence[str], texts: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return related tables by their names; ValueError: not those of the schema, or options of one table."""
     refuse_others(arguments, taken)
-    return tables_given(given or [arguments.data, *arguments.more], schema)
+    return tables_of_schema(texts or [arguments.data, *arguments.more], schema)
 
 
 def refuse_others(arguments: argparse.Namespace, taken: Sequence[str]) -> None:
     """Refuse options that related tables do not take: ValueError."""
     others = [name for name, value in vars(arguments).items() if value and name not in taken]
     if others:
-        told = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        raise ValueError(f"related tables do not take {told} yet: leave it out")
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise ValueError(f"related tables do not take {options} yet: leave it out")
 
 
-def tables_given(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:
+def tables_of_schema(texts: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:
     """Return the tables of a schema by their names, the one long table by that of its file: ValueError."""
     if schema.whole is None:
-        tables = named(given)
+        tables = named(texts)
         check_names([*tables], schema)
         return tables
-    paths = [path for path in given if path is not None]
+    paths = [path for path in texts if path is not None]
     if len(paths) != 1:
         raise ValueError("person in a schema is for one table: name one file")
     stem = os.path.basename(parted(paths[0])[0])

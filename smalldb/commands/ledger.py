@@ -7,13 +7,13 @@ from typing import Any
 
 from smalldb.commands import HELP, Commands, add_options
 from smalldb.commands.account import account_json, account_text
-from smalldb.exact.numbers import as_fraction, as_text
+from smalldb.exact.numbers import as_fraction, as_text, brief
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import read_record
 from smalldb.releasing.transaction import abandon, unfinished_releases
 from smalldb.reporting import visible
-from smalldb.reporting.words import as_json, brief
+from smalldb.reporting.words import as_json
 
 Unfinished = Sequence[tuple[int, Path]]
 
@@ -88,7 +88,7 @@ def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> 
 def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> str:
     """Tell what a ledger says, for people, and how its unfinished releases go on."""
     relations = {record["neighbours"] for record in account.records}
-    made = len(account.records)
+    number_of_releases = len(account.records)
     budget, spent, left = brief(account.budget), brief(account.spent), brief(account.left)
     if account.delta is not None:
         rho, of_rho, left_rho = account.in_rho
@@ -97,7 +97,7 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
         spent, left = f"rho {of_rho} of {rho}, epsilon {spent}", f"rho {left_rho}{alone}"
     lines = [
         f"budget:    {budget}" + "".join(f", {name} neighbours" for name in relations),
-        f"spent:     {spent}, by {made} release{'' if made == 1 else 's'}",
+        f"spent:     {spent}, by {number_of_releases} release{'' if number_of_releases == 1 else 's'}",
         f"left:      {left}",
     ]
     if account.torn:

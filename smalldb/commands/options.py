@@ -53,8 +53,8 @@ def add_file_format(command: Parser) -> None:
 
 def file_format(arguments: argparse.Namespace) -> FileFormat:
     """Return how files are written, as options say; errors as `FileFormat`."""
-    given = {name: getattr(arguments, name) for name in ("separator", "encoding", "sheet", "query")}
-    return FileFormat(**given)
+    options = {name: getattr(arguments, name) for name in ("separator", "encoding", "sheet", "query")}
+    return FileFormat(**options)
 
 
 def add_universe(command: Parser, schema: bool = False) -> None:
@@ -85,11 +85,11 @@ def _add_workload(command: Parser, default: str = "the schema's, or marginals:2"
     )
 
 
-def text(given: str) -> str:
+def text(value: str) -> str:
     """Take a text that is to be published: one that UTF-8 can write."""
-    if not is_text(given):
+    if not is_text(value):
         raise argparse.ArgumentTypeError("is not a text in UTF-8")
-    return given
+    return value
 
 
 def put(content: bytes) -> None:
@@ -114,8 +114,8 @@ COMMON = {
 
 def add_common(command: Parser, *chosen: str) -> None:
     """Add options that several commands have alike."""
-    own = {names: COMMON[names] for names in chosen}
-    add_options(command, own, more={"nargs": "*"}, epsilon={"required": True}, beta={"default": "0.05"})
+    options = {names: COMMON[names] for names in chosen}
+    add_options(command, options, more={"nargs": "*"}, epsilon={"required": True}, beta={"default": "0.05"})
 
 
 def add_size(command: Parser) -> None:

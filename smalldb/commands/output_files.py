@@ -17,6 +17,7 @@ from queries.domain import Bits
 from smalldb.commands import without_password
 from smalldb.commands.input_files import related_files
 from smalldb.commands.options import STATED, keep_inputs, put
+from smalldb.exact.numbers import brief
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.walks import Walks
@@ -28,7 +29,6 @@ from smalldb.releasing.record import read_record, written_record
 from smalldb.releasing.released import Release, fully_measured
 from smalldb.releasing.table_source import LinkedSource, Source
 from smalldb.releasing.transaction import begun_beside, sweep_ended
-from smalldb.reporting.words import brief
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
@@ -57,16 +57,8 @@ TAKEN = (  # options that related tables take, but for `columns` and such, which
 MANY = 10**7  # distinct rows, which take about 1.1 GB if a database counts them
 
 
-def files_below(path: str) -> list[Path]:
-    """Return a file, or the files of a folder in their order."""
-    return sorted(filter(Path.is_file, Path(path).rglob("*"))) or [Path(path)]
-
-
 class Files(Destination):
-    """The tables, their record, the page and the learned schema, as the options of `generate` say.
-
-    What is spent is asked for and told on the terminal.
-    """
+    """The tables, their record, the page and the learned schema, as the options of `generate` say."""
 
     folder: "TablesFolder | None" = None  # of related tables, or of several copies; None: there is none
 
@@ -76,24 +68,23 @@ class Files(Destination):
         self._arguments = arguments
         self._account: Account | None = None
         self._related = schema if isinstance(schema, RelatedSchema) else None
-        given = {"": arguments.data}
+        tables = {"": arguments.data}
         if self._related is not None:
-            given = related_files(arguments, self._related, TAKEN)
+            tables = related_files(arguments, self._related, TAKEN)
             if arguments.output is None:
-                raise ValueError(
-                    "related tables need -o DIR: a new folder for the tables, the record and the page"
-                )
-            if any(name in ("record", "report") for name in given):
+                needed = "a new folder for the tables, the record and the page"
+                raise ValueError(f"related tables need -o DIR: {needed}")
+            if {"record", "report"} & {*tables}:
                 raise ValueError(
                     "a table cannot be called record or report: these are names of other outputs"
                 )
         self._in_folder = self._related is not None or arguments.tables is not None
-        like = {name: form_like(path) for name, path in given.items()} if self._in_folder else {}
+        like = {name: form_like(path) for name, path in tables.items()} if self._in_folder else {}
         self._forms = like or {"": form_of(arguments.output)}
         # the table last: whoever finds it finds its record
         named = [getattr(arguments, name) for name in OUTPUTS[: -1 if self._in_folder else None]]
         self._paths = [path for path in named if path is not None]
-        inputs = [*given.values(), arguments.schema, arguments.ledger, arguments.start, arguments.refine]
+        inputs = [*tables.values(), arguments.schema, arguments.ledger, arguments.start, arguments.refine]
         keep_inputs(inputs, self._paths)
 
     @property
@@ -127,18 +118,14 @@ class Files(Destination):
         """Refuse, unless an option or an answer on the terminal says yes: ValueError."""
         if self._arguments.even_if_empty:
             return
-        said = f"nothing useful is expected: {why}"
+        message = f"nothing useful is expected: {why}"
         if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
-            print(
-                f"{said}\nrelease, and spend epsilon, all the same? [y/N] ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            question = f"{message}\nrelease, and spend epsilon, all the same? [y/N] "
+            print(question, end="", file=sys.stderr, flush=True)
             if sys.stdin.readline().strip().lower() in ("y", "yes"):
                 return
         raise ValueError(
-            f"{said}: take more rows or a larger epsilon, or add --even-if-empty to spend it all the same"
+            f"{message}: take more rows or a larger epsilon, or add --even-if-empty to spend it all the same"
         )
 
     def paid(self, account: Account, before: bool) -> None:
@@ -157,20 +144,23 @@ class Files(Destination):
 
     def standing(self) -> str:
         """Return a digest of what was asked for, and of the outputs as they stand: public ones only."""
-        given = vars(self._arguments)
+        options = vars(self._arguments)
         # what is not given is left out: a later version may add an option
-        own = sorted((name, value) for name, value in given.items() if name not in (*FREE, *OUTPUTS))
-        asked = [
+        values = sorted((name, value) for name, value in options.items() if name not in (*FREE, *OUTPUTS))
+        chosen = [
             (name, without_password(value if isinstance(value, str) else repr(value)))
-            for name, value in own
+            for name, value in values
             if value is not None and value is not False
         ]
-        digest = sha256(repr(asked).encode())
-        if given["schema"] is not None:
-            digest.update(sha256(Path(given["schema"]).read_bytes()).digest())
+        digest = sha256(repr(chosen).encode())
+        if options["schema"] is not None:
+            digest.update(sha256(Path(options["schema"]).read_bytes()).digest())
         for name in OUTPUTS:
-            path = None if name == "report" and given["confidential"] else given[name]
-            for file in [] if path is None else files_below(path):
+            path = None if name == "report" and options["confidential"] else options[name]
+            if path is None:
+                continue
+            # a file, or the files of a folder
+            for file in sorted(filter(Path.is_file, Path(path).rglob("*"))) or [Path(path)]:
                 digest.update(f"{name} {file.name} ".encode() + sha256(file.read_bytes()).digest())
         return digest.hexdigest()
 
@@ -293,10 +283,10 @@ class Files(Destination):
 
     def _contents(self, schema: Schema | RelatedSchema | None, name: str, table: Any, codes: Bits) -> bytes:
         """Write a table of a schema, or the codes of yes/no columns, as the content of a file."""
-        guard, file, own = self._arguments.spreadsheet_safe, self._source.file, self._schema(name, schema)
-        if own is None:
+        file, guard = self._source.file, self._arguments.spreadsheet_safe
+        if (columns := self._schema(name, schema)) is None:
             return self._flags(codes, self._arguments.spelling, file, guard)
-        return written(table, self._forms[name], own, file=file, guard=guard)
+        return written(table, self._forms[name], columns, file=file, guard=guard)
 
     def _flags(
         self, bits: Bits, spelling: str | None, file: FileFormat = USUAL, guard: bool = False
@@ -307,14 +297,14 @@ class Files(Destination):
         if parted(form)[0] not in SPELLED:
             return written(domain.decode(bits).astype(bool if words else int), form)
         fields = ("false", "true") if words else ("0", "1")
-        columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
+        columns = (Spelled(name, column, fields) for name, column in zip(domain.names, bits.T, strict=True))
         return spelled_out(columns, form, file=file, guard=guard)
 
-    def _compared(self, made: Release) -> "Comparison":
+    def _compared(self, release: Release) -> "Comparison":
         from smalldb.releasing.evaluation import evaluate
         from smalldb.reporting.page import Comparison
 
-        rows = made.confidential.real
+        rows = release.confidential.real
         # an empty table is a neighbour of one that can be compared: neither may be refused
-        found = evaluate(rows, made.rows, made.plan.workload) if rows.n else None
-        return Comparison(rows, found, (self._arguments.target or [None])[0])
+        evaluation = evaluate(rows, release.rows, release.plan.workload) if rows.n else None
+        return Comparison(rows, evaluation, (self._arguments.target or [None])[0])

@@ -53,28 +53,28 @@ def run_plan(arguments: argparse.Namespace) -> None:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     domain, queries, schema = described(arguments)
-    asked = partial(plan, domain if schema is None else None, queries, schema=schema)
+    planned = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
     chosen = with_start(chosen, schema or domain)
-    made = asked(**chosen)
-    other = _compared(asked, chosen)
-    check_memory(made)
+    chosen_plan = planned(**chosen)
+    other = _compared(planned, chosen)
+    check_memory(chosen_plan)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:
-            picture = plot_plan(made, lambda epsilon: asked(**chosen | {"epsilon": epsilon}), form)
+            picture = plot_plan(chosen_plan, lambda epsilon: planned(**chosen | {"epsilon": epsilon}), form)
             outputs.write(arguments.plot, picture)
     if arguments.json:
-        print(as_json(plan_json(made, other)))
+        print(as_json(plan_json(chosen_plan, other)))
     else:
-        print(plan_account(made, other, verbose=arguments.verbose))
-        if (expected := rehearsed(made)) is not None:
+        print(plan_account(chosen_plan, other, verbose=arguments.verbose))
+        if (expected := rehearsed(chosen_plan)) is not None:
             print(laid_out([("start", REHEARSED.format(expected))]))
 
 
-def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | str:
+def _compared(planned: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | str:
     """Return the plan with a delta if it has none, or without its own; or why there is no such plan."""
     try:
-        return asked(**chosen | {"delta": DELTA if chosen["delta"] is None else None})
+        return planned(**chosen | {"delta": DELTA if chosen["delta"] is None else None})
     except ValueError as error:
         return f"none: {error}"
 
@@ -101,6 +101,6 @@ def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
     }
 
 
-def plan_account(made: Plan, other: Plan | str, *, verbose: bool = False) -> str:
+def plan_account(plan: Plan, other: Plan | str, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
-    return laid_out(tell(make_record(made, private=True), made, verbose=verbose, other=other))
+    return laid_out(tell(make_record(plan, private=True), plan, verbose=verbose, other=other))

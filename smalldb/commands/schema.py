@@ -21,10 +21,11 @@ from smalldb.commands.input_files import (
     table_of,
 )
 from smalldb.commands.options import add_common, add_file_format, file_format, keep_inputs
+from smalldb.exact.numbers import sized
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting import visible
-from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
+from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.answers import answered
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
@@ -202,12 +203,12 @@ def _drafted(arguments: argparse.Namespace) -> str:
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), file)
+        return ask_schema(columns, _answer_to, lambda text: print(visible(text, "\n"), file=sys.stderr), file)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
 
-def _asked(question: str) -> str:
+def _answer_to(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer:
@@ -231,7 +232,8 @@ def run_check(arguments: argparse.Namespace) -> None:
             derived = tuple(each for each in schema.derived if each.column.name in names)
             schema = schema.with_derived([*names])
         check = check_table(schema, table_pieces(path, schema, file=form), derived)
-    texts = _relations(schema, derived)
+    computed = [f"column {each.column.name!r}: derive = {each.text!r}" for each in derived]
+    texts = [*rule_texts(schema.domain.valid), *computed]
     if arguments.json:
         columns = [
             {"column": name, **counts, "rows": check.first.get(name, [])}
@@ -251,12 +253,6 @@ def run_check(arguments: argparse.Namespace) -> None:
         raise Unfit("the table does not fit: it would be refused")
 
 
-def _relations(schema: Schema, derived: Sequence[Derived] = ()) -> list[str]:
-    """Return the rules of a schema, and behind them the columns that are computed."""
-    computed = [f"column {each.column.name!r}: derive = {each.text!r}" for each in derived]
-    return [*rule_texts(schema.domain.valid), *computed]
-
-
 def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     """Tell what fits, for people; counts and numbers of rows alone. `texts` are those of the rules."""
     columns = check.schema.columns
@@ -268,26 +264,28 @@ def check_account(check: Check, texts: Sequence[str] = ()) -> str:
         f"{'column':{width}}{'gaps':>12}{'not covered':>12}",
     ]
     for name, column in zip(names, columns, strict=True):
-        own = check.counts[column.name]
-        refused = own["gaps"] and not column.missing
+        counts = check.counts[column.name]
+        refused = counts["gaps"] and not column.missing
         note = "  missing = true gives gaps a category" if refused else ""
-        note += f"  {column.kind.spelling}" if own["not_covered"] else ""
-        if own.get("below_range") or own.get("above_range"):
-            note += f"  beyond range: {own['below_range']:,} below, {own['above_range']:,} above"
-        if "before_cuts" in own:
-            note += f"  {own['before_cuts']:,} before the first cut, {own['behind_cuts']:,} from the last on"
-        if own.get("fractions"):
-            note += f"  fractions that are read as whole numbers, for want of decimals: {own['fractions']:,}"
+        note += f"  {column.kind.spelling}" if counts["not_covered"] else ""
+        if counts.get("below_range") or counts.get("above_range"):
+            note += f"  beyond range: {counts['below_range']:,} below, {counts['above_range']:,} above"
+        if "before_cuts" in counts:
+            note += f"  {counts['before_cuts']:,} before the first cut, "
+            note += f"{counts['behind_cuts']:,} from the last on"
+        if counts.get("fractions"):
+            note += "  fractions that are read as whole numbers, for want of decimals: "
+            note += f"{counts['fractions']:,}"
         note += _where(check.first.get(column.name, []))
-        lines.append(f"{name:{width}}{own['gaps']:12,}{own['not_covered']:12,}{note}")
+        lines.append(f"{name:{width}}{counts['gaps']:12,}{counts['not_covered']:12,}{note}")
     if check.ruled_out:
         lines.append(f"ruled out by valid: {check.ruled_out:,} row{'s' * (check.ruled_out != 1)}")
     texts = texts or rule_texts(check.schema.domain.valid)
     for number, times in sorted(check.broken.items()):
-        said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
+        line = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         if number in check.schema.breaking:
-            said += f", which {OUTCOMES[check.schema.breaking[number].how]}"
-        lines.append(said + _where(check.first[number]))
+            line += f", which {OUTCOMES[check.schema.breaking[number].how]}"
+        lines.append(line + _where(check.first[number]))
     lines += ["the table fits"] * check.fits
     return "\n".join(lines)
 
@@ -347,21 +345,22 @@ def related_account(schema: RelatedSchema) -> str:
     lines = [
         f"unit: a {visible(schema.parent_words)} with all its {visible(schema.children_words)} is protected"
     ]
-    for name, own in schema.tables.items():
-        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in schema_account(own).splitlines())]
+    for name, table_schema in schema.tables.items():
+        account = schema_account(table_schema).splitlines()
+        lines += ["", f"table {visible(name)}", *(f"  {line}" for line in account)]
     if schema.whole is None:
-        told = f"{schema.link} of {schema.child} is {schema.key} of {schema.unit}"
-        lines += ["", f"link: {visible(told)}"]
+        link = f"{schema.link} of {schema.child} is {schema.key} of {schema.unit}"
+        lines += ["", f"link: {visible(link)}"]
     return "\n".join([*lines, f"{visible(schema.number)}: {fewer}{most} or more"])
 
 
 def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     """Count what of two related tables would be refused; confidential."""
-    given = as_tables(related_files(arguments, schema, CHECKED), schema)
-    check_tables(given, schema)
-    coded = coded_tables(given, schema)
+    tables = as_tables(related_files(arguments, schema, CHECKED), schema)
+    check_tables(tables, schema)
+    coded = coded_tables(tables, schema)
     faults, _ = linked_keys(coded, schema)
-    found: dict[str, Any] = {
+    faults_of: dict[str, Any] = {
         name: {
             "rows": len(coded[name].codes),
             "keys_twice": faults.twice[name],
@@ -370,30 +369,29 @@ def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
         }
         for name in schema.tables
     }
-    found[schema.unit]["at_most_or_more"] = faults.beyond
-    found[schema.child]["orphans"] = faults.orphans
-    bad = any(own["keys_twice"] or own["keys_missing"] or own["wrong"] for own in found.values())
+    faults_of[schema.unit]["at_most_or_more"] = faults.beyond
+    faults_of[schema.child]["orphans"] = faults.orphans
+    bad = any(table["keys_twice"] or table["keys_missing"] or table["wrong"] for table in faults_of.values())
     fits = not bad and (schema.drop or not faults.orphans)
     if arguments.json:
-        print(as_json({"confidential": True, "tables": found, "fits": fits}))
+        print(as_json({"confidential": True, "tables": faults_of, "fits": fits}))
     else:
-        print(_checked(found, schema, fits))
+        print(_checked(faults_of, schema, fits))
     if not fits:
         raise Unfit("the tables do not fit: they would be refused")
 
 
-def _checked(found: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str:
-    """Tell what was counted, for people."""
+def _checked(tables: Mapping[str, Any], schema: RelatedSchema, fits: bool) -> str:
     lines = [CONFIDENTIAL]
-    for name, own in found.items():
-        lines.append(f"{name}: {own['rows']:,} rows")
-        if own["keys_twice"] or own["keys_missing"]:
-            lines.append(f"  keys: {own['keys_twice']:,} stand twice, {own['keys_missing']:,} are gaps")
+    for name, table in tables.items():
+        lines.append(f"{name}: {table['rows']:,} rows")
+        if table["keys_twice"] or table["keys_missing"]:
+            lines.append(f"  keys: {table['keys_twice']:,} stand twice, {table['keys_missing']:,} are gaps")
         if name == schema.unit:
-            lines.append(f"  with {schema.most} or more of {schema.child}: {own['at_most_or_more']:,}")
-        elif own["orphans"]:
+            lines.append(f"  with {schema.most} or more of {schema.child}: {table['at_most_or_more']:,}")
+        elif table["orphans"]:
             dropped = "dropped" if schema.drop else 'refused; orphans = "drop" drops them'
             what, how = ("parent", dropped) if schema.whole is None else (schema.unit, "refused")
-            lines.append(f"  without a {what}: {own['orphans']:,} ({how})")
-        lines += [f"  {said}" for said in own["wrong"]]
+            lines.append(f"  without a {what}: {table['orphans']:,} ({how})")
+        lines += [f"  {fault}" for fault in table["wrong"]]
     return "\n".join([*lines, *["the tables fit"] * fits])

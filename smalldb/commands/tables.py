@@ -16,7 +16,7 @@ from queries.arrays import pd
 from smalldb.commands import HELP, Commands
 from smalldb.commands.options import integer, whole_number
 from smalldb.exact.bits import bit_source
-from smalldb.files.outputs import OutputFolder
+from smalldb.files.output_folders import OutputFolder
 from smalldb.inference import Measurements
 from smalldb.inference.several_tables import HOW, PUBLIC, SCHEMA, Spelling, summary
 from smalldb.mechanisms.measurement_list import released_total
@@ -82,16 +82,16 @@ def run_tables(arguments: argparse.Namespace) -> None:
         for number, (codes, seed) in enumerate(stream.draws, start=1):
             content = written(spelling.table(codes, seed), "csv", schema)
             folder.write(f"table-{number:0{digits}}.csv", content)
-        assumed, told = summary(stream.made_by, measurements)
-        folder.write(HOW, how_made(arguments.tables, stream.rows, assumed))
+        assumed, text = summary(stream.made_by, measurements)
+        folder.write(HOW, draws_json(arguments.tables, stream.rows, assumed))
         folder.write(PUBLIC, Path(arguments.file).read_bytes())
         if arguments.schema is not None and os.path.exists(arguments.schema):
             folder.write(SCHEMA, Path(arguments.schema).read_bytes())
         folder.place()
-    print(visible(f"tables:    {arguments.tables} in {arguments.output}, {told}", kept="\n"))
+    print(visible(f"tables:    {arguments.tables} in {arguments.output}, {text}", kept="\n"))
 
 
-def how_made(tables: int, rows: int, assumed: Mapping[str, Any]) -> str:
+def draws_json(tables: int, rows: int, assumed: Mapping[str, Any]) -> str:
     """Write how so many tables were drawn, each of so many rows, and what they assume."""
     return json.dumps({"tables": tables, "rows": rows, **assumed}, indent=2, ensure_ascii=False) + "\n"
 
@@ -115,7 +115,7 @@ class TablesFolder:
         ]
         # why there are no several tables, although all else was released; None: they are there
         self.refused: str | None = None
-        self.told = ""  # where they are, and how they were drawn
+        self.summary = ""  # where they are, and how they were drawn
 
     def _best(self, name: str) -> str:
         return f"{name or 'synthetic'}.{self._forms[name]}"
@@ -139,13 +139,13 @@ class TablesFolder:
             public["measurements.json"] = written_record(fully_measured(release)) + "\n"
         if self._folder.stands(public):
             if os.path.exists(os.path.join(arguments.output, HOW)):
-                self.told = f"tables:    {arguments.tables} in {arguments.output}, from an earlier run"
+                self.summary = f"tables:    {arguments.tables} in {arguments.output}, from an earlier run"
             elif self._copies:
                 self.refused = f"the release is paid, and stands in {arguments.output} without several tables"
             return
         table = release.data if related or release.schema is not None else None
-        for name, own in tables_of(table, self._forms).items():
-            self._folder.write(self._best(name), contents(name, own, release.codes))
+        for name, each in tables_of(table, self._forms).items():
+            self._folder.write(self._best(name), contents(name, each, release.codes))
         for name, text in public.items():
             self._folder.write(name, text)
         if related and report is not None:
@@ -169,13 +169,13 @@ class TablesFolder:
             return
         bar = tqdm(copies.draws, total=arguments.tables, unit=" tables", disable=not shown)
         for names, (table, codes) in zip(self._copies, bar, strict=True):
-            for name, own in tables_of(table, self._forms).items():
-                self._folder.write(names[name], contents(name, own, codes))
+            for name, each in tables_of(table, self._forms).items():
+                self._folder.write(names[name], contents(name, each, codes))
         measured: Any = release.measurements
         measured = [measured] if release.of is None else measured.values()
         assumed, drawn = summary(copies.made_by, *measured)
-        self.told = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
-        self._folder.write(HOW, how_made(arguments.tables, copies.rows, assumed))
+        self.summary = f"tables:    {arguments.tables} in {arguments.output}, {drawn}"
+        self._folder.write(HOW, draws_json(arguments.tables, copies.rows, assumed))
 
 
 def tables_of(table: Any, names: Iterable[str]) -> Mapping[str, Any]:

@@ -44,11 +44,9 @@ class Busy(ValueError):
 @final
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Generic[R]):
-    """A folder of finished parts, each a file that appears whole or not at all.
+    """A folder of finished parts, private: each a file of JSON that appears whole or not at all."""
 
-    It holds private numbers: files have mode 0600, the folder 0700, and each file says what it is. They are
-    JSON: nothing in them is executed. Checksums find accidents; whoever may write to the folder is trusted.
-    """
+    # checksums find accidents; whoever may write to the folder is trusted
 
     folder: Folder
     run: str
@@ -67,16 +65,16 @@ class Checkpoint(Generic[R]):
 
         folder = os.fspath(self.folder)
         os.makedirs(folder, 0o700, exist_ok=True)
-        found = os.stat(folder)
-        if found.st_uid != os.geteuid():
+        state = os.stat(folder)
+        if state.st_uid != os.geteuid():
             raise ValueError(f"checkpoint: {folder} is another user's: name a new folder")
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(state.st_mode) & 0o077:
             raise ValueError(f"checkpoint: others may enter {folder}: chmod 700 it, or name a new folder")
         if not all(map(_NAMES.fullmatch, os.listdir(folder))):
             raise ValueError(f"checkpoint: {folder} holds other things: name a new folder")
         # a lock of this process, not of its children, which may outlive it
         with (
-            _alone((os.getpid(), found.st_dev, found.st_ino), folder),
+            _alone((os.getpid(), state.st_dev, state.st_ino), folder),
             open(os.path.join(folder, "lock"), "a", opener=_private) as lock,
         ):
             try:
@@ -99,11 +97,11 @@ class Checkpoint(Generic[R]):
         for index in reversed(self.saved()):
             self._path(index, "shard").unlink()
 
-    def another(self, found: str = "") -> ValueError:
+    def another(self, run: str = "") -> ValueError:
         """Return the error that the folder is of other work: of the run that was found in it."""
-        version, made_by, _ = found.partition(":")
+        version, version_of_run, _ = run.partition(":")
         which = "another run (other data or parameters)"
-        if made_by and version != __version__:
+        if version_of_run and version != __version__:
             which = f"smalldb {version}, and this is smalldb {__version__}"
         return ValueError(f"checkpoint: {os.fspath(self.folder)} is of {which}: {self.otherwise}")
 

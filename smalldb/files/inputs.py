@@ -78,54 +78,35 @@ def name_of(path: str) -> str:
 
 
 def is_url(path: str) -> bool:
-    """Tell whether a name is the URL of a database, and of no file.
-
-    >>> is_url("postgresql://localhost/people"), is_url("people.csv"), is_url("C:/people.csv")
-    (True, False, False)
-    """
+    """Tell whether a name is the URL of a database, and of no file."""
     return _URL.match(path) is not None
 
 
 def shown(path: str) -> str:
-    """Return the name of an input for people: a URL without its user, its password and its options.
-
-    Of a URL that is not written plainly, where a password could end anywhere, nothing but its beginning.
-
-    >>> shown("people.csv"), shown("postgresql://ann:secret@host:5432/people?password=secret")
-    ('people.csv', 'postgresql://host:5432/people')
-    >>> shown("postgresql://ann:se/cr@et@host/people")
-    'postgresql://***'
-    """
+    """Return the name of an input for people: a URL without its user, its password and its options."""
     if not is_url(path):
         return name_of(path)
-    plain = _PLAIN_URL.fullmatch(path)
+    plain = _PLAIN_URL.fullmatch(path)  # where it is not, a password could end anywhere
     return f"{path.partition('://')[0]}://***" if plain is None else plain["scheme"] + plain["where"]
 
 
 def files_of(path: str) -> list[str]:
-    """Return the files that a name means, sorted: one, those of Parquet in a folder, or those of a pattern.
-
-    Folders are searched to their ends. As programs that write such folders agree, what begins with a dot or
-    an underscore is none of the table. A name that exists is no pattern. Of a URL there are none.
-    """
+    """Return the files that a name means, sorted: one, those of Parquet in a folder, or of a pattern."""
+    # as programs that write such folders agree, what begins with a dot or an underscore is none of the table
     if is_url(path):
         return []
     if os.path.isdir(path):
-        found = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
-        found = [each for each in found if each.lower().endswith(PARQUET)]
+        paths = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
+        paths = [each for each in paths if each.lower().endswith(PARQUET)]
     elif _PATTERN.search(path) and not os.path.exists(path):
-        found = glob.glob(path, recursive=True)
+        paths = glob.glob(path, recursive=True)
     else:
         return [path]
-    return sorted(each for each in found if os.path.isfile(each) and os.path.basename(each)[0] not in "._")
+    return sorted(each for each in paths if os.path.isfile(each) and os.path.basename(each)[0] not in "._")
 
 
 def folders_of(path: str, file: str) -> list[str]:
-    """Return the names of the folders that lead to one of the `files_of` a name, from what it leaves open.
-
-    >>> folders_of("t/year=*/*.parquet", "t/year=2020/month=1/a.parquet")
-    ['year=2020', 'month=1']
-    """
+    """Return the names of the folders that lead to one of the `files_of` a name, from what it leaves open."""
     fixed = _PATTERN.split(path)[0] if not os.path.isdir(path) else os.path.join(path, "")
     return file[len(os.path.dirname(fixed)) :].lstrip(os.sep).split(os.sep)[:-1]
 

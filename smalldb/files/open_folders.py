@@ -15,10 +15,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 @final
 class OpenFolder:
-    """A folder by its path, or by its name in another one; there a link is refused: OSError.
-
-    On Windows, which opens no folders, what stands under the path at the time counts.
-    """
+    """A folder by its path, or by its name in another one; there a link is refused: OSError."""
 
     def __init__(self, path: str | os.PathLike[str], outer: "OpenFolder | None" = None) -> None:
         self.path: Path = Path(path) if outer is None else outer.path / path
@@ -36,17 +33,17 @@ class OpenFolder:
     @classmethod
     def below(cls, folder: Path, *names: str) -> Self:
         """Open a folder below another one; OSError: it is missing, a link, or for others to write."""
-        found = cls(folder)
+        opened = cls(folder)
         try:
-            found.check_own()
+            opened.check_owner()
             for name in names:
-                with found:
-                    found = cls(name, found)
-                found.check_own()
+                with opened:
+                    opened = cls(name, opened)
+                opened.check_owner()
         except BaseException:
-            found.close()
+            opened.close()
             raise
-        return found
+        return opened
 
     def __enter__(self) -> Self:
         return self
@@ -62,10 +59,10 @@ class OpenFolder:
             os.close(self.handle)
             self.handle = None
 
-    def check_own(self, path: Path | None = None) -> None:
+    def check_owner(self, path: Path | None = None) -> None:
         """Refuse a folder of another user, or in which others may write: PermissionError (POSIX)."""
         if self.handle is not None:
-            check_own(self.handle, os.fspath(path or self.path))
+            check_owner(self.handle, os.fspath(path or self.path))
 
     def at(self, name: str) -> str:
         """Return what names a file in it beside `dir_fd`."""
@@ -114,33 +111,31 @@ def stands_below(folder: Path, path: str) -> bool:
     return False
 
 
-def opened_below(folder: Path, path: str, mode: str = "rb", *, own: bool = False) -> BinaryIO:
-    """Open a file below a folder (POSIX); OSError: as `OpenFolder.below`, and so for a file that is `own`.
-
-    A device, and what has other names, too, is refused like a link.
-    """
+def opened_below(folder: Path, path: str, mode: str = "rb", *, owned: bool = False) -> BinaryIO:
+    """Open a file below a folder (POSIX); OSError: as `OpenFolder.below`, and so for one to be `owned`."""
+    # a device, and what has other names, too, is refused like a link
     *above, name = path.split("/")
     with OpenFolder.below(folder, *above) as inside, ExitStack() as stack:
         opener = lambda _, flags: inside.open(name, flags | UNWAITING)  # noqa: E731
-        found = stack.enter_context(open(path, mode, opener=opener))
-        state = os.fstat(found.fileno())
+        file = stack.enter_context(open(path, mode, opener=opener))
+        state = os.fstat(file.fileno())
         if not S_ISREG(state.st_mode) or state.st_nlink > 1:
             raise OSError(errno.EMLINK, "no file, or it has another name elsewhere: put a copy there", path)
-        if own:
-            check_own(found.fileno(), path)
+        if owned:
+            check_owner(file.fileno(), path)
         stack.pop_all()
-        return cast(BinaryIO, found)
+        return cast(BinaryIO, file)
 
 
-def check_own(handle: int, path: str) -> None:
+def check_owner(handle: int, path: str) -> None:
     """Refuse a file or folder of another user (but for root), or that others may write: PermissionError."""
-    found = os.fstat(handle)
-    others = 0o002 if _own_group(found.st_gid) and not _lists_others(handle) else 0o022
-    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & others:
-        said = (
+    state = os.fstat(handle)
+    others = 0o002 if _is_private_group(state.st_gid) and not _lists_others(handle) else 0o022
+    if state.st_uid not in (os.geteuid(), 0) or state.st_mode & others:
+        message = (
             "belongs to another user, or others may write there: take a folder of your own, and chmod go-w it"
         )
-        raise PermissionError(errno.EPERM, said, path)
+        raise PermissionError(errno.EPERM, message, path)
 
 
 def _lists_others(handle: int) -> bool:
@@ -151,7 +146,7 @@ def _lists_others(handle: int) -> bool:
         return True
 
 
-def _own_group(number: int) -> bool:
+def _is_private_group(number: int) -> bool:
     """Tell whether a group is this user's alone: where each user has one, it may often write."""
     from grp import getgrgid
     from pwd import getpwuid

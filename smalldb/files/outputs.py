@@ -4,12 +4,11 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
 from stat import S_IMODE, S_ISDIR, S_ISREG
 from types import TracebackType
 from typing import final
@@ -27,20 +26,13 @@ _held: dict[Path, int] = {}  # these files, open and locked: of a process that d
 
 
 class Outputs:
-    """Files that are written beside their places and moved there together at the end, in the order given.
+    """Files that are written beside their places and moved there together at the end, in the order given."""
 
-    Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
-    error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
-    that is not a regular file (a pipe, a device) is written at the end.
-
-    A process that is killed while files are moved leaves the first ones new and the others as they were: name
-    last what nobody may find without the others. Then the folders are synced. What a killed process has begun
-    is removed by the next one that writes there. Those that are `confidential` get mode 0600, whatever stood
-    there; others keep their mode, or the umask's.
-
-    A path that is a link is followed once, when it is opened; what is put there or on the way later is not.
-    `below` a folder no link is followed: ValueError, OSError.
-    """
+    # Opening proves that each place can be written, before any work; an error removes what was begun. A pipe
+    # or a device is written at the end. A process that is killed while files are moved leaves the first ones
+    # new: name last what nobody may find without the others. What it has begun is removed by the next one
+    # that writes there. `confidential` files get mode 0600; others keep their mode, or the umask's. A link is
+    # followed once, when it is opened; `below` a folder none is: ValueError, OSError.
 
     def __init__(
         self,
@@ -76,10 +68,7 @@ class Outputs:
             fill(begun.opened(), raw, path)
 
     def reserve(self, path: str, size: int) -> None:
-        """Take so many bytes of the disk for a file that will be written, where the system can do that.
-
-        OSError: there is no room.
-        """
+        """Take so many bytes of the disk for a file, where the system can do that; OSError: no room."""
         begun = self._begun[path]
         if begun is not None and begun.file in _held:
             take_room(_held[begun.file], size, path)
@@ -106,7 +95,7 @@ class Outputs:
         with placing(last=self._ends and not self._kept and self._last is None):
             for path, file in begun.items():
                 with named(path):
-                    file.folder.replace(file.own, file.name)
+                    file.folder.replace(file.temporary, file.name)
         folders = {file.folder.path: (path, file.folder) for path, file in begun.items()}
         for path, folder in folders.values():
             with named(path):
@@ -125,10 +114,7 @@ class Outputs:
 
 
 def create(path: str, content: bytes) -> None:
-    """Make a file that is whole and durable from its first moment; one that is there already stays.
-
-    Of several processes that do so at once one makes the file.
-    """
+    """Make a file that is whole from its first moment, by one of several processes; one there stays."""
     if os.path.exists(path):
         with OpenFolder(os.path.dirname(os.path.realpath(path))) as folder:
             _sweep_files(folder)
@@ -139,7 +125,7 @@ def create(path: str, content: bytes) -> None:
     try:
         fill(begun.opened(), content, path)
         with named(path):
-            begun.folder.link(begun.own, begun.name)
+            begun.folder.link(begun.temporary, begun.name)
             begun.folder.sync()
     finally:
         _drop(begun)
@@ -152,18 +138,13 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def beside(path: str, ending: str) -> Path:
-    """Return a hidden place in the folder of a file, named after it as far as a name may be long.
-
-    >>> beside("/data/people.csv", "part").name
-    '.people.csv.part'
-    >>> len(beside("/data/" + "x" * 255, "part").name)
-    197
-    """
+    """Return a hidden place in the folder of a file, named after it as far as a name may be long."""
     target = Path(os.path.realpath(path))
-    return target.with_name(_hidden(target.name, ending))
+    return target.with_name(hidden(target.name, ending))
 
 
-def _hidden(name: str, ending: str) -> str:
+def hidden(name: str, ending: str) -> str:
+    """Return a hidden name after another one, as far as a name may be long."""
     shown = os.fsencode(name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
     return f".{shown}.{ending}"
 
@@ -171,8 +152,8 @@ def _hidden(name: str, ending: str) -> str:
 def all_beside(path: str, endings: str) -> list[Path]:
     """Return what stands `beside` a file, by a regular expression for the endings."""
     begin = beside(path, "")
-    name = re.compile(re.escape(begin.name) + f"(?:{endings})")
-    return [begin.with_name(found) for found in os.listdir(begin.parent) if name.fullmatch(found)]
+    pattern = re.compile(re.escape(begin.name) + f"(?:{endings})")
+    return [begin.with_name(name) for name in os.listdir(begin.parent) if pattern.fullmatch(name)]
 
 
 @contextmanager
@@ -194,8 +175,8 @@ def unchanged(path: str) -> Iterator[None]:
     """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile, or several."""
 
     def state() -> tuple[int, ...]:
-        found = map(os.stat, files_of(path))
-        return tuple(part for file in found for part in (file.st_ino, file.st_size, file.st_mtime_ns))
+        states = map(os.stat, files_of(path))
+        return tuple(part for each in states for part in (each.st_ino, each.st_size, each.st_mtime_ns))
 
     before = state()  # of a database none: it sees to it itself that a query sees one state
     yield
@@ -210,16 +191,16 @@ class _Begun:
 
     folder: OpenFolder
     name: str
-    own: str
+    temporary: str
 
     @property
     def file(self) -> Path:
-        return self.folder.path / self.own
+        return self.folder.path / self.temporary
 
     def opened(self) -> int:
         """Return a handle of it, to be closed."""
         held = _held.get(self.file)
-        return os.dup(held) if held is not None else self.folder.open(self.own, os.O_WRONLY)
+        return os.dup(held) if held is not None else self.folder.open(self.temporary, os.O_WRONLY)
 
 
 def _begin(path: str, below: Path | None = None, *, confidential: bool = False) -> _Begun | None:
@@ -267,10 +248,10 @@ def _begun_in(folder: OpenFolder, name: str, path: str, confidential: bool) -> _
 def _held_file(folder: OpenFolder, name: str) -> _Begun:
     """Make an empty file beside a place, and hold it, so that no other process takes it for abandoned."""
     while True:
-        begun = _Begun(folder, name, _hidden(name, f"{_unique()}.part"))
+        begun = _Begun(folder, name, hidden(name, f"{unique()}.part"))
         unfinished.add(begun.file)  # before it is there: a signal may come in between
         try:
-            handle = folder.open(begun.own, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            handle = folder.open(begun.temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except OSError:
             unfinished.discard(begun.file)
             raise
@@ -278,12 +259,13 @@ def _held_file(folder: OpenFolder, name: str) -> _Begun:
             os.close(handle)
             return begun
         _held[begun.file] = handle
-        if lock(handle) is not False and folder.stat(begun.own) is not None:
+        if lock(handle) is not False and folder.stat(begun.temporary) is not None:
             return begun
         _let_go(begun)  # another process has swept it in the moment before it was locked
 
 
-def _unique() -> str:
+def unique() -> str:
+    """Return a text that no other process and no other call makes."""
     return f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}"
 
 
@@ -292,33 +274,29 @@ def _let_go(begun: _Begun) -> None:
     handle = _held.pop(begun.file, None)
     if handle is not None:
         os.close(handle)
-    begun.folder.unlink(begun.own)
+    begun.folder.unlink(begun.temporary)
     unfinished.discard(begun.file)
 
 
 def _drop(begun: _Begun) -> None:
-    """Let go of a begun file and of its folder."""
     with begun.folder:
         _let_go(begun)
 
 
 def _sweep_files(folder: OpenFolder) -> None:
-    _sweep(folder, "part", os.O_WRONLY | UNWAITING, folder.unlink)
+    sweep(folder, "part", os.O_WRONLY | UNWAITING, folder.unlink)
 
 
-def _sweep(folder: OpenFolder, ending: str, flags: int, remove: Callable[[str], None]) -> None:
-    """Remove what killed processes of this user have begun in a folder: nobody holds it.
-
-    Whatever place it was for: a name with a date in it does not come again.
-    """
-    name = re.compile(rf"\..+\.[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}")
+def sweep(folder: OpenFolder, ending: str, flags: int, remove: Callable[[str], None]) -> None:
+    """Remove what killed processes of this user have begun in a folder, for any place: nobody holds it."""
+    pattern = re.compile(rf"\..+\.[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}")
     with suppress(OSError):  # a folder that cannot be listed
-        for found in filter(name.fullmatch, os.listdir(folder.path)):
+        for name in filter(pattern.fullmatch, os.listdir(folder.path)):
             with suppress(OSError):  # another process was faster
-                handle = folder.open(found, flags)
+                handle = folder.open(name, flags)
                 try:
                     if lock(handle) and os.fstat(handle).st_uid == os.geteuid():
-                        remove(found)
+                        remove(name)
                 finally:
                     os.close(handle)
 
@@ -370,113 +348,3 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-class OutputFolder:
-    """A new folder of files, written beside its place and moved there at once.
-
-    Opening proves that the place can be written. `close` removes what was begun, unless it was placed. What a
-    killed process has begun is removed by the next one that writes there.
-    """
-
-    def __init__(self, path: str, begun: bool = False) -> None:
-        if os.path.lexists(path) and not os.path.isdir(path):
-            raise ValueError(f"{path!r} is a file: name a folder that is new or empty")
-        self._taken = not path or (os.path.isdir(path) and bool(os.listdir(path)))
-        self._path, self._standing = path, False
-        if not begun or not path:
-            self.check_empty()
-        if os.path.ismount(path):
-            raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
-        place = Path(os.path.realpath(path))
-        with named(path):
-            self._outer, self._name = OpenFolder(place.parent), place.name
-            try:
-                _sweep(self._outer, "parts", os.O_RDONLY, self._remove)
-                while not self._begins():
-                    pass
-            except BaseException:
-                self._outer.close()
-                raise
-
-    def _begins(self) -> bool:
-        """Make and lock the folder that is written; False: another process swept it in between."""
-        self._own = _hidden(self._name, f"{_unique()}.parts")
-        begun = self._outer.path / self._own
-        unfinished.add(begun)  # before it is there: a signal may come in between
-        try:
-            os.mkdir(self._outer.at(self._own), dir_fd=self._outer.handle)
-            with suppress(FileNotFoundError):
-                self._files = OpenFolder(self._own, self._outer)
-                handle = self._files.handle
-                if handle is None or (lock(handle) is not False and self._outer.stat(self._own) is not None):
-                    return True
-                self._files.close()
-        except OSError:
-            unfinished.discard(begun)
-            raise
-        unfinished.discard(begun)
-        return False
-
-    def _remove(self, name: str) -> None:
-        rmtree(self._outer.at(name), ignore_errors=True, dir_fd=self._outer.handle)
-
-    def check_empty(self) -> None:
-        """Refuse a place where something is: ValueError."""
-        if self._taken:
-            raise ValueError(f"the folder {self._path!r} is not empty: name one that is new or empty")
-
-    def stands(self, files: Mapping[str, str]) -> bool:
-        """Tell whether an earlier run has placed the folder, by files of it that no other release has.
-
-        ValueError: something else is there.
-        """
-        if not self._taken:
-            return False
-        for name, content in files.items():
-            try:
-                found = Path(self._path, name).read_bytes()
-            except OSError:
-                found = b""
-            if found != content.encode():
-                self.check_empty()
-        self._standing = True
-        return True
-
-    def reserve(self, name: str, size: int) -> None:
-        """Take so many bytes of the disk for a file that will be written; OSError: there is no room."""
-        with named(self._path):
-            handle = self._files.open(name, os.O_CREAT | os.O_WRONLY, 0o666)
-        with os.fdopen(handle, "wb"):
-            take_room(handle, size, self._path)
-
-    def write(self, name: str, content: str | bytes) -> None:
-        """Write a file's whole content, durably."""
-        with named(self._path):
-            handle = self._files.open(name, os.O_CREAT | os.O_WRONLY, 0o666)
-        fill(handle, content.encode() if isinstance(content, str) else content, self._path)
-
-    def remove(self, name: str) -> None:
-        """Remove a file that is not written after all."""
-        self._files.unlink(name)
-
-    def place(self) -> None:
-        """Move the folder to its place; a command is done then."""
-        if self._standing:
-            open_files.done = True
-            return
-        with named(self._path), placing(last=True):
-            self._files.sync()
-            if not POSIX and os.path.isdir(self._path):
-                os.rmdir(self._path)  # an empty folder in the way is replaced by itself elsewhere
-            self._outer.replace(self._own, self._name)
-            unfinished.discard(self._outer.path / self._own)
-        with named(self._path):
-            self._outer.sync()
-
-    def close(self) -> None:
-        """Let go of it, and remove it unless it was placed."""
-        self._files.close()
-        self._remove(self._own)
-        unfinished.discard(self._outer.path / self._own)
-        self._outer.close()

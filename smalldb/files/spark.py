@@ -29,5 +29,5 @@ class SparkExecutor(Executor):
 
 
 def _run(context: Any, call: Callable[[], R]) -> R:
-    (found,) = context.parallelize([None], 1).map(lambda _: call()).collect()
-    return found  # type: ignore[no-any-return]
+    (result,) = context.parallelize([None], 1).map(lambda _: call()).collect()
+    return result  # type: ignore[no-any-return]

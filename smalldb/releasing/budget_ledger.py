@@ -272,7 +272,6 @@ def _lock(handle: int, path: str, *, shared: bool) -> None:
 
 
 def _head(account: Account) -> dict[str, Any]:
-    """Return what the first line says."""
     if account.delta is None:
         return {"budget": as_text(account.budget), "ledger": FORMAT}
     return {"budget": as_text(account.budget), "delta": as_text(account.delta), "ledger": FILTER}

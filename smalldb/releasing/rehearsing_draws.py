@@ -98,5 +98,4 @@ def rehearse_walks(*schemas: Schema) -> None:
 
 
 def _codes(sizes: Sequence[int]) -> Integers:
-    """Return made rows."""
     return np.stack([np.arange(ROWS) // (1 + c) % size for c, size in enumerate(sizes)], axis=1)

@@ -133,7 +133,6 @@ class Transaction:
                 yield folder
 
     def _remove(self) -> None:
-        """Remove the folder beside the ledger."""
         with suppress(OSError):
             if self._checkpoint is not None:
                 self._checkpoint.remove()

@@ -7,10 +7,11 @@ from math import comb, isnan
 from typing import Any
 
 from queries.arrays import Floats, pd
+from smalldb.exact.numbers import rounded_up
 from smalldb.releasing.distances import MEASURES, Distances, summary
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.reporting import visible
-from smalldb.reporting.words import CONFIDENTIAL, rounded_up
+from smalldb.reporting.words import CONFIDENTIAL
 
 LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
 SHOWN = 60  # columns
@@ -58,23 +59,25 @@ def _distances_json(distances: Distances) -> dict[str, Any]:
     }
 
 
-def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame, simple: str | None) -> str:
+def evaluation_account(
+    evaluation: Evaluation, bound: float | None, long: pd.DataFrame, simple: str | None
+) -> str:
     """Tell an evaluation, for people."""
-    worst = made.worst()
+    worst = evaluation.worst()
     worst["query"] = [visible(label) for label in worst["query"]]
     width = max([len("query"), *map(len, worst["query"])])
     lines = [
         CONFIDENTIAL,
-        f"{visible(made.workload.text)}: {made.workload.size} queries after reduction",
-        f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}"
+        f"{visible(evaluation.workload.text)}: {evaluation.workload.size} queries after reduction",
+        f"largest error {float(evaluation.max_error):.4f}, mean {float(evaluation.mean_error):.4f}"
         + ("" if bound is None else f"; the record promises at most {rounded_up(bound)}"),
         "",
         f"{'query':{width}}{'real':>9}{'synthetic':>11}{'error':>9}",
     ]
     for row in worst.itertuples():
         lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
-    lines += [*_distances_account(made.distances()), *_summary_account(long, simple)]
-    return "\n".join([*lines, *_numbers_account(made.numbers)])
+    lines += [*_distances_account(evaluation.distances()), *_summary_account(long, simple)]
+    return "\n".join([*lines, *_numbers_account(evaluation.numbers)])
 
 
 def _numbers_account(numbers: pd.DataFrame | None) -> list[str]:
@@ -89,7 +92,7 @@ def _numbers_account(numbers: pd.DataFrame | None) -> list[str]:
     return lines
 
 
-def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> str | None:
+def pairs_account(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> str | None:
     """Tell how many pairs of columns a record calls learned; None: it says nothing of pairs."""
     if pairs is None:
         return None
@@ -103,11 +106,11 @@ def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> st
 
 def summary_rows(long: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return the summary as texts: the tables in the head, then a row for each measure."""
-    found = summary(long)
-    rows = [tuple("" if isnan(v) else f"{v:.4f}" for v in values) for values in found.to_numpy().tolist()]
+    table = summary(long)
+    rows = [tuple("" if isnan(v) else f"{v:.4f}" for v in values) for values in table.to_numpy().tolist()]
     return [
-        ("", *found.columns),
-        *((MEASURES[name], *row) for name, row in zip(found.index, rows, strict=True)),
+        ("", *table.columns),
+        *((MEASURES[name], *row) for name, row in zip(table.index, rows, strict=True)),
     ]
 
 
@@ -126,9 +129,9 @@ def _summary_account(long: pd.DataFrame, simple: str | None) -> list[str]:
     ]
 
 
-def _distances_account(found: Sequence[Distances]) -> list[str]:
+def _distances_account(distances: Sequence[Distances]) -> list[str]:
     """Tell the distances of tables: mean and largest, by column."""
-    shown = [each for each in found if each.tables]
+    shown = [each for each in distances if each.tables]
     if not shown:
         return []
     names, rest = shown[0].domain.names, len(shown[0].domain.names) - SHOWN
@@ -145,7 +148,7 @@ def _distances_account(found: Sequence[Distances]) -> list[str]:
         f"{'tables with':{width}}" + "".join(f"{f'{each.width}: mean':>11}{'largest':>9}" for each in shown),
     ]
     for name, values in rows:
-        figures = (f"{_told(_mean(each)):>11}{_told(_largest(each)):>9}" for each in values)
+        figures = (f"{_figure(_mean(each)):>11}{_figure(_largest(each)):>9}" for each in values)
         lines.append(f"{name:{width}}" + "".join(figures))
     left = [f"{each.left_out} of {each.width}" for each in shown if each.left_out]
     lines += [f"and {rest} more columns"] if rest > 0 else []
@@ -160,5 +163,5 @@ def _largest(values: Floats) -> float | None:
     return float(values.max()) if len(values) else None
 
 
-def _told(value: float | None) -> str:
+def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"

@@ -11,7 +11,7 @@ from queries.frames import as_frame
 from smalldb.auditing import Audit
 from smalldb.counting import Census
 from smalldb.counting.small import SmallDatabases
-from smalldb.exact.numbers import Number, positive, sized
+from smalldb.exact.numbers import Number, brief, positive, rounded_up, sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
@@ -22,7 +22,7 @@ from smalldb.reporting.page import About, page
 from smalldb.reporting.page.pictures import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import SEEDED, brief, rounded_up, tell
+from smalldb.reporting.words import SEEDED, tell
 
 CONFIDENTIAL = "computed from the data: it is shown by its methods alone, and is not for publication"
 FIRST = 5  # rows
@@ -97,7 +97,7 @@ def drawn(value: object, epsilon: Number | Sequence[Number] = 1) -> Picture:
             tables = [value.rows] if value.of is None else [*value.rows.values()]
             shown = [marginals(rows, value.plan.workload.domain.binary) for rows in tables]
             # walks begin with the columns of parents
-            both = [*shown[0], *(each for own in shown[1:] for each in own[len(shown[0]) :])]
+            both = [*shown[0], *(each for of_table in shown[1:] for each in of_table[len(shown[0]) :])]
             return Picture(plot_shares(both, "png"), confidential=False)
         case Evaluation():
             return Picture(plot_evaluation(value.real_rows, value.synthetic_rows, "png"), confidential=True)
@@ -129,7 +129,7 @@ def _rows(release: Release) -> str:
 def _table(title: str, facts: Facts) -> str:
     rows = [
         f'<tr><th scope="row" style="text-align: left">{escape(visible(name))}</th>'
-        f'<td style="text-align: left">{escape(visible(said))}</td></tr>'
-        for name, said in facts
+        f'<td style="text-align: left">{escape(visible(value))}</td></tr>'
+        for name, value in facts
     ]
     return f"<table><caption>{escape(visible(title))}</caption><tbody>{''.join(rows)}</tbody></table>"

@@ -82,14 +82,14 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.category_names))[
         :DRAWN
     ]
-    shares, made = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
+    shares, others = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
     names = [short(name) for name in domain.names[:DRAWN]]
     size = min(24.0, 3 + 0.35 * max(len(names), len(labels) / 2))
     figure = canvas(2 * size, size)
     bars, heat = figure.subplots(1, 2)
     positions = np.arange(len(labels))
     bars.barh(positions - 0.2, shares, height=0.4, color=COLOURS[0], label="real")
-    bars.barh(positions + 0.2, made, height=0.4, color=COLOURS[4], label="synthetic")
+    bars.barh(positions + 0.2, others, height=0.4, color=COLOURS[4], label="synthetic")
     bars.set_yticks(positions, [*map(short, labels)])
     bars.invert_yaxis()
     bars.set_xlim(0, 1)
@@ -98,11 +98,13 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
         :DRAWN, :DRAWN
     ]
     reach = max(float(np.nanmax(np.abs(off), initial=0)), 0.01)
-    said = "share of rows with both: synthetic - real" if binary else "distance of the tables of two columns"
+    legend = (
+        "share of rows with both: synthetic - real" if binary else "distance of the tables of two columns"
+    )
     drawn = heat.imshow(off, cmap="PuOr" if binary else "Purples", vmin=-reach if binary else 0, vmax=reach)
     heat.set_xticks(np.arange(len(names)), names, rotation=90)
     heat.set_yticks(np.arange(len(names)), names)
-    figure.colorbar(drawn, ax=heat, label=said)
+    figure.colorbar(drawn, ax=heat, label=legend)
     figure.legend(loc="outside upper left", ncols=2)
     figure.suptitle("CONFIDENTIAL: computed from the data", fontsize=11)
     return rendered(figure, form)

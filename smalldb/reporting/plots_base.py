@@ -85,11 +85,7 @@ def mark(axes: Any, x: float, y: float, label: str, down: int) -> None:
 
 
 def short(label: str) -> str:
-    """Return a label of at most `LABEL` characters, all seen: a long one without its middle.
-
-    >>> short("the income of all people in the household, before taxes<1000")
-    'the income of all p...before taxes<1000'
-    """
+    """Return a label of at most `LABEL` characters, all seen: a long one without its middle."""
     half, label = (LABEL - 3) // 2, visible(label)
     return (
         label if len(label) <= LABEL else f"{label[: LABEL - 3 - half].rstrip()}...{label[-half:].lstrip()}"
@@ -112,14 +108,14 @@ MOST = 10  # times as many releases as the number asked for
 
 
 def plot_composition(
-    made: Composition, composed: Callable[[int], Composition], releases: int, form: str
+    total: Composition, composed: Callable[[int], Composition], releases: int, form: str
 ) -> bytes:
     """Draw epsilon of 1 to ten times as many releases, a line a method; what is no bound is dotted."""
     counts = sorted({max(1, round(x)) for x in np.geomspace(1, MOST * releases, 13)} | {releases})
     lines: dict[str, list[tuple[int, float]]] = {}
     valid: dict[str, bool] = {}
     for count in counts:
-        for row in (made if count == releases else composed(count)).table.to_dict("records"):
+        for row in (total if count == releases else composed(count)).table.to_dict("records"):
             lines.setdefault(row["method"], []).append((count, row["epsilon"]))
             valid[row["method"]] = row["valid"]
 
@@ -130,9 +126,9 @@ def plot_composition(
         style["linestyle"] = ("-", "--", "-.")[position // len(COLOURS) % 3] if valid[name] else ":"
         label = name if valid[name] else f"{name} (no bound here)"
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) == 1 else None, **style)
-    mark(axes, releases, made.epsilon, f"{releases:,}: {bound(made.epsilon)}", 14)
-    least = f"{releases:,} releases lose at most epsilon = {bound(made.epsilon)} together, by {made.method}"
-    title = f"{least}\ndelta = {bound(made.delta)}"
+    mark(axes, releases, total.epsilon, f"{releases:,}: {bound(total.epsilon)}", 14)
+    least = f"{releases:,} releases lose at most epsilon = {bound(total.epsilon)} together, by {total.method}"
+    title = f"{least}\ndelta = {bound(total.delta)}"
     axes.set(xlabel="releases", ylabel="epsilon of all together", xlim=(counts[0], counts[-1]))
     finish(figure, axes, title)
     return rendered(figure, form)

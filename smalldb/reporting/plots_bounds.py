@@ -12,7 +12,6 @@ from smalldb.auditing import Accuracy, Profile
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.exact.numbers import as_text, rounded_down
 from smalldb.reporting.plots_base import COLOURS, bound, canvas, finish, mark, number, readable, rendered
-from smalldb.reporting.plots_base import bound as above
 
 POINTS = 60
 
@@ -43,14 +42,14 @@ def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, for
     positions = [0.0, *map(float, error.errors)]
     above = [1.0, *(float(high) for _, high in error.exceedances)]
     errors.step(positions, above, where="post", color=COLOURS[2], linewidth=2, label="worst table, exactly")
-    said = error.promised()
+    promises = error.promised()
     for name, line in (("sharp", "--"), ("theorem 4.5", ":")):
         errors.axvline(
-            said[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {bound(said[name])}"
+            promises[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {bound(promises[name])}"
         )
     errors.axhline(0.05, color="0.8", linewidth=1)
     errors.set(xlabel="a: largest error over the queries", ylabel="P(error > a)", yscale="log")
-    errors.set(ylim=(1e-4, 1.3), xlim=(0, min(1.02, max(said["theorem 4.5"], positions[-1]) * 1.05)))
+    errors.set(ylim=(1e-4, 1.3), xlim=(0, min(1.02, max(promises["theorem 4.5"], positions[-1]) * 1.05)))
     readable(errors.yaxis)
     for axes in (privacy, tests, errors):
         axes.grid(True, which="major", alpha=0.25)
@@ -77,7 +76,7 @@ OWN_ROWS = "Theorem 4.5"
 class Setting:
     """What the picture is of."""
 
-    given: dict[str, Any]  # n, cells, queries, epsilon, beta
+    numbers: dict[str, Any]  # n, cells, queries, epsilon, beta
     rows: int | None = None  # of the small database; None: the best everywhere
     # as for `bounds.comparison`
     candidates: str = "multisets"
@@ -89,31 +88,26 @@ class Setting:
         """Return all bounds, with some numbers changed."""
         rows = changed.pop("rows", self.rows)
         chosen: dict[str, Any] = {"candidates": self.candidates, "method": self.method, "apart": self.apart}
-        return comparison(**self.given | changed, rows=rows, **chosen)
+        return comparison(**self.numbers | changed, rows=rows, **chosen)
 
     def title(self, axis: str) -> str:
         """Return the title: the workload, and all numbers but the one on the axis."""
-        told = {
-            "|Q|": f"{self.given['queries']:,}",
-            "N": number(self.given["cells"]),
-            "n": f"{self.given['n']:,}",
-            "epsilon": as_text(Fraction(self.given["epsilon"])),
-            "beta": as_text(Fraction(self.given["beta"])),
+        stated = {
+            "|Q|": f"{self.numbers['queries']:,}",
+            "N": number(self.numbers["cells"]),
+            "n": f"{self.numbers['n']:,}",
+            "epsilon": as_text(Fraction(self.numbers["epsilon"])),
+            "beta": as_text(Fraction(self.numbers["beta"])),
             "m": "the best" if self.rows is None else f"{self.rows:,}",
         }
-        told.pop("m" if axis == "rows" else axis)
-        return f"{self.name}\n" + ",  ".join(f"{name} = {value}" for name, value in told.items())
-
-
-def plot_bounds(setting: Setting, axis: str, form: str) -> bytes:
-    """Draw all bounds from a tenth to ten times the setting, which is marked."""
-    return rendered(drawn_bounds(setting, axis), form)
+        stated.pop("m" if axis == "rows" else axis)
+        return f"{self.name}\n" + ",  ".join(f"{name} = {value}" for name, value in stated.items())
 
 
 def drawn_bounds(setting: Setting, axis: str) -> Any:
-    """Return the figure of `plot_bounds`."""
-    best = [bound.rows for bound in setting.table() if bound.kind == "proved"][-1]
-    centre: Any = best if axis == "rows" else setting.given[axis]
+    """Draw all bounds from a tenth to ten times the setting, which is marked: a figure, to be `rendered`."""
+    best = [row.rows for row in setting.table() if row.kind == "proved"][-1]
+    centre: Any = best if axis == "rows" else setting.numbers[axis]
     steps = [Fraction(round(10 ** (i / 20) * 1000), 1000) for i in range(-20, 21)]
     positions = sorted({centre * s if axis == "epsilon" else max(1, round(centre * s)) for s in steps})
     tables = [setting.table(**{axis: position}) for position in positions]
@@ -133,7 +127,7 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
             continue
         floor = min(floor, *(error for error in errors if error > 0), CEILING)
         if axis == "rows" and each.name == OWN_ROWS:
-            label = f"{each.name}: {above(each.error)} at its own {each.rows:,} rows"
+            label = f"{each.name}: {bound(each.error)} at its own {each.rows:,} rows"
             axes.plot([each.rows], [each.error], "o", color=colour, label=label)
             continue
         axes.plot(shown, errors, label=each.name, **line)
@@ -151,7 +145,7 @@ def _mark(
     axes: Any, positions: Sequence[float], tables: Sequence[Sequence[Bound]], axis: str, centre: float
 ) -> None:
     """Mark the least sharp bound along the rows; along another axis, what is bounded at the setting."""
-    column = max(i for i, bound in enumerate(tables[0]) if bound.kind == "proved")
+    column = max(i for i, row in enumerate(tables[0]) if row.kind == "proved")
     errors = [table[column].error for table in tables]
     least = min(
         range(len(positions)), key=lambda i: errors[i] if axis == "rows" else abs(positions[i] - centre)
@@ -160,6 +154,6 @@ def _mark(
         return
     rows = "" if axis == "rows" else f", m = {tables[least][column].rows:,}"
     # a larger epsilon than the bound was made for has no larger one
-    position = above(positions[least]) if axis == "epsilon" else f"{positions[least]:,.0f}"
-    label = f"{axis if axis != 'rows' else 'm'} = {position}{rows}: {above(errors[least])}"
+    position = bound(positions[least]) if axis == "epsilon" else f"{positions[least]:,.0f}"
+    label = f"{axis if axis != 'rows' else 'm'} = {position}{rows}: {bound(errors[least])}"
     mark(axes, positions[least], errors[least], label, -8)

@@ -8,12 +8,7 @@ from io import StringIO
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
-from smalldb.exact.numbers import brief as brief
-from smalldb.exact.numbers import number_told as number_told
-from smalldb.exact.numbers import promised as promised
-from smalldb.exact.numbers import rounded_down as rounded_down
-from smalldb.exact.numbers import rounded_up as rounded_up
-from smalldb.exact.numbers import sized as sized
+from smalldb.exact.numbers import brief, number_told, promised, rounded_up, sized
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
@@ -42,7 +37,7 @@ def tell(
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release estimates" if record["rows"] is None else f"{record['rows']} rows"
     if tables := record.get("tables"):
-        rows = ", ".join(f"{told['rows']} rows of {visible(name)}" for name, told in tables.items())
+        rows = ", ".join(f"{table['rows']} rows of {visible(name)}" for name, table in tables.items())
     known = "n is private" if n is None else f"n = {n} is public"
     lines = [
         ("mechanism", f"{facts.method}, {rows}"),
@@ -86,7 +81,7 @@ def tell(
         lines.append(("relations", _relations(of_pairs)))
         if NOT_MEASURED in of_pairs:
             lines.append(("", "(--measure-first names tables that are measured before others)"))
-    bound = error_told(bounds, visible(record["queries"]["text"]))
+    bound = error_stated(bounds, visible(record["queries"]["text"]))
     lines.append(("bound", bound if plan.request.links is None else "none is stated for related tables"))
     if plan.nothing_expected is not None:
         lines += [("warning", "nothing useful is expected:"), ("", plan.nothing_expected)]
@@ -141,7 +136,7 @@ def expected(plan: Plan) -> str:
     return f"an error of about {figure:.2g}{within} (an estimate, no bound)"
 
 
-def error_told(bounds: Mapping[str, Any] | None, queries: str) -> str:
+def error_stated(bounds: Mapping[str, Any] | None, queries: str) -> str:
     """Tell what a record states of the error."""
     if bounds is None:
         return "a provable bound would depend on n, which is private"
@@ -162,9 +157,9 @@ def _but_for(bounds: Mapping[str, Any]) -> str:
 def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
     """Tell what most users can do without."""
     queries, bounds = record["queries"], record.get("bounds") or {}
-    asked = f"{visible(queries['text'])} ({queries['stated']} stated, {queries['reduced']} after reduction)"
+    text = f"{visible(queries['text'])} ({queries['stated']} stated, {queries['reduced']} after reduction)"
     lines = [
-        ("queries", f"{asked} over {sized(plan.workload.domain.size)} cells"),
+        ("queries", f"{text} over {sized(plan.workload.domain.size)} cells"),
         ("in words", plan.chosen.facts.described),
         *([] if plan.why is None else [("chosen", plan.why)]),
     ]
@@ -179,8 +174,8 @@ def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
     lines, reached = list[tuple[str, str]](), pairs_reached(plan)
     if plan.expected_share is not None:
         mean = plan.expected_mean
-        told = "" if mean is None else f", and a mean of numbers by about {mean:.2g} of their range"
-        lines.append(("noise", f"moves the share of a category by about {plan.expected_share:.2g}{told}"))
+        of_means = "" if mean is None else f", and a mean of numbers by about {mean:.2g} of their range"
+        lines.append(("noise", f"moves the share of a category by about {plan.expected_share:.2g}{of_means}"))
     if reached is not None and reached.every:
         few, every = reached.expected, reached.every
         how = f"all {every}" if few == every else f"about {few} of {every}"
@@ -236,12 +231,12 @@ def answer_cell(answer: "Answer", *, percent: bool = False) -> str:
     """Write an answer in a cell: its estimate and its interval, or only this; + marks what is assumed."""
 
     def interval(value: float | None, low: float | None, high: float | None) -> str:
-        own = [
-            number_told(each, (low, high)) if not percent or each is None else percent_told(each, (low, high))
+        written = [
+            number_told(each, (low, high)) if not percent or each is None else percent_text(each, (low, high))
             for each in (value, low, high)
         ]
-        ends = "" if low is None or high is None else f"{own[1]} to {own[2]}"
-        return f"{own[0]} ({ends})" if ends and own[0] else own[0] or ends
+        ends = "" if low is None or high is None else f"{written[1]} to {written[2]}"
+        return f"{written[0]} ({ends})" if ends and written[0] else written[0] or ends
 
     if answer.known == "error":  # the question could not be read
         return answer.known
@@ -251,14 +246,14 @@ def answer_cell(answer: "Answer", *, percent: bool = False) -> str:
         return f"not measured{within}{assumed}"
     if answer.low is None or answer.high is None:
         return "no interval"
-    found = interval(answer.estimate, answer.low, answer.high)
+    measured = interval(answer.estimate, answer.low, answer.high)
     if answer.estimate is not None or answer.guess_low is None:
-        return found
+        return measured
     guess = number_told(answer.guess, (answer.guess_low, answer.guess_high))
-    return f"{found}; about {guess}*"
+    return f"{measured}; about {guess}*"
 
 
-def percent_told(share: float, ends: tuple[float | None, float | None]) -> str:
+def percent_text(share: float, ends: tuple[float | None, float | None]) -> str:
     """Write a share in percent: to a tenth, or finer where its interval is so narrow."""
     low, high = ends
     half = 1.0 if low is None or high is None or low == high else 50 * (high - low)
@@ -268,17 +263,17 @@ def percent_told(share: float, ends: tuple[float | None, float | None]) -> str:
 def as_csv(rows: Sequence[Mapping[Any, object]]) -> str:
     """Write rows of the same keys as CSV, a line each below the keys; what is None or infinite is empty."""
 
-    def told(value: object) -> object:
+    def field(value: object) -> object:
         return "" if value is None or (isinstance(value, float) and not isfinite(value)) else value
 
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0])
-    writer.writerows([told(value) for value in row.values()] for row in rows)
+    writer.writerows([field(value) for value in row.values()] for row in rows)
     return text.getvalue().rstrip("\n")
 
 
-def as_json(said: object) -> str:
+def as_json(content: object) -> str:
     """Write as JSON, which has no infinite numbers: null in place of them."""
 
     def finite(value: object) -> object:
@@ -288,4 +283,4 @@ def as_json(said: object) -> str:
             return [finite(inner) for inner in value]
         return None if isinstance(value, float) and not isfinite(value) else value
 
-    return json.dumps(finite(said), allow_nan=False)
+    return json.dumps(finite(content), allow_nan=False)

@@ -15,7 +15,15 @@ from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.released import Release
 from smalldb.reporting.evaluated import summary_rows
 from smalldb.reporting.page.contents import cards, contents
-from smalldb.reporting.page.describing import About, errors, machine_readable, made, protected, suited, what
+from smalldb.reporting.page.describing import (
+    About,
+    derivation,
+    errors,
+    machine_readable,
+    protected,
+    suited,
+    what,
+)
 from smalldb.reporting.page.guarantee import assumed, guarantee
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, marginals, pairs
@@ -42,46 +50,43 @@ BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for 
 
 def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None, plan: Plan) -> str:
     """Show the release beside the data."""
-    real, made = comparison.real, comparison.evaluation
+    real, evaluation = comparison.real, comparison.evaluation
     title, lead = "Compared with the data", element("strong", text("CONFIDENTIAL. "))
-    if made is None:
+    if evaluation is None:
         none = text("The data have no rows: there is nothing to compare.")
         return section(title, "compared", element("p", lead, none))
     worst = [
         (row.query, f"{row.real:.4f}", f"{row.synthetic:.4f}", f"{row.error:.4f}")
-        for row in made.worst().itertuples()
+        for row in evaluation.worst().itertuples()
     ]
     key = [element("span", text(name), class_=f"key{i}") for i, name in enumerate(("real", "synthetic"))]
+    largest, mean = f"{float(evaluation.max_error):.4f}", f"{float(evaluation.mean_error):.4f}"
     return section(
         title,
         "compared",
         element("p", lead, text("This section shows the data.")),
-        facts(
-            [
-                ("Largest error", f"{float(made.max_error):.4f}"),
-                ("Mean error", f"{float(made.mean_error):.4f}"),
-            ]
-        ),
+        facts([("Largest error", largest), ("Mean error", mean)]),
         table("The queries that are farthest off", ("query", "real", "synthetic", "error"), worst),
         element("p", *key, class_="key"),
         cards(("real", marginals(real, schema is None)), ("synthetic", marginals(synthetic, schema is None))),
-        *_summary(made, plan, comparison.target),
+        *_summary(evaluation, plan, comparison.target),
         _pairs(real, synthetic),
     )
 
 
-def _summary(made: Evaluation, plan: Plan, target: str | None) -> list[str]:
+def _summary(evaluation: Evaluation, plan: Plan, target: str | None) -> list[str]:
     """Show what the release gets right beside what simple ways do at the same epsilon."""
-    long = made.by_column(
+    long = evaluation.by_column(
         epsilon=plan.privacy / plan.rows_per_person, neighbours=plan.neighbours, target=target
     )
     head, *rows = summary_rows(long)
-    told = "" if target is None else f"; the target is {target}"
-    said = (
+    of_target = "" if target is None else f"; the target is {target}"
+    note = (
         "The distance of two tables is half the sum, over their cells, of the differences of shares. The "
         "simple methods spend the same epsilon on the counts of each column, or on the count of every cell."
     )
-    return [table(f"Compared with simple methods at the same epsilon{told}", head, rows), paragraph(said)]
+    title = f"Compared with simple methods at the same epsilon{of_target}"
+    return [table(title, head, rows), paragraph(note)]
 
 
 def _pairs(real: Rows, synthetic: Rows) -> str:
@@ -141,7 +146,7 @@ RELATED: tuple[Callable[[Shown], str], ...] = (
     lambda shown: protected(shown.release.plan, shown.release.record),
     CARDS[3],
     lambda shown: suited(shown.release.plan),
-    lambda shown: made(shown.release.plan, shown.release.record),
+    lambda shown: derivation(shown.release.plan, shown.release.record),
     *CARDS[-2:],
 )
 
@@ -152,13 +157,7 @@ def page(
     comparison: Comparison | None = None,
     about: About | None = None,
 ) -> str:
-    """Write a page about a release, one file of HTML; without `comparison` it may be published.
-
-    >>> import smalldb, pandas as pd
-    >>> made = smalldb.release(pd.DataFrame({"a": [0, 1], "b": [1, 1]}), epsilon=1, rows=2)
-    >>> page(made).startswith("<!doctype html>")
-    True
-    """
+    """Write a page about a release, one file of HTML; without `comparison` it may be published."""
     record, plan = release.record, release.plan
     about = About() if about is None else about
     title = about.title or f"A synthetic table of {record['rows']:,} rows"
@@ -178,10 +177,10 @@ def page(
     elif record["private"]:
         lead += "Everything on this page may be published."
     headings = findall('<h2 id="([a-z0-9-]+)">(.*?)</h2>', "".join(parts))
-    links = [element("li", element("a", said, href=f"#{anchor}")) for anchor, said in headings]
+    links = [element("li", element("a", words, href=f"#{anchor}")) for anchor, words in headings]
     body = [
         element("a", text("Skip to the text"), href="#text", class_="skip"),
-        *(element("p", element("strong", text(said)), class_="banner", role="note") for said in banners),
+        *(element("p", element("strong", text(words)), class_="banner", role="note") for words in banners),
         element("header", element("h1", text(title)), paragraph(lead)),
         element("nav", element("ul", *links), aria_label="Contents", class_="contents"),
         element("main", *parts, id="text", tabindex="-1"),

@@ -54,11 +54,11 @@ INDEXED = 9  # columns from which there is an index
 def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
     synthetic, workload, bound = release.rows, release.plan.workload, stated_bound(release.record)
-    domain, found = synthetic.domain, marginals(synthetic, schema is None)
+    domain, shown = synthetic.domain, marginals(synthetic, schema is None)
     meanings = {} if schema is None else {column.name: column.meaning for column in schema.columns}
-    ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))
-    said = "Shares of the synthetic rows, which are public, like the rows. "
-    said += _told_of(ends, as_text(1 - release.plan.beta))
+    ends = _ends(workload, shown, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))
+    explanation = "Shares of the synthetic rows, which are public, like the rows. "
+    explanation += _explained(ends, as_text(1 - release.plan.beta))
     if domain.binary:
         title, shares = "Synthetic rows with both of two attributes, in percent", joint_shares(synthetic)
         unknown = unknown_pairs(release.measurements, len(domain.attributes))
@@ -75,15 +75,13 @@ def contents(release: Release, schema: Schema | None) -> str:
         if len(names) < len(domain.names):
             note += f"The first {len(names)} columns are shown. "
     if unknown is not None and unknown.any():
-        note += (
-            "Grey: the two were not measured together, so the rows do not show how they depend on each other"
-        )
-        note += ", except where a rule connects them." if domain.rules else "."
+        note += "Grey: the two were not measured together, so the rows do not show how they depend on each "
+        note += "other, except where a rule connects them." if domain.rules else "other."
     return section(
         "The synthetic data",
         "data",
-        paragraph(said),
-        cards(("synthetic", found), covered=[own for own, _ in ends], anchored=True, meanings=meanings),
+        paragraph(explanation),
+        cards(("synthetic", shown), covered=[line for line, _ in ends], anchored=True, meanings=meanings),
         *_numbers(release.measurements),
         picture,
         *([paragraph(note)] if note else []),
@@ -96,8 +94,8 @@ def _numbers(measured: Measurements) -> list[str]:
     names = [column.name for column in measured.domain.columns if is_number(measured, column)]
     rows = []
     for name in names[:OWN_NUMBERS]:
-        asked = [what.format(quote(name)) for what in OF_NUMBERS.values()]
-        _, lines = cross_table(measured, asked, None, partial(ask, measured, level=LEVEL))
+        questions = [what.format(quote(name)) for what in OF_NUMBERS.values()]
+        _, lines = cross_table(measured, questions, None, partial(ask, measured, level=LEVEL))
         rows.append((name, *(answer_cell(line.answers[0]) for line in lines)))
     rows = [row for row in rows if {*row[1:]} - {"not measured", "error"}]
     if not rows:
@@ -119,12 +117,12 @@ def cards(
     meanings: Mapping[str, str] | None = None,
 ) -> str:
     """Draw the marginals of one or two named tables of the same columns."""
-    found, drawn, index = tables[0][1], [], []
-    for c, columns in enumerate(zip(*(own for _, own in tables), strict=True)):
+    first, drawn, index = tables[0][1], [], []
+    most = SHOWN_COLUMNS if len(first) == 1 else SHOWN_CATEGORIES
+    for c, columns in enumerate(zip(*(column for _, column in tables), strict=True)):
         if c == SHOWN_COLUMNS:
             break
         labels = columns[0].labels
-        most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_CATEGORIES
         parts = _parts(heights(labels[:most], covered is not None))
         for part in parts:
             begin = part.start
@@ -133,20 +131,17 @@ def cards(
             title = f"{title}: {meaning}" if meaning else title
             if len(parts) > 1:
                 title += f" ({begin + 1} to {part.stop} of {len(labels)})"
-            series = [(name, own.shares[part]) for (name, _), own in zip(tables, columns, strict=True)]
+            series = [(name, column.shares[part]) for (name, _), column in zip(tables, columns, strict=True)]
             whiskers = None if covered is None else covered[c][part]
-            drawn.append(
-                bars(title, labels[part], *series, whiskers=whiskers, anchor=anchor if anchored else "")
-            )
-            if len(found) == 1:
+            mark = anchor if anchored else ""
+            drawn.append(bars(title, labels[part], *series, whiskers=whiskers, anchor=mark))
+            if len(first) == 1:
                 index += [(label, anchor) for label in labels[part]]
             elif begin == 0:
                 index.append((columns[0].column, anchor))
-    left = [f"the first {SHOWN_COLUMNS} columns"] if len(found) > SHOWN_COLUMNS else []
-    most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_CATEGORIES
-    left += (
-        [f"the first {most} categories of a column"] if max(len(own.labels) for own in found) > most else []
-    )
+    left = [f"the first {SHOWN_COLUMNS} columns"] if len(first) > SHOWN_COLUMNS else []
+    if max(len(column.labels) for column in first) > most:
+        left.append(f"the first {most} categories of a column")
     more = [paragraph(f"Only {' and '.join(left)} are drawn.")] if left else []
     listed = [_index(index)] if anchored and len(index) >= INDEXED else []
     return "".join([*listed, element("div", *drawn, class_="cards"), *more])
@@ -178,58 +173,53 @@ _Line = tuple[list[Ends | None], list[bool]]
 
 def _ends(
     workload: Workload,
-    found: Sequence[Marginal],
+    columns: Sequence[Marginal],
     bound: float | None,
     measured: Sequence[Sequence[Ends | None]],
 ) -> list[_Line]:
     """Return for each share of each card its own interval, where it was measured; else that of the bound."""
     left = uncovered(workload)
-    if len(found) == 1 and len(left) > 1:  # one card, a share for each column
+    if len(columns) == 1 and len(left) > 1:  # one card, a share for each column
         lacking = [bool(codes) for codes in left]
-        yes = [own[1] for own in measured]
-        return [_line(found[0].shares, lacking, bound, yes)]
+        yes = [ends[1] for ends in measured]
+        return [_line(columns[0].shares, lacking, bound, yes)]
     lines = []
-    for c, (column, codes) in enumerate(zip(found, left, strict=True)):
+    for c, (column, codes) in enumerate(zip(columns, left, strict=True)):
         lacking = [code in codes for code in range(len(column.labels))]
         lines.append(_line(column.shares, lacking, bound, measured[c] if c < len(measured) else ()))
     return lines
 
 
 def _line(
-    shares: Sequence[float], lacking: Sequence[bool], bound: float | None, own: Sequence[Ends | None]
+    shares: Sequence[float], lacking: Sequence[bool], bound: float | None, measured: Sequence[Ends | None]
 ) -> _Line:
     ends = list[Ends | None]()
-    for share, without, measured in zip_longest(shares, lacking, own[: len(shares)]):
+    for share, without, interval in zip_longest(shares, lacking, measured[: len(shares)]):
         covered = None if bound is None or without else (max(0.0, share - bound), min(1.0, share + bound))
-        ends.append(covered if measured is None else measured)
-    return ends, [one is not None for one in own]
+        ends.append(covered if interval is None else interval)
+    return ends, [interval is not None for interval in measured]
 
 
-def _told_of(lines: Sequence[_Line], certain: str) -> str:
-    """Say what the lines across bars are."""
-    own = any(any(measured) for _, measured in lines)
+def _explained(lines: Sequence[_Line], certain: str) -> str:
+    by_noise = any(any(measured) for _, measured in lines)
     rest = any(
         end is not None and not by_itself
         for ends, measured in lines
         for end, by_itself in zip_longest(ends, measured, fillvalue=False)
     )
-    if not (own or rest):
+    if not (by_noise or rest):
         return "No bound covers them."
-    said = (
-        "The line across a bar covers the share in the data; the numbers in brackets are its ends, in "
-        "percent. "
-    )
-    if own:
-        said += (
-            "For a measured share it is an interval from the noise, which covers with probability "
-            f"{as_text(LEVEL)}, each by itself. "
-        )
+    line = "The line across a bar covers the share in the data; the numbers in brackets are its ends"
+    sentences = [f"{line}, in percent."]
+    if by_noise:
+        interval = "For a measured share it is an interval from the noise, which covers with probability"
+        sentences.append(f"{interval} {as_text(LEVEL)}, each by itself.")
     if rest:
-        said += (
-            f"{'For others it' if own else 'It'} follows from the bound of the release: with probability at "
-            f"least {certain}, all of these lines cover. "
+        bound = "follows from the bound of the release: with probability at least"
+        sentences.append(
+            f"{'For others it' if by_noise else 'It'} {bound} {certain}, all of these lines cover."
         )
-    return said + "No bound covers a share without a line."
+    return " ".join([*sentences, "No bound covers a share without a line."])
 
 
 def _rows(release: Release, schema: Schema | None) -> str:

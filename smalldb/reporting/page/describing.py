@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from smalldb.exact.numbers import as_fraction, as_text
+from smalldb.exact.numbers import as_fraction, as_text, promised
 from smalldb.planning import Plan
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import written_record
 from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import labels_of
-from smalldb.reporting.words import expected, privacy, promised
+from smalldb.reporting.words import expected, privacy
 from smalldb.schema import Flag, Schema
 
 
@@ -44,7 +44,7 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
         "Licence": about.licence,
         "Cite as": about.citation or _cited(plan, record, about, title),
     }
-    counts = [f"{told['rows']:,} of {name}" for name, told in record.get("tables", {}).items()]
+    counts = [f"{of_table['rows']:,} of {name}" for name, of_table in record.get("tables", {}).items()]
     rows = ", ".join(counts) or f"{record['rows']:,}"
     queries, columns = record["queries"], plan.workload.domain.columns
     named = [c.name if c.yes_no else f"{c.name} ({c.size} categories)" for c in columns[:SHOWN_COLUMNS]]
@@ -60,7 +60,7 @@ def what(plan: Plan, record: Record, about: About, title: str) -> str:
         "what",
         facts(
             [
-                *((name, said) for name, said in published.items() if said is not None),
+                *((name, value) for name, value in published.items() if value is not None),
                 ("Guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours"),
                 ("Rows", f"{rows} synthetic rows; none belongs to a person"),
                 ("Columns", ", ".join(named)),
@@ -86,9 +86,9 @@ def _cited(plan: Plan, record: Record, about: About, title: str) -> str | None:
 def errors(plan: Plan, record: Record) -> str:
     """Say which error is expected, and then what is provable about it."""
     bounds = record.get("bounds")
-    first = (
-        "" if plan.expected_error is None else paragraph(f"Expected from public numbers: {expected(plan)}.")
-    )
+    first = ""
+    if plan.expected_error is not None:
+        first = paragraph(f"Expected from public numbers: {expected(plan)}.")
     if bounds is None:
         inner = paragraph(
             "A provable bound would depend on the number of rows of the data, which is private."
@@ -97,13 +97,8 @@ def errors(plan: Plan, record: Record) -> str:
         certain = as_text(1 - as_fraction(bounds["beta"], "beta"))
         sure = f"With probability at least {certain}, every query's share of rows in the synthetic "
         sure += "table differs from that in the data by at most the bound. A bound of 1 or more is vacuous."
-        named = {
-            "sharp": "of this release, for any data",
-            "released": "of this release, from its released numbers",
-            "proposition_4_4": "Proposition 4.4 of the lecture",
-            "theorem_4_5": "Theorem 4.5, for the number of rows that it sets",
-        }
-        rows = [(said, promised(bounds[key])) for key, said in named.items() if bounds.get(key) is not None]
+        stated = {key: bounds[key] for key in BOUNDS if bounds.get(key) is not None}
+        rows = [(BOUNDS[key], promised(bound)) for key, bound in stated.items()]
         inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
         if not rows:
             inner = paragraph("This release has no bound.")
@@ -113,30 +108,36 @@ def errors(plan: Plan, record: Record) -> str:
     labels = map(workload.label, range(min(workload.size, SHOWN_QUERIES)))
     listed = [element("li", element("code", text(label))) for label in labels]
     more = [paragraph(f"and {left:,} more")] if left > 0 else []
+    queries = folded(f"The {workload.size:,} queries", element("ol", *listed), *more)
     return section(
         "How far answers may be off",
         "errors",
         first + inner,
-        element(
-            "div", folded(f"The {workload.size:,} queries", element("ol", *listed), *more), class_="queries"
-        ),
+        element("div", queries, class_="queries"),
         paragraph("No error is promised for other analyses."),
     )
 
 
+BOUNDS = {
+    "sharp": "of this release, for any data",
+    "released": "of this release, from its released numbers",
+    "proposition_4_4": "Proposition 4.4 of the lecture",
+    "theorem_4_5": "Theorem 4.5, for the number of rows that it sets",
+}
+
+
 def _by_table(tables: Sequence[Mapping[str, Any]], certain: str) -> str:
-    """Show the bound of each measured table."""
     if not tables:
         return ""
     rows = [(" x ".join(each["columns"]), promised(each["released"])) for each in tables[:SHOWN_TABLES]]
     more = len(tables) - SHOWN_TABLES
     title = f"Bounds of {len(tables):,} measured tables, from their noise"
-    said = (
+    explanation = (
         "For the cells of measured tables, at the groups of categories that were measured. With probability "
         f"at least {certain}, all of these bounds hold."
     )
     left = [paragraph(f"and {more:,} more, listed in the record")] if more > 0 else []
-    return folded(title, paragraph(said), table(title, ("table", "error at most"), rows), *left)
+    return folded(title, paragraph(explanation), table(title, ("table", "error at most"), rows), *left)
 
 
 def machine_readable(plan: Plan, record: Record, schema: Schema | None) -> str:
@@ -154,11 +155,11 @@ def _schema(plan: Plan, schema: Schema | None) -> str:
     """List what each column can hold."""
     rows = list[tuple[str, str, str, str]]()
     for c, column in enumerate(plan.workload.domain.columns):
-        own = None if schema is None else schema.columns[c]
+        stated = None if schema is None else schema.columns[c]
         kind = column.kind
-        if own is not None:
-            kind = "bool" if isinstance(own.kind, Flag) else type(own.kind).__name__.lower()
-        rows.append((column.name, kind, "" if own is None else own.meaning, _few(labels_of(column))))
+        if stated is not None:
+            kind = "bool" if isinstance(stated.kind, Flag) else type(stated.kind).__name__.lower()
+        rows.append((column.name, kind, "" if stated is None else stated.meaning, _few(labels_of(column))))
     for each in () if schema is None else schema.derived:
         rows.append((each.column.name, "computed", each.column.meaning, each.text))
     kept = [0, 1, 2, 3] if any(meaning for _, _, meaning, _ in rows) else [0, 1, 3]
@@ -168,13 +169,13 @@ def _schema(plan: Plan, schema: Schema | None) -> str:
 
 def _few(labels: Sequence[str]) -> str:
     """Return the labels of categories, or the first of many and the last."""
-    shown = (
-        labels if len(labels) <= SHOWN_CATEGORIES else [*labels[: SHOWN_CATEGORIES - 1], "...", labels[-1]]
-    )
+    shown = labels
+    if len(labels) > SHOWN_CATEGORIES:
+        shown = [*labels[: SHOWN_CATEGORIES - 1], "...", labels[-1]]
     return f"{len(labels)}: {', '.join(shown)}"
 
 
-MOST_TOLD = 24  # measured tables that are listed
+MOST_MEASURED = 24  # measured tables that are listed
 NEIGHBOURS = {
     "replace-one": "one of them, with all that belongs to it, is replaced by another; their number is public",
     "add-remove": "one of them, with all that belongs to it, is added or removed; their number is private",
@@ -209,30 +210,30 @@ def protected(plan: Plan, record: Record) -> str:
     )
 
 
-def made(plan: Plan, record: Record) -> str:
+def derivation(plan: Plan, record: Record) -> str:
     """Say what the tables are, and how they were made."""
     assert plan.request.links is not None
-    (own, other), (parent, children) = record["tables"].values(), plan.request.links.said
+    (of_parents, of_children), (parent, children) = record["tables"].values(), plan.request.links.said
     return section(
         "How the tables were made",
         "how",
         paragraph(
-            f"Each {parent} may have {children}; the column {other['link']} says which belong together. Keys "
-            "are new numbers, and rows are in random order: neither reveals anything."
+            f"Each {parent} may have {children}; the column {of_children['link']} says which belong "
+            "together. Keys are new numbers, and rows are in random order: neither reveals anything."
         ),
-        facts([(name, f"{told['rows']:,} rows") for name, told in record["tables"].items()]),
+        facts([(name, f"{recorded['rows']:,} rows") for name, recorded in record["tables"].items()]),
         paragraph(
             f"Tables of each {parent} with its number of {children} were measured with noise, at epsilon "
-            f"{own['epsilon']}. Then tables of {children} with the columns of their {parent} were "
-            f"measured at epsilon {other['epsilon']}. Each of the s {children} of one {parent} weighs "
-            f"1 / max(s, {other['weights']['cap']}), so all of them together weigh at most 1. Numbers "
-            f"from {other['most']} on are released as {other['most']}."
+            f"{of_parents['epsilon']}. Then tables of {children} with the columns of their {parent} were "
+            f"measured at epsilon {of_children['epsilon']}. Each of the s {children} of one {parent} weighs "
+            f"1 / max(s, {of_children['weights']['cap']}), so all of them together weigh at most 1. Numbers "
+            f"from {of_children['most']} on are released as {of_children['most']}."
         ),
         folded(
             "What was measured",
             *(
-                table(name, ["columns", "cells", "epsilon"], _measured(told["measurements"]))
-                for name, told in record["tables"].items()
+                table(name, ["columns", "cells", "epsilon"], _measured(recorded["measurements"]))
+                for name, recorded in record["tables"].items()
             ),
         ),
     )
@@ -262,10 +263,10 @@ def suited(plan: Plan) -> str:
 
 def _measured(measurements: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
     """Return a row for each measurement: what it is of, how many numbers, and its cost."""
-    found = []
-    for one in measurements[:MOST_TOLD]:
+    rows = []
+    for one in measurements[:MOST_MEASURED]:
         names = [" x ".join(part.get("columns", ["all"])) for part in one["tables"]]
-        found.append(("; ".join(names), len(one["values"]), str(one["epsilon"])))
-    if len(measurements) > MOST_TOLD:
-        found.append((f"and {len(measurements) - MOST_TOLD} more", 0, ""))
-    return found
+        rows.append(("; ".join(names), len(one["values"]), str(one["epsilon"])))
+    if len(measurements) > MOST_MEASURED:
+        rows.append((f"and {len(measurements) - MOST_MEASURED} more", 0, ""))
+    return rows

@@ -5,10 +5,11 @@ from fractions import Fraction
 from math import ceil, exp
 
 from queries.rule_tables import rule_texts
+from smalldb.exact.numbers import brief, rounded_up
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.record_keys import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
-from smalldb.reporting.words import brief, privacy, rounded_up, started
+from smalldb.reporting.words import privacy, started
 
 UNSTATED = (
     "This protects rows, not people, because the number of rows of a person is not stated "
@@ -28,7 +29,7 @@ def guarantee(plan: Plan, record: Record) -> str:
     alone = "" if plan.persons_stated else " with one row"
     also = "" if plan.delta is None else ", and to its delta"
     seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
-    said, meaning, *shown = (_pure if plan.delta is None else _with_delta)(plan, change)
+    claim, meaning, *shown = (_pure if plan.delta is None else _with_delta)(plan, change)
     return section(
         "What is guaranteed",
         "guarantee",
@@ -41,7 +42,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         element(
             "p",
             element("strong", text(f"{privacy(plan)}. ")),
-            text(f"{said} This holds whatever else is known, and for whatever is computed from the table."),
+            text(f"{claim} This holds whatever else is known, and for whatever is computed from the table."),
         ),
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         *([paragraph(_finer(plan))] if plan.finer else []),
@@ -89,14 +90,14 @@ def assumed(plan: Plan, record: Record) -> str:
     """Say what was taken for public, and who counts as one person."""
     replaced = plan.neighbours is Neighbours.REPLACE_ONE
     domain, each = plan.workload.domain, plan.rows_per_person
-    said = "; ".join(rule_texts(domain.valid))
+    rules = "; ".join(rule_texts(domain.valid))
     if not plan.persons_stated:
         person = (
             "not stated: what is protected is one row, and not a person. A person with k rows is protected "
             "at k epsilon"
         )
     elif plan.request.links is not None:
-        said = "as the schemas of the tables state them"
+        rules = "as the schemas of the tables state them"
         person = "one {} with all its {}: epsilon covers all of them".format(*plan.request.links.said)
     elif each == 1:
         person = "one row. A person with k rows is protected at k epsilon"
@@ -107,9 +108,9 @@ def assumed(plan: Plan, record: Record) -> str:
         size = f"{plan.n:,}, public"
     elif plan.request.n_max is not None:
         size += f"; choices were made for about {plan.request.n_max:,} at most, a public guess"
-    made = "public, fixed before the data were read"
+    how_many = "public, fixed before the data were read"
     if plan.rows is None:
-        made = "computed from released numbers; the guarantee covers it"
+        how_many = "computed from released numbers; the guarantee covers it"
     columns = "their names and what each can hold, written down without a look at the data"
     if plan.learned:
         names = ", ".join(each.column for each in plan.learned)
@@ -121,11 +122,11 @@ def assumed(plan: Plan, record: Record) -> str:
         facts(
             [
                 ("Columns", columns),
-                ("Rules", said or "none: every combination of categories can exist"),
+                ("Rules", rules or "none: every combination of categories can exist"),
                 ("Queries", f"{record['queries']['text']}: the queries that the table was made to answer"),
                 ("Parameters", "epsilon" if plan.delta is None else "epsilon and delta"),
                 ("Rows of the data", size),
-                ("Synthetic rows", f"{record['rows']:,}: {made}"),
+                ("Synthetic rows", f"{record['rows']:,}: {how_many}"),
                 ("One person is", person),
             ]
         ),
@@ -196,11 +197,7 @@ def factor(epsilon: Fraction) -> float:
 
 
 def belief(before: str, epsilon: Fraction) -> str:
-    """Return the most that a belief can become: no table multiplies its odds by more than e^epsilon.
-
-    >>> belief("0.5", Fraction(1))
-    '73.2 %'
-    """
+    """Return the most that a belief can become: no table multiplies its odds by more than e^epsilon."""
     return _percent(Fraction(after(float(before), epsilon)))
 
 
@@ -213,11 +210,7 @@ def after(before: float, epsilon: Fraction) -> float:
 
 
 def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
-    """Return the largest percentage of right guesses from the table; `before` is at least 1/2.
-
-    >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
-    '73.4 %'
-    """
+    """Return the largest percentage of right guesses from the table; `before` is at least 1/2."""
     # A rule that says yes with probability a where no is true, and b where yes is true, has b <=
     # e^epsilon a + delta and 1 - a <= e^epsilon (1 - b) + delta: it is right most often in a corner.
     yes = Fraction(before)
@@ -247,13 +240,8 @@ def beliefs_picture(epsilon: Fraction) -> str:
 def guesses_picture(epsilon: Fraction, delta: Fraction) -> str:
     """Draw how often a guess can be right, for every chance to be right without the table."""
     named = "How often a guess can be right, for each chance to be right without the table"
-    return _curve(
-        named,
-        "right without the table",
-        "right with it, at most",
-        0.5,
-        lambda x: right_share(x, epsilon, delta),
-    )
+    across, upwards = "right without the table", "right with it, at most"
+    return _curve(named, across, upwards, 0.5, lambda x: right_share(x, epsilon, delta))
 
 
 def _curve(named: str, across: str, upwards: str, begin: float, most: Callable[[float], float]) -> str:
@@ -279,12 +267,7 @@ def _curve(named: str, across: str, upwards: str, begin: float, most: Callable[[
         marks.append(element("text", label, x=LEFT - 6, y=f"{float(y) + 4:.1f}", class_="end"))
     marks.append(element("text", text(f"{across}, %"), x=LEFT + SIDE / 2, y=TOP + SIDE + 34, class_="middle"))
     marks.append(element("text", text(f"{upwards}, %"), x=0, y=14))
-    told = f"{named}. Straight line: nothing is learnt. Area: what this release may add."
-    picture = element(
-        "svg",
-        *marks,
-        viewBox=f"0 0 {LEFT + SIDE + 14} {TOP + SIDE + FOOT}",
-        role="img",
-        aria_label=told,
-    )
-    return element("figure", picture, element("figcaption", text(told)), class_="gain")
+    caption = f"{named}. Straight line: nothing is learnt. Area: what this release may add."
+    box = f"0 0 {LEFT + SIDE + 14} {TOP + SIDE + FOOT}"
+    picture = element("svg", *marks, viewBox=box, role="img", aria_label=caption)
+    return element("figure", picture, element("figcaption", text(caption)), class_="gain")

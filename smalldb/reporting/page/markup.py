@@ -7,16 +7,12 @@ from smalldb.reporting import visible
 
 
 def element(name: str, *inside: str, **attributes: object) -> str:
-    """Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``.
-
-    >>> element("a", text("x < y"), href="#x", aria_label='"')
-    '<a href="#x" aria-label="&quot;">x &lt; y</a>'
-    """
-    given = {
+    """Write an element around markup; attributes are escaped, ``class_`` is class and ``_`` is ``-``."""
+    named = {
         key.removesuffix("_").replace("_", "-"): escape(visible(str(v), "\n"))
         for key, v in attributes.items()
     }
-    opening = " ".join([name, *(f'{key}="{value}"' for key, value in given.items())])
+    opening = " ".join([name, *(f'{key}="{value}"' for key, value in named.items())])
     return f"<{opening}>{''.join(inside)}</{name}>"
 
 
@@ -25,9 +21,9 @@ def text(value: object) -> str:
     return escape(visible(str(value), "\n\t"), quote=False)
 
 
-def paragraph(said: str) -> str:
+def paragraph(content: str) -> str:
     """Write a paragraph of text."""
-    return element("p", text(said))
+    return element("p", text(content))
 
 
 def section(title: str, anchor: str, *inside: str) -> str:
@@ -37,7 +33,7 @@ def section(title: str, anchor: str, *inside: str) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Write named facts."""
-    inner = [element("dt", text(name)) + element("dd", text(said)) for name, said in pairs]
+    inner = [element("dt", text(name)) + element("dd", text(value)) for name, value in pairs]
     return element("dl", *(element("div", pair) for pair in inner))
 
 

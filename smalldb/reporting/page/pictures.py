@@ -39,7 +39,7 @@ def bars(
     anchor: str = "",
 ) -> str:
     """Draw shares of rows as bars, one for each label and each (one or two) named series."""
-    said, marks = [], []
+    descriptions, marks = [], []
     *tops, whole = accumulate(heights(labels, whiskers is not None), initial=0)
     for i, label in enumerate(labels):
         values = [shares[i] for _, shares in series]
@@ -48,7 +48,7 @@ def bars(
         if whiskers is not None:
             ends = whiskers[i]
             spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
-        said.append(f"{label}: {spelled}")
+        descriptions.append(f"{label}: {spelled}")
         lines = _lines(label, whiskers is not None)
         for position, part in enumerate(lines):
             if part:
@@ -56,18 +56,10 @@ def bars(
         top = tops[i] + HIGH * (len(lines) - 1)
         marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
         marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
+        height = 12 // len(values)
         for j, value in enumerate(values):
-            height = 12 // len(values)
-            marks.append(
-                element(
-                    "rect",
-                    x=0,
-                    y=top + 20 + height * j,
-                    width=f"{WIDTH * value:.2f}",
-                    height=height,
-                    class_=f"bar{j}",
-                )
-            )
+            size = {"width": f"{WIDTH * value:.2f}", "height": height}
+            marks.append(element("rect", x=0, y=top + 20 + height * j, **size, class_=f"bar{j}"))
         if ends is not None:
             low, high = (f"{1 + (WIDTH - 2) * end:.2f}" for end in ends)
             line = f"M{low},{top + 26}H{high}M{low},{top + 22}v8M{high},{top + 22}v8"
@@ -78,10 +70,10 @@ def bars(
         *marks,
         viewBox=f"0 0 {WIDTH} {whole}",
         role="img",
-        aria_label=f"{title}, share of rows ({names}): {'; '.join(said)}",
+        aria_label=f"{title}, share of rows ({names}): {'; '.join(descriptions)}",
     )
-    given = {"id": anchor} if anchor else {}
-    return element("figure", element("figcaption", text(title)), picture, class_="bars", **given)
+    attributes = {"id": anchor} if anchor else {}
+    return element("figure", element("figcaption", text(title)), picture, class_="bars", **attributes)
 
 
 def heights(labels: Sequence[str], whiskers: bool) -> list[int]:
@@ -90,11 +82,7 @@ def heights(labels: Sequence[str], whiskers: bool) -> list[int]:
 
 
 def _lines(label: str, whiskers: bool) -> list[str]:
-    """Break a label into lines; beside the last there is room for its number.
-
-    >>> _lines("none of these", False), _lines("employed at home, for somebody else", False)
-    (['none of these'], ['employed at home, for somebody else', ''])
-    """
+    """Break a label into lines; beside the last there is room for its number."""
     lines, rest = [], label
     while _columns(rest) > LINE:
         end = max(i for i in range(1, LINE + 1) if _columns(rest[:i]) <= LINE)
@@ -129,12 +117,12 @@ def pairs(
         return paragraph(f"Pairs of attributes are shown for at most {most} of them.")
     grey = np.zeros(shares.shape, dtype=bool) if unknown is None else unknown
     head = ("", *(str(j + 1) for j in range(len(names))))
-    told = [
+    cells = [
         [NOT_KNOWN if blank else _points(share, signed) for share, blank in zip(*row, strict=True)]
         for row in zip(shares.tolist(), grey.tolist(), strict=True)
     ]
-    rows = [(f"{i + 1} {name}", *told[i]) for i, name in enumerate(names)]
-    picture = _heat(title, names, np.where(grey, 0, shares), grey, told, SIGNED if signed else CELL)
+    rows = [(f"{i + 1} {name}", *cells[i]) for i, name in enumerate(names)]
+    picture = _heat(title, names, np.where(grey, 0, shares), grey, cells, SIGNED if signed else CELL)
     return picture + folded(f"{title}: as a table", table(title, head, rows))
 
 
@@ -143,7 +131,7 @@ def _heat(
     names: Sequence[str],
     shares: Floats,
     grey: Booleans,
-    told: Sequence[Sequence[str]],
+    cells: Sequence[Sequence[str]],
     cell: int,
 ) -> str:
     """Draw the cells, and beside them the names, which stay where they are while the cells scroll."""
@@ -151,7 +139,8 @@ def _heat(
     marks, heads = [], []
     for i, name in enumerate(names):
         middle = cell * i + cell * 1.5
-        heads.append(element("text", text(f"{i + 1} {_short(name, NAME)}"), x=0, y=middle + 4))
+        short = name if len(name) <= NAME else f"{name[: NAME - 3]}..."
+        heads.append(element("text", text(f"{i + 1} {short}"), x=0, y=middle + 4))
         marks.append(element("text", text(i + 1), x=middle - cell, y=cell * 0.7, class_="middle"))
         for j, share in enumerate(shares[i].tolist()):
             shown: dict[str, object] = {"class_": "bar1" if share < 0 else "bar0"}
@@ -162,7 +151,7 @@ def _heat(
             marks.append(element("rect", **position, **shown))
             if not grey[i, j]:
                 at = {"x": cell * (j + 0.5), "y": middle + 4, "class_": "middle"}
-                marks.append(element("text", text(told[i][j]), **at))
+                marks.append(element("text", text(cells[i][j]), **at))
     width, height = cell * len(names), cell * (len(names) + 1)
     beside = element(
         "svg",
@@ -186,8 +175,8 @@ def _heat(
         aria_label=f"{title}; the same numbers stand in the table below",
     )
     whole = scrolling(beside + picture, title)
-    given = {"class_": "heat", "style": f"--whole:{MARGIN + width}"}
-    return element("figure", element("figcaption", text(title)), whole, **given)
+    caption = element("figcaption", text(title))
+    return element("figure", caption, whole, class_="heat", style=f"--whole:{MARGIN + width}")
 
 
 def _points(share: float, signed: bool) -> str:
@@ -197,10 +186,6 @@ def _points(share: float, signed: bool) -> str:
         return f"{100 * share:.0f}"
     points = round(100 * share, 1)
     return f"{points:+.1f}" if points else "0"
-
-
-def _short(label: str, most: int) -> str:
-    return label if len(label) <= most else label[: most - 3] + "..."
 
 
 SHORT = 18  # characters of a label that stands beside its share
@@ -223,18 +208,13 @@ def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
     if together and domain.binary:
         return [Marginal("Attributes", domain.attributes, tuple(int(yes) / n for _, yes in counts))]
     return [
-        Marginal(column.name, labels_of(column), tuple((found / n).tolist()))
-        for column, found in zip(domain.columns, counts, strict=True)
+        Marginal(column.name, labels_of(column), tuple((numbers / n).tolist()))
+        for column, numbers in zip(domain.columns, counts, strict=True)
     ]
 
 
 def labels_of(column: Column) -> tuple[str, ...]:
-    """Return the labels of a column's categories; of bins, where they are long, without the column's name.
-
-    >>> from smalldb.schema import Column, Cuts
-    >>> labels_of(Column("income of the household", Cuts([100, 200], 0, 999)).universe)
-    ('...<100', '100<=...<200', '...>=200')
-    """
+    """Return the labels of a column's categories; of bins, where they are long, without the column's name."""
     if not column.cuts or max(map(len, column.labels)) <= SHORT:
         return column.labels
     named = re.compile(f"(^|<=){re.escape(column.name)}(?=<|>=)")
@@ -244,48 +224,45 @@ def labels_of(column: Column) -> tuple[str, ...]:
 def association(rows: Rows, columns: int) -> Floats:
     """Return Cramer's V of each two of the first columns, shape (columns, columns); see `cramers_v`."""
     domain, (codes, n) = rows.domain, _unpacked(rows)
-    found = np.eye(columns)
+    strengths = np.eye(columns)
     for a in range(columns):
         for b in range(a):
             shape = domain.sizes[a], domain.sizes[b]
             table = tabulated(domain, codes, rows.counts, (a, b)).reshape(shape)
-            found[a, b] = found[b, a] = cramers_v(table / n)
-    return found
+            strengths[a, b] = strengths[b, a] = cramers_v(table / n)
+    return strengths
 
 
 def uncovered(workload: Workload) -> list[tuple[int, ...]]:
     """Return the categories whose share no query asks for, up to sign and constant: no bound covers them."""
     domain = workload.domain
     whole = {block.columns for block in workload.cells}
-    asked: list[set[int]] = [set() for _ in domain.sizes]
+    covered: list[set[int]] = [set() for _ in domain.sizes]
     for query in workload.listed:
         columns = query.columns(domain)
         if len(columns) == 1:
-            asked[columns[0]].update(_asked(query.over_columns(domain), query.denominator))
-    left = [{*range(k)} - asked[c] for c, k in enumerate(domain.sizes)]
+            covered[columns[0]].update(_standing_out(query.over_columns(domain), query.denominator))
+    left = [{*range(k)} - covered[c] for c, k in enumerate(domain.sizes)]
     return [() if (c,) in whole else tuple(sorted(codes)) for c, codes in enumerate(left)]
 
 
 def pairs_covered(workload: Workload) -> bool:
     """Tell whether a workload of yes/no columns asks of each two of them for the rows with both."""
     domain = workload.domain
-    both = {
-        query.attributes
-        for query in workload.listed
-        if query.denominator == 1 and query.weights == (0, 0, 0, 1)
-    }
+    conjunction = ((0, 0, 0, 1), 1)
+    both = {each.attributes for each in workload.listed if (each.weights, each.denominator) == conjunction}
     both |= {block.columns for block in workload.cells if len(block.columns) == 2}
     return len(both) == len(domain.sizes) * (len(domain.sizes) - 1) // 2
 
 
-def _asked(values: Integers, denominator: int) -> list[int]:
+def _standing_out(values: Integers, denominator: int) -> list[int]:
     """Return the categories that stand out: a query is one number elsewhere, and all of 1 apart there."""
-    found = []
+    codes = []
     for code, value in enumerate(values.tolist()):
         others = {*np.delete(values, code).tolist()}
         if len(others) == 1 and abs(value - others.pop()) == denominator:
-            found.append(code)
-    return found
+            codes.append(code)
+    return codes
 
 
 def _unpacked(rows: Rows) -> tuple[Codes, int]:

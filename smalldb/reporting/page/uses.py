@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from queries.arrays import Booleans
+from smalldb.exact.numbers import brief
 from smalldb.inference import share_intervals
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.known_pairs import LEARNED, LITTLE, NOISY, NOT_MEASURED, KnownPair
@@ -13,7 +14,6 @@ from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import stated_bound
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, text
-from smalldb.reporting.words import brief
 
 ASKED = (
     "Take shares, conditional shares, means and differences from the published measurements, each with its "
@@ -34,21 +34,17 @@ UNMEASURED_BOUND = (
 )
 
 
-def _lacking(release: Release) -> bool:
-    """Tell whether some pair of columns was not measured, and a bound covers it nevertheless."""
-    covered = stated_bound(release.record) is not None
-    return covered and any(pair.known == NOT_MEASURED for pair in release.measurements.pairs())
-
-
 def uses(release: Release, confidential: bool) -> str:
     """Say what the table may be used for, and what not; `confidential`: the page is not for publication."""
     record, measured = release.record, bool(len(release.measurements))
-    asked = record["queries"]["text"]
+    queries = record["queries"]["text"]
     publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
+    lacking = any(pair.known == NOT_MEASURED for pair in release.measurements.pairs())
+    of_unmeasured = UNMEASURED_BOUND if lacking and stated_bound(record) is not None else ""
     may = [
         f"{publish}: no use of the table costs the people in the data any more privacy.",
-        f"Read from it what it was made to answer ({asked}), with the error that is stated below."
-        + (UNMEASURED_BOUND if _lacking(release) else ""),
+        f"Read from it what it was made to answer ({queries}), with the error that is stated below."
+        + of_unmeasured,
         *([ASKED] if measured else []),
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]
@@ -78,12 +74,8 @@ def spent(account: Account | None) -> str:
             "from the same data."
         )
     else:
-        number = len(account.records)
-        budget, spent_so_far, left = (
-            f"epsilon {brief(account.budget)}",
-            brief(account.spent),
-            brief(account.left),
-        )
+        budget, number = f"epsilon {brief(account.budget)}", len(account.records)
+        spent_so_far, left = brief(account.spent), brief(account.left)
         adding = "Epsilons add up, however releases were chosen."
         if account.delta is not None:
             rho, spent_rho, left_rho = account.in_rho
@@ -100,8 +92,8 @@ def spent(account: Account | None) -> str:
     return section("The privacy budget of the data", "budget", inner)
 
 
-def _listed(said: str, points: list[str]) -> str:
-    return element("p", text(said)) + element("ul", *(element("li", text(point)) for point in points))
+def _listed(title: str, points: list[str]) -> str:
+    return element("p", text(title)) + element("ul", *(element("li", text(point)) for point in points))
 
 
 SHOWN_PAIRS = 300
@@ -128,19 +120,20 @@ def not_learned(release: Release) -> str:
         )
     by: dict[str, list[str]] = {LEARNED: [], NOISY: [], LITTLE: [], NOT_MEASURED: []}
     partners: dict[str, list[str]] = {name: [] for name in measured.domain.names}
-    every, ruled = measured.pairs(), _ruled(measured)
+    every, rules = measured.pairs(), measured.domain.rules
     for pair in every:
         by[pair.known].append(_at_groups(pair) + (f" ({pair.told})" if pair.quiet else ""))
         if pair.known == LEARNED:
             for name, other in (pair.columns, pair.columns[::-1]):
                 partners[name].append(other)
-    tied = [
-        " x ".join(pair.columns) for pair in every if pair.known == NOT_MEASURED and pair.columns in ruled
-    ]
+    names = measured.domain.names
+    ruled = {(names[a], names[b]) for rule in rules for a, b in combinations(rule.columns, 2)}
+    unmeasured = (pair for pair in every if pair.known == NOT_MEASURED)
+    tied = [" x ".join(pair.columns) for pair in unmeasured if pair.columns in ruled]
     total, learned, noisy, little, unknown = sum(map(len, by.values())), *map(len, by.values())
     if not total:
         return section(title, anchor, paragraph("There is one column, so there is no relation to learn."))
-    said = {
+    sentences = {
         LEARNED: f"{learned:,} of {total:,} pairs of columns were learned: they were measured, and their "
         "dependence stands out from the noise.",
         NOISY: f"{noisy:,} were measured and are too noisy to tell: the list says how large a dependence "
@@ -149,18 +142,14 @@ def not_learned(release: Release) -> str:
         NOT_MEASURED: f"{unknown:,} were not measured together.",
     }
     if tied:
-        said[NOT_MEASURED] += (
+        sentences[NOT_MEASURED] += (
             f" Rules connect {len(tied):,} of these: {_some(tied)}. The rows keep the rules; nothing else "
             "is known about how these columns depend."
         )
     lists = [_listed_pairs(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
-    points = element("ul", *(element("li", text(point)) for point in said.values()))
-    lists.append(
-        _listed_pairs(
-            "What each column was learned with",
-            [f"{name}: {', '.join(own) or 'none'}" for name, own in partners.items()],
-        )
-    )
+    points = element("ul", *(element("li", text(point)) for point in sentences.values()))
+    learned_with = [f"{name}: {', '.join(others) or 'none'}" for name, others in partners.items()]
+    lists.append(_listed_pairs("What each column was learned with", learned_with))
     groups = paragraph(
         "A pair may have been measured at groups of categories, whose number the lists state: finer detail "
         "was not learned. smalldb ask says for each question whether it was measured. The dependence is the "
@@ -179,20 +168,14 @@ _VERBS = {
 
 def _at_groups(pair: KnownPair) -> str:
     """Name a pair, and where categories were measured in groups, in how many."""
-    told = [
+    named = [
         " x ".join(
-            name if max(own) + 1 == len(own) else f"{name} in {max(own) + 1} groups"
-            for name, own in zip(pair.columns, groups, strict=True)
+            name if max(group) + 1 == len(group) else f"{name} in {max(group) + 1} groups"
+            for name, group in zip(pair.columns, groups, strict=True)
         )
         for groups in pair.groups
     ]
-    return ", and ".join(told) or " x ".join(pair.columns)
-
-
-def _ruled(measured: Measurements) -> set[tuple[str, str]]:
-    """Return the pairs of columns that one rule looks at together."""
-    names = measured.domain.names
-    return {(names[a], names[b]) for rule in measured.domain.rules for a, b in combinations(rule.columns, 2)}
+    return ", and ".join(named) or " x ".join(pair.columns)
 
 
 def _some(names: list[str], most: int = 6) -> str:
@@ -210,12 +193,12 @@ def unknown_pairs(measured: Measurements, columns: int) -> Booleans | None:
     if not len(measured):
         return None
     at = {name: c for c, name in enumerate(measured.domain.names[:columns])}
-    found = np.zeros((columns, columns), dtype=bool)
+    unknown = np.zeros((columns, columns), dtype=bool)
     for pair in measured.pairs():
         if pair.known == NOT_MEASURED and at.keys() >= {*pair.columns}:
             a, b = (at[name] for name in pair.columns)
-            found[a, b] = found[b, a] = True
-    return found
+            unknown[a, b] = unknown[b, a] = True
+    return unknown
 
 
 def measured_shares(measured: Measurements, level: Fraction, columns: int) -> list[tuple[Ends | None, ...]]:
