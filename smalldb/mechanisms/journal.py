@@ -54,7 +54,7 @@ class Journal:
     def step(
         self,
         draw: Callable[[BitSource], R],
-        pack: Callable[[R], Any] = lambda found: found,
+        pack: Callable[[R], Any] = lambda released: released,
         unpack: Callable[[Any], R] = lambda packed: packed,
     ) -> R:
         """Return what a step released: read, or drawn now and saved as JSON that `pack` makes, exactly."""
@@ -67,10 +67,10 @@ class Journal:
                 self.source.bits(taken)
             return unpack(packed)
         before = self.source.drawn
-        found = draw(self.source)
+        released = draw(self.source)
         taken = 0 if self.source.private else self.source.drawn - before
-        self._checkpoint.save(position, [taken, pack(found)])
-        return found
+        self._checkpoint.save(position, [taken, pack(released)])
+        return released
 
     def postprocessing_bits(self) -> BitSource:
         """Return bits for post-processing: the same ones when the release goes on."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, prod, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,15 +13,10 @@ from queries.arrays import Floats
 from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
 
 LEARNED, NOT_MEASURED = "learned", "not measured"
-NOISY, LITTLE = (
-    "too noisy to tell",
-    "little dependence",
-)  # measured, and dependence does not stand out of the noise
+NOISY, LITTLE = "too noisy to tell", "little dependence"  # measured, and it does not stand out of the noise
 MOST_LITTLE = 0.05  # up to which a dependence is called little
 SEEN = 3.0  # standard deviations above what noise alone adds up to, at which dependence is seen
-KURTOSIS = (
-    5.0  # the variance of a squared number over its squared variance, at most (Laplace; a normal one: 2)
-)
+KURTOSIS = 5.0  # variance of a squared number over its squared variance, at most (Laplace; a normal one: 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +57,9 @@ class KnownPair:
             return self.known
         most = f"{ceil(100 * self.at_most) / 100:.2f}"
         return (
-            f"{NOISY}: a dependence up to {most} could be hidden"
-            if self.known == NOISY
-            else f"{LITTLE}: at most {most}"
+            f"{LITTLE}: at most {most}"
+            if self.known == LITTLE
+            else f"{NOISY}: a dependence up to {most} could be hidden"
         )
 
 
@@ -74,33 +70,35 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
     `SEEN` standard deviations more than their number: at most about one quiet pair in fifty is called
     learned.
     """
-    groups: dict[tuple[int, int], list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
-    learned, hidden = set[tuple[int, int]](), dict[tuple[int, int], float]()
-    for pair, own, seen, most in _measured(domain, items, n):
-        found = groups.setdefault(pair, [])
-        if own not in found:
-            found.append(own)
-        if seen:
-            learned.add(pair)
-        hidden[pair] = max(hidden.get(pair, 0.0), min(most, 1.0))
-    return tuple(
-        KnownPair((domain.names[a], domain.names[b]), known, tuple(groups.get((a, b), ())), most)
-        for a, b in combinations(range(len(domain.sizes)), 2)
-        for known, most in (_called((a, b) in groups, (a, b) in learned, hidden.get((a, b), 0.0)),)
-    )
+    measured: dict[tuple[int, int], list[_Seen]] = {}
+    for pair, seen in _measured(domain, items, n):
+        measured.setdefault(pair, []).append(seen)
+    pairs = []
+    for a, b in combinations(range(len(domain.sizes)), 2):
+        tables = measured.get((a, b), [])
+        groups = tuple(dict.fromkeys(table.groups for table in tables))
+        at_most, known = None, NOT_MEASURED
+        if any(table.dependent for table in tables):
+            known = LEARNED
+        elif tables:
+            at_most = max(min(table.at_most, 1.0) for table in tables)
+            known = LITTLE if at_most <= MOST_LITTLE else NOISY
+        pairs.append(KnownPair((domain.names[a], domain.names[b]), known, groups, at_most))
+    return tuple(pairs)
 
 
-def _called(measured: bool, learned: bool, most: float) -> tuple[str, float | None]:
-    if learned or not measured:
-        return (LEARNED if learned else NOT_MEASURED), None
-    return (LITTLE if most <= MOST_LITTLE else NOISY), most
+class _Seen(NamedTuple):
+    """What a table of two columns shows."""
+
+    groups: tuple[tuple[int, ...], tuple[int, ...]]  # of the categories of both
+    dependent: bool
+    at_most: float  # how far from independent columns, if it is not dependent
 
 
-_Seen = tuple[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]], bool, float]
-
-
-def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> Iterator[_Seen]:
-    """Yield each table of two columns that was measured, whether it shows dependence, what at most."""
+def _measured(
+    domain: Domain, items: Sequence[Measurement], n: int | None
+) -> Iterator[tuple[tuple[int, int], _Seen]]:
+    """Yield each table of two columns that was measured."""
     means: dict[tuple[int, int], float] = {}
     for each in items:
         start, variances = 0, dict[tuple[int, ...], float]()  # alike for tables of the same shape
@@ -110,7 +108,6 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
                 for i, j in combinations(range(len(part.columns)), 2):
                     if min(part.shape[i], part.shape[j]) > 1:
                         table = values.sum(axis=tuple(a for a in range(values.ndim) if a not in (i, j)))
-                        own = part.groups[i], part.groups[j]
                         kind = (*part.shape, -i, -j)
                         if kind not in variances:
                             variances[kind] = _white(each, start, part, i, j)
@@ -120,7 +117,8 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
                         # half of what the cells differ by, from the root of the sum of their squares
                         scale = sqrt(table.size * variance) / (2 * total)
                         most = scale * (sqrt(beyond) + sqrt(limit))
-                        yield (part.columns[i], part.columns[j]), own, beyond > limit, most
+                        groups = part.groups[i], part.groups[j]
+                        yield (part.columns[i], part.columns[j]), _Seen(groups, beyond > limit, most)
             elif isinstance(part, Parity):
                 total = float(n or 1)
                 value = float(values[0]) if part.signed else total - 2 * float(values[0])
@@ -137,16 +135,17 @@ def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> It
                         variances[2,] = max(each.noise.variance(unit), 1e-9)
                     contrasts.setdefault((a, b), []).append((i, j, beyond**2 / variances[2,]))
             start += part.size
-        for (a, b), found in contrasts.items():
-            rows, columns, squares = zip(*found, strict=True)
-            own = _told_apart(domain.sizes[a], {*rows}), _told_apart(domain.sizes[b], {*columns})
+        for (a, b), cells in contrasts.items():
+            rows, columns, squares = zip(*cells, strict=True)
+            groups = _groups(domain.sizes[a], {*rows}), _groups(domain.sizes[b], {*columns})
             limit = _limit(len(squares))
             # a contrast is four times a cell; the last group of either column follows from the others
             scale = (1 + len({*rows})) * (1 + len({*columns})) * sqrt(variances[2,]) / (8 * (n or 1))
-            yield (a, b), own, sum(squares) > limit, scale * (sqrt(sum(squares)) + sqrt(limit))
+            most = scale * (sqrt(sum(squares)) + sqrt(limit))
+            yield (a, b), _Seen(groups, sum(squares) > limit, most)
 
 
-def _told_apart(size: int, categories: set[int]) -> tuple[int, ...]:
+def _groups(size: int, categories: set[int]) -> tuple[int, ...]:
     """Return the group of each category, where some are told apart and all others are one."""
     order = {category: group for group, category in enumerate(sorted(categories), 1)}
     return tuple(order.get(category, 0) for category in range(size))

@@ -29,7 +29,7 @@ class Marginal:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of groups of each column."""
-        return tuple(max(own) + 1 for own in self.groups)
+        return tuple(max(groups) + 1 for groups in self.groups)
 
     @property
     def size(self) -> int:
@@ -45,15 +45,15 @@ class Marginal:
     def possible(self, domain: Domain) -> Booleans:
         """Return which cells some row can have, in the shape of the groups."""
         allowed = domain.allowed(self.columns)
-        for axis, own in enumerate(self.groups):
-            allowed = grouped(allowed, axis, np.asarray(own))
+        for axis, groups in enumerate(self.groups):
+            allowed = grouped(allowed, axis, np.asarray(groups))
         return allowed
 
 
 def grouped(allowed: Booleans, axis: int, groups: Integers) -> Booleans:
     """Return whether any category of each group is allowed, along an axis."""
-    members = [np.flatnonzero(groups == one) for one in range(int(groups.max()) + 1)]
-    return np.stack([np.take(allowed, one, axis=axis).any(axis=axis) for one in members], axis=axis)
+    members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+    return np.stack([np.take(allowed, codes, axis=axis).any(axis=axis) for codes in members], axis=axis)
 
 
 @dataclass(frozen=True, slots=True)

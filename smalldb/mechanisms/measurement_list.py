@@ -19,6 +19,7 @@ from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, s
 from smalldb.noise.distributions import read as read_noise
 
 SCHEMAS = (1, 2)  # of records that can be read: these differ in what they say of privacy
+UNREADABLE = "its measurements cannot be read: it was changed, or is of another version"
 
 
 class Weighed(NamedTuple):
@@ -124,44 +125,36 @@ class Measurements(Sequence[Measurement]):
             )
         try:
             domain = domain_of(record["universe"])
-            items = [_read(domain, one) for one in record["measurements"]]
+            items = [_read(domain, entry) for entry in record["measurements"]]
             n = None if record.get("n") is None else whole(record["n"], "n")
             return cls(domain, items, n, ranges_of(record["universe"]))
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                "its measurements cannot be read: it was changed, or is of another version"
-            ) from error
+            raise ValueError(UNREADABLE) from error
 
     @classmethod
     def of_tables(cls, record: Mapping[str, Any]) -> dict[str, Measurements]:
         """
         Return the measurements of each of related tables, parents first; those of children tell of walks.
 
-        A column of walks has its own name where no other table has it, else that of its table before a point.
-        Errors as `from_record`.
+        Columns of walks are named as by `short_names`. Errors as `from_record`.
         """
         try:
             (unit, parents), (child, children) = record["tables"].items()
-            owns, every = ([column["name"] for column in told["columns"]] for told in (parents, children))
-            bare = {name: name.partition(".")[2] or name for name in every}
-            times, n = Counter(bare.values()), record.get("n")
-            apart = {name: own if times[own] == 1 else name for name, own in bare.items()}
-            walks = cls.from_record(_renamed(children, apart, record["schema"], None))
+            names = [column["name"] for column in children["columns"]]
+            short = dict(zip(names, short_names(names), strict=True))
+            walks = cls.from_record(_renamed(children, short, record["schema"], None))
+            bare = {name: _bare(name) for name in names}
+            of_parents = cls.from_record(_renamed(parents, bare, record["schema"], record.get("n")))
             weights = (whole(children["weights"][key], key) for key in ("unit", "cap"))
-            weighed = Weighed(len(owns) - 1, *weights)
-            found = {
-                unit: cls.from_record(_renamed(parents, bare, record["schema"], n)),
-                child: cls(walks.domain, walks, None, walks.ranges, weighed),
-            }
-            for each in found.values():  # of the numbers of children the last is for more, too
+            weighed = Weighed(len(parents["columns"]) - 1, *weights)
+            of_walks = cls(walks.domain, walks, None, walks.ranges, weighed)
+            for each in (of_parents, of_walks):  # of the numbers of children the last is for more, too
                 most = each.domain.sizes[weighed.column] - 1
                 numbers = [*((float(k), float(k)) for k in range(most)), (float(most), None)]
                 each.ranges[each.domain.names[weighed.column]] = tuple(numbers)
-            return found
+            return {unit: of_parents, child: of_walks}
         except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(
-                "its measurements cannot be read: it was changed, or is of another version"
-            ) from error
+            raise ValueError(UNREADABLE) from error
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each released number.
@@ -169,15 +162,15 @@ class Measurements(Sequence[Measurement]):
         Columns: `measurement`, its number from 0; `table`, its columns; `cell`, the categories of each;
         `value`; `noise`, its name; `deviation`, the standard deviation of the noise.
         """
-        found = []
+        rows = []
         for number, each in enumerate(self._items):
             deviation = sqrt(each.noise.variance())
             for part, values in each.tables():
                 table = " x ".join(self.domain.names[c] for c in part.columns)
                 for cell, value in zip(self._cells(part), values.ravel().tolist(), strict=True):
-                    found.append((number, table, cell, value, each.noise.name, deviation))
+                    rows.append((number, table, cell, value, each.noise.name, deviation))
         names = ["measurement", "table", "cell", "value", "noise", "deviation"]
-        return pd.DataFrame(found, columns=names)
+        return pd.DataFrame(rows, columns=names)
 
     def pairs(self) -> tuple[KnownPair, ...]:
         """Return for each pair of columns whether it was measured, at which groups, and what that showed."""
@@ -187,7 +180,11 @@ class Measurements(Sequence[Measurement]):
     def numbers(self) -> int:
         """How many numbers it takes to write them: values, and the group of each category."""
         groups = (
-            len(own) for each in self for part in each.of if isinstance(part, Marginal) for own in part.groups
+            len(groups)
+            for each in self
+            for part in each.of
+            if isinstance(part, Marginal)
+            for groups in part.groups
         )
         return sum(len(each.values) for each in self) + sum(groups)
 
@@ -195,7 +192,7 @@ class Measurements(Sequence[Measurement]):
         """Return them as JSON can hold them: exact numbers are texts."""
         return [
             {
-                "tables": [self._told(part) for part in each.of],
+                "tables": [self._entry(part) for part in each.of],
                 "values": each.values.tolist(),
                 "noise": {"name": each.noise.name, **each.noise.parameters},
                 "rho" if each.concentrated else "epsilon": as_text(each.cost),
@@ -206,25 +203,25 @@ class Measurements(Sequence[Measurement]):
 
     def labels(self, column: int, groups: Sequence[int]) -> list[str]:
         """Return what stands in each group of a column: its categories."""
-        found: list[list[int]] = [[] for _ in range(max(groups) + 1)]
+        codes_of: list[list[int]] = [[] for _ in range(max(groups) + 1)]
         for code, group in enumerate(groups):
-            found[group].append(code)
-        own = self.domain.columns[column].labels
-        return [" or ".join(own[code] for code in some) for some in found]
+            codes_of[group].append(code)
+        labels = self.domain.columns[column].labels
+        return [" or ".join(labels[code] for code in codes) for codes in codes_of]
 
-    def _told(self, part: MeasuredPart) -> dict[str, Any]:
+    def _entry(self, part: MeasuredPart) -> dict[str, Any]:
         names = [self.domain.names[c] for c in part.columns]
         if isinstance(part, Parity):
-            told = {"parity": names, "signed": part.signed}
-            return told if part.categories is None else told | {"categories": list(part.categories)}
+            entry = {"parity": names, "signed": part.signed}
+            return entry if part.categories is None else entry | {"categories": list(part.categories)}
         if isinstance(part, Dependence):
             pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
-            told = {"dependence": pairs, "tops": list(part.tops)}
-            told |= {} if part.groups is None else {"groups": part.groups}
-            return {**told, "of_start": True} if part.of_start else told
+            entry = {"dependence": pairs, "tops": list(part.tops)}
+            entry |= {} if part.groups is None else {"groups": part.groups}
+            return {**entry, "of_start": True} if part.of_start else entry
         if isinstance(part, Offsets):
             return {"offsets": names[0], "bins": part.bins, "units": part.units}
-        return {"columns": names, "groups": [list(own) for own in part.groups]}
+        return {"columns": names, "groups": [list(groups) for groups in part.groups]}
 
     def _cells(self, part: MeasuredPart) -> list[str]:
         """Tell each cell of a table by the categories of its groups."""
@@ -244,18 +241,29 @@ class Measurements(Sequence[Measurement]):
             unit = f"sum of offsets from its middle, in 1/{part.units} of its width"
             return [f"{of.name}={label}: {unit}" for label in of.labels[: part.bins]]
         cells = [""]
-        for c, own in zip(part.columns, part.groups, strict=True):
-            name, labels = self.domain.names[c], self.labels(c, own)
+        for c, groups in zip(part.columns, part.groups, strict=True):
+            name, labels = self.domain.names[c], self.labels(c, groups)
             cells = [f"{cell}{', ' * bool(cell)}{name}={label}" for cell in cells for label in labels]
         return cells
 
 
-def _renamed(told: Mapping[str, Any], names: Mapping[str, str], schema: object, n: object) -> dict[str, Any]:
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the names of columns of walks: their own where one table alone has it, else with the table's."""
+    times = Counter(map(_bare, names))
+    return [_bare(name) if times[_bare(name)] == 1 else name for name in names]
+
+
+def _bare(name: str) -> str:
+    """Return the name of a column without that of its table."""
+    return name.partition(".")[2] or name
+
+
+def _renamed(table: Mapping[str, Any], names: Mapping[str, str], schema: object, n: object) -> dict[str, Any]:
     """Return what a record says of one of related tables as of a single one, with other names of columns."""
-    columns = [{**column, "name": names[column["name"]]} for column in told["columns"]]
+    columns = [{**column, "name": names[column["name"]]} for column in table["columns"]]
     measurements = [
         {**each, "tables": [_part_renamed(part, names) for part in each["tables"]]}
-        for each in told["measurements"]
+        for each in table["measurements"]
     ]
     universe = {"columns": columns, "attributes": [], "valid": None}
     return {"schema": schema, "n": n, "universe": universe, "measurements": measurements}
@@ -267,45 +275,45 @@ def _part_renamed(part: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     return {**part, **lists, **pairs}
 
 
-def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:
+def _read(domain: Domain, entry: Mapping[str, Any]) -> Measurement:
     """Return the measurement that was written; ValueError and its kin: it is none."""
-    parameters, selecting = dict(told["noise"]), told["selecting"]
+    parameters, selecting = dict(entry["noise"]), entry["selecting"]
     noise = read_noise(parameters.pop("name"), parameters)
-    values = np.array(told["values"], dtype=np.int64)
-    if values.ndim != 1 or values.tolist() != told["values"]:
+    values = np.array(entry["values"], dtype=np.int64)
+    if values.ndim != 1 or values.tolist() != entry["values"]:
         raise ValueError("values must be whole numbers")
     return Measurement(
-        tuple(_part(domain, part) for part in told["tables"]),
+        tuple(_part(domain, part) for part in entry["tables"]),
         values,
         noise,
-        as_fraction(told["rho" if noise.concentrated else "epsilon"], "a cost"),
+        as_fraction(entry["rho" if noise.concentrated else "epsilon"], "a cost"),
         None if selecting is None else as_fraction(selecting, "a cost"),
     )
 
 
-def _part(domain: Domain, told: Mapping[str, Any]) -> MeasuredPart:
+def _part(domain: Domain, entry: Mapping[str, Any]) -> MeasuredPart:
     """Return what was measured, from how it was written."""
     at = {name: c for c, name in enumerate(domain.names)}
-    if "parity" in told:
-        positions, categories = tuple(at[name] for name in told["parity"]), told.get("categories")
+    if "parity" in entry:
+        positions, categories = tuple(at[name] for name in entry["parity"]), entry.get("categories")
         if categories is None:
-            return Parity(positions, bool(told["signed"]))
+            return Parity(positions, bool(entry["signed"]))
         yes = tuple(int(category) for category in categories)
         if any(not 0 <= category < domain.sizes[c] for c, category in zip(positions, yes, strict=True)):
             raise ValueError("a parity needs a category of each of its columns")
-        return Parity(positions, bool(told["signed"]), yes)
-    if "dependence" in told:
-        pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
-        tops, groups = tuple(int(top) for top in told["tops"]), told.get("groups")
-        return Dependence(pairs, tops, bool(told.get("of_start")), None if groups is None else int(groups))
-    if "offsets" in told:
-        return Offsets((at[told["offsets"]],), whole(told["bins"], "bins"), whole(told["units"], "units"))
-    columns = tuple(at[name] for name in told["columns"])
-    groups = tuple(tuple(int(group) for group in own) for own in told["groups"])
-    for c, own in zip(columns, groups, strict=True):
-        if len(own) != domain.sizes[c] or {*own} != {*range(len({*own}))}:
+        return Parity(positions, bool(entry["signed"]), yes)
+    if "dependence" in entry:
+        pairs = tuple((at[a], at[b]) for a, b in entry["dependence"])
+        tops, groups = tuple(int(top) for top in entry["tops"]), entry.get("groups")
+        return Dependence(pairs, tops, bool(entry.get("of_start")), None if groups is None else int(groups))
+    if "offsets" in entry:
+        return Offsets((at[entry["offsets"]],), whole(entry["bins"], "bins"), whole(entry["units"], "units"))
+    columns = tuple(at[name] for name in entry["columns"])
+    partitions = tuple(tuple(int(group) for group in groups) for groups in entry["groups"])
+    for c, groups in zip(columns, partitions, strict=True):
+        if len(groups) != domain.sizes[c] or {*groups} != {*range(len({*groups}))}:
             raise ValueError("each category needs a group, numbered from 0")
-    return Marginal(columns, groups)
+    return Marginal(columns, partitions)
 
 
 def released_total(measurements: Sequence[Measurement]) -> int:
@@ -315,6 +323,6 @@ def released_total(measurements: Sequence[Measurement]) -> int:
         for part, values in each.tables():
             count = isinstance(part, Parity) and part.signed and not part.columns
             if isinstance(part, Marginal) or count:
-                own = 1 / max(each.noise.variance() * part.size, 1e-9)
-                weight, total = weight + own, total + own * float(values.sum())
+                precision = 1 / max(each.noise.variance() * part.size, 1e-9)
+                weight, total = weight + precision, total + precision * float(values.sum())
     return round(total / weight) if weight else 0

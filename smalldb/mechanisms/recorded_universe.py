@@ -23,28 +23,26 @@ An end is None where it is not known, and a range is None for a gap.
 
 def standing_ranges(domain: Domain) -> dict[str, tuple[Range, ...]]:
     """Return what a domain alone says of its columns: of bins by cuts, the outer ones have an open end."""
-    found = dict[str, tuple[Range, ...]]()
+    ranges = dict[str, tuple[Range, ...]]()
     for column in domain.columns:
         if column.yes_no or column.kind == "integers":
-            found[column.name] = tuple((float(i), float(i)) for i in range(column.size))
+            ranges[column.name] = tuple((float(i), float(i)) for i in range(column.size))
         elif column.kind == "cuts":
             ends = [None, *map(float, column.cuts), None]
-            found[column.name] = tuple(pairwise(ends))
-    return found
+            ranges[column.name] = tuple(pairwise(ends))
+    return ranges
 
 
 def schema_ranges(schema: Schema | RelatedSchema) -> dict[str, tuple[Range, ...]]:
     """Return what a schema says of its columns of numbers; what is beyond its range is in the outer bins."""
-    found = dict[str, tuple[Range, ...]]()
     if isinstance(schema, RelatedSchema):
-        for name, table in schema.tables.items():
-            found |= {f"{name}.{column}": own for column, own in schema_ranges(table).items()}
-        return found
-    for column in schema.columns:
-        own: list[Range] = [*column.kind.ends()]
-        if own:
-            found[column.name] = tuple([*own, *[None] * column.missing])
-    return found
+        return {
+            f"{name}.{column}": ranges
+            for name, table in schema.tables.items()
+            for column, ranges in schema_ranges(table).items()
+        }
+    ends = {column.name: (column.kind.ends(), column.missing) for column in schema.columns}
+    return {name: (*ranges, *[None] * missing) for name, (ranges, missing) in ends.items() if ranges}
 
 
 def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
@@ -61,8 +59,7 @@ def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
         if column.cuts:
             recorded["cuts"] = [str(cut) for cut in column.cuts]
         if column.name in ranges and not column.yes_no:
-            own = ranges[column.name]
-            recorded["ranges"] = [None if each is None else list(each) for each in own]
+            recorded["ranges"] = [None if each is None else list(each) for each in ranges[column.name]]
         entries.append(recorded)
     return entries
 
@@ -73,41 +70,43 @@ def domain_of(universe: Mapping[str, Any]) -> Domain:
     Attributes of one's own are not in a record: rules that name them are left out, so fewer cells are known
     to be empty.
     """
-    told = universe.get("columns")
-    if told is None:
+    entries = universe.get("columns")
+    if entries is None:
         columns = [Column(name) for name in universe["attributes"]]
     else:
-        columns = [_column(each).spelled_as(each.get("spelled", ())) for each in told]
-    found = finder(tuple(columns))
+        columns = [_column(each).spelled_as(each.get("spelled", ())) for each in entries]
+    truth_of = finder(tuple(columns))
     # of earlier versions there may be numbers of cells, which are left out as well
     rules = [rule for rule in rule_texts(universe["valid"]) if isinstance(rule, str)]
-    return Domain(columns, [rule for rule in rules if all(map(found, parse(rule).names))])
+    return Domain(columns, [rule for rule in rules if all(map(truth_of, parse(rule).names))])
 
 
 def ranges_of(universe: Mapping[str, Any]) -> dict[str, tuple[Range, ...]] | None:
     """Return the ranges that a record holds; None: those of its domain."""
-    told = universe.get("columns")
-    if told is None:
+    entries = universe.get("columns")
+    if entries is None:
         return None
-    found = dict[str, tuple[Range, ...]]()
-    for each in told:
+    ranges = dict[str, tuple[Range, ...]]()
+    for each in entries:
         if each.get("yes_no"):
-            found[each["name"]] = ((0.0, 0.0), (1.0, 1.0))
+            ranges[each["name"]] = ((0.0, 0.0), (1.0, 1.0))
         elif "ranges" in each:
-            found[each["name"]] = tuple(None if one is None else _ends(*one) for one in each["ranges"])
-    return found
+            ranges[each["name"]] = tuple(
+                None if ends is None else (_number(ends[0]), _number(ends[1])) for ends in each["ranges"]
+            )
+    return ranges
 
 
-def _ends(low: float | None, high: float | None) -> Range:
-    return None if low is None else float(low), None if high is None else float(high)
+def _number(end: float | None) -> float | None:
+    return None if end is None else float(end)
 
 
-def _column(told: Mapping[str, Any]) -> Column:
+def _column(entry: Mapping[str, Any]) -> Column:
     """Return a column of the categories that were written."""
-    name, labels = told["name"], told["places"]
-    if told.get("yes_no"):
+    name, labels = entry["name"], entry["places"]
+    if entry.get("yes_no"):
         return Column(name)
-    cuts, none = told.get("cuts", ()), np.zeros((len(labels), 0), dtype=np.uint8)
+    cuts, none = entry.get("cuts", ()), np.zeros((len(labels), 0), dtype=np.uint8)
     if cuts and labels[0].startswith("below "):  # else they are dates, or a schema has named the bins
         return Column(name, cuts=map(float, cuts))
-    return Column.coded(name, labels, (), none, ordered=bool(told.get("ordered")), cuts=cuts)
+    return Column.coded(name, labels, (), none, ordered=bool(entry.get("ordered")), cuts=cuts)

@@ -61,22 +61,22 @@ class Start:
 
         `shares` are those of the categories of each column among independent rows; None: as in the start.
         """
-        own: Integers = self.codes
+        codes: Integers = self.codes
         weights: Floats = self.counts / float(self.counts.sum())
-        if len(own) > MOST_ROWS:
-            own, weights = own[systematic(weights, MOST_ROWS)], np.full(MOST_ROWS, 1 / MOST_ROWS)
-        many = max(LEAST_INDEPENDENT, min(len(own), MOST_ROWS))
+        if len(codes) > MOST_ROWS:
+            codes, weights = codes[systematic(weights, MOST_ROWS)], np.full(MOST_ROWS, 1 / MOST_ROWS)
+        many = max(LEAST_INDEPENDENT, min(len(codes), MOST_ROWS))
         columns = []
         for c, size in enumerate(sizes):
-            held = np.bincount(own[:, c], weights, size) if shares is None else shares[c]
+            held = np.bincount(codes[:, c], weights, size) if shares is None else shares[c]
             share = held.astype(np.float64) * (1 - UNSEEN) + UNSEEN / size
             columns.append(_shuffled(share, many, c))
         others = np.stack(columns, axis=1)
         others = others[possible(others)]
         if not len(others):
-            return own, weights
+            return codes, weights
         share = np.full(len(others), INDEPENDENT / len(others))
-        return np.concatenate([own, others]), np.concatenate([weights * (1 - INDEPENDENT), share])
+        return np.concatenate([codes, others]), np.concatenate([weights * (1 - INDEPENDENT), share])
 
 
 def _shuffled(shares: Floats, many: int, column: int) -> Integers:
@@ -87,5 +87,5 @@ def _shuffled(shares: Floats, many: int, column: int) -> Integers:
 def systematic(weights: npt.NDArray[np.floating[Any]], many: int, offset: float = 0.5) -> Integers:
     """Return so many numbers of weights, each about as often as its weight says, ascending."""
     ends = np.cumsum(weights)
-    found = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
-    return np.asarray(np.minimum(found, np.flatnonzero(weights)[-1]))
+    positions = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
+    return np.asarray(np.minimum(positions, np.flatnonzero(weights)[-1]))

@@ -34,6 +34,7 @@ from smalldb.mechanisms import (
     relation_of,
     workload_of,
 )
+from smalldb.mechanisms.measurement_list import short_names
 from smalldb.mechanisms.request import read_delta
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan, finer_measure
@@ -374,7 +375,7 @@ def _of_related(
     target, measure_first, strategy = first
     if strategy is not None:
         _taking("marginals", strategy, None, aimed=False, calibrated=False)
-    names = _short_names(schema.domain)
+    names = short_names(schema.domain.names)
     given = [target] if isinstance(target, str) else [*(target or ())]
     full = dict(zip(names, schema.domain.names, strict=True))
     targets = columns_named(schema.domain, [full.get(name, name) for name in given] or None)
@@ -404,12 +405,6 @@ def _of_related(
         strategy=strategy,
     )
     return Plan(request, walks, persons_stated=True)
-
-
-def _short_names(domain: Domain) -> list[str]:
-    """Return the names of columns of walks: their own where one table alone has it, else with the table's."""
-    bare = [name.partition(".")[2] or name for name in domain.names]
-    return [own if bare.count(own) == 1 else name for own, name in zip(bare, domain.names, strict=True)]
 
 
 def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:
