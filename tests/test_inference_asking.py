@@ -19,7 +19,7 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
-from smalldb.inference.cells_asked import AskedCells, told_of
+from smalldb.inference.evidence import QuestionCells, evidence_of
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import read_question
@@ -448,10 +448,10 @@ def test_sums_of_least_variance_are_those_of_the_textbook():
     shape = (4, 2, 2)
     every = [np.eye(16)[i].reshape(shape) for i in range(16)]
     wanted = np.stack([(np.arange(16) % 2), rng.random(16)], axis=1)
-    asked, cells = AskedCells.of(Measurements(domain, items, N), (0, 1, 2), every)
+    asked, cells = QuestionCells.of(Measurements(domain, items, N), (0, 1, 2), every)
     assert cells.shape == (16, 16)
     for n in (N, None):
-        found = least_variance(told_of(Measurements(domain, items, n), asked), cells @ wanted, n)
+        found = least_variance(evidence_of(Measurements(domain, items, n), asked), cells @ wanted, n)
         rows, values, variances = [], [], []
         for each in items:
             (part,) = each.of

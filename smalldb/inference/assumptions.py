@@ -56,10 +56,10 @@ class Assuming(Protocol):
 def assumptions(statistic: Callable[[Any], Any], tables: Assuming) -> Iterator[str]:
     """Tell each assumption that a statistic depends on; nothing of one that is random."""
     first = tables[0]
-    found = number_of(statistic(first))
-    if not alike(found, number_of(statistic(first))):
+    value = number_of(statistic(first))
+    if not alike(value, number_of(statistic(first))):
         return
-    if not alike(found, number_of(statistic(tables.redrawn()))):
+    if not alike(value, number_of(statistic(tables.redrawn()))):
         yield INSIDE
     pairs = [*tables.unmeasured, *(pair.columns for pair in tables.grouped)]
     looked = looked_at(statistic, first, {name for pair in pairs for name in pair})
@@ -73,7 +73,7 @@ def assumptions(statistic: Callable[[Any], Any], tables: Assuming) -> Iterator[s
 
 def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -> bool:
     """Tell whether a statistic changes as rows move within groups, at all groups a pair was measured at."""
-    found = number_of(statistic(tables.shuffled()))
+    value = number_of(statistic(tables.shuffled()))
 
     def stays(name: str, groups: Sequence[int]) -> bool:
         for seed in range(SHUFFLES):
@@ -81,7 +81,7 @@ def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -
                 table = tables.shuffled(name, groups, SEED + seed)
             except ValueError:  # rows that break a rule cannot be written
                 continue
-            if not alike(found, number_of(statistic(table))):
+            if not alike(value, number_of(statistic(table))):
                 return False
         return True
 
@@ -90,13 +90,13 @@ def _finer(statistic: Callable[[Any], Any], tables: Assuming, pair: KnownPair) -
 
 def named(pairs: Sequence[tuple[str, str]]) -> str:
     """Name some pairs of columns."""
-    found = ", ".join(" x ".join(pair) for pair in pairs[:SHOWN])
-    return found + (f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else "")
+    names = ", ".join(" x ".join(pair) for pair in pairs[:SHOWN])
+    return names + (f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else "")
 
 
 def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str]) -> frozenset[str]:
     """Return the columns, of those given, whose rows cannot be shuffled without a change of a statistic."""
-    plain, found = as_frame(table), number_of(statistic(table))
+    plain, value = as_frame(table), number_of(statistic(table))
     changing = set[str]()
     for c, name in enumerate(map(str, plain.columns)):
         for number in range(SHUFFLES) if name in names else ():
@@ -104,15 +104,15 @@ def looked_at(statistic: Callable[[Any], Any], table: Any, names: Collection[str
             order = np.argsort(splitmix64(len(plain), SEED + SHUFFLES * c + number))
             shuffled[plain.columns[c]] = plain.iloc[:, c].iloc[order].to_numpy()
             shuffled = shuffled.astype(plain.dtypes)
-            if not alike(found, number_of(statistic(in_library_of(shuffled, table)))):
+            if not alike(value, number_of(statistic(in_library_of(shuffled, table)))):
                 changing.add(name)
                 break
     return frozenset(changing)
 
 
-def number_of(found: Any) -> float:
+def number_of(result: Any) -> float:
     """Return what a statistic has found, without its variance."""
-    return float(found[0] if isinstance(found, tuple) else found)
+    return float(result[0] if isinstance(result, tuple) else result)
 
 
 def alike(one: float, other: float) -> bool:
@@ -252,33 +252,33 @@ def interval(
         never measured together, or only in groups of their categories, and values inside bins. It is found
         by shuffling columns of the first table, one after another, and by drawing its values once more.
     """
-    found = [_checked(statistic(table)) for table in tables]
-    if found and isinstance(tables, Assuming):
+    results = [_checked(statistic(table)) for table in tables]
+    if results and isinstance(tables, Assuming):
         for assumption in assumptions(statistic, tables):
             warnings.warn(assumption, stacklevel=2)
-    if found and isinstance(found[0], tuple):
-        estimates, variances = zip(*found, strict=True)
+    if results and isinstance(results[0], tuple):
+        estimates, variances = zip(*results, strict=True)
         return combine(estimates, variances).interval(level)
-    return combine(found).interval(level)
+    return combine(results).interval(level)
 
 
-def _checked(found: Any) -> Any:
+def _checked(result: Any) -> Any:
     """Return what a statistic has found, if it is a number or a number with its variance: TypeError."""
-    for one in found if isinstance(found, tuple) else (found,):
+    for one in result if isinstance(result, tuple) else (result,):
         _number(one)
-    if isinstance(found, tuple) and len(found) != 2:
-        raise TypeError(f"{EXPECTED}, not {len(found)} numbers")
-    return found
+    if isinstance(result, tuple) and len(result) != 2:
+        raise TypeError(f"{EXPECTED}, not {len(result)} numbers")
+    return result
 
 
-def _number(found: Any) -> float:
+def _number(value: Any) -> float:
     """Return a number; TypeError or ValueError: it is none."""
-    if isinstance(found, str | bytes) or np.ndim(found) != 0:
-        raise TypeError(f"{EXPECTED}, not {type(found).__name__}: take one value of it")
+    if isinstance(value, str | bytes) or np.ndim(value) != 0:
+        raise TypeError(f"{EXPECTED}, not {type(value).__name__}: take one value of it")
     try:
-        number = float(found)
+        number = float(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{EXPECTED}, not {type(found).__name__}") from error
+        raise TypeError(f"{EXPECTED}, not {type(value).__name__}") from error
     if not isfinite(number):
         raise ValueError("a table gives no number, but NaN or infinity: such as a mean over no rows")
     return number

@@ -7,7 +7,7 @@ import numpy as np
 from queries import Column, Workload
 from queries.arrays import Booleans
 from queries.expressions import quote
-from smalldb.inference.cells_asked import Told, joined
+from smalldb.inference.evidence import Evidence, joined
 from smalldb.inference.questions import Question, Term
 from smalldb.mechanisms.known_pairs import NOT_MEASURED
 from smalldb.mechanisms.measurement import Dependence, Marginal, MeasuredPart, Offsets
@@ -18,12 +18,12 @@ MOST_TABLES = 3  # that are listed of those near to a question
 
 
 def tables_named(
-    measurements: Measurements, told: Sequence[Told], columns: Collection[int]
+    measurements: Measurements, evidence: Sequence[Evidence], columns: Collection[int]
 ) -> tuple[str, ...]:
     """Name the tables and contrasts that were combined: those of most of the columns of a question first."""
-    found = [measurements[one.number].of[number] for one in told for number in one.parts]
-    found.sort(key=lambda part: (-len({*part.columns} & {*columns}), len(part.columns)))
-    return tuple(dict.fromkeys(_named(measurements, part) for part in found))
+    parts = [measurements[one.number].of[number] for one in evidence for number in one.parts]
+    parts.sort(key=lambda part: (-len({*part.columns} & {*columns}), len(part.columns)))
+    return tuple(dict.fromkeys(_named(measurements, part) for part in parts))
 
 
 def coarser(measurements: Measurements, term: Term) -> str:
@@ -42,8 +42,8 @@ def coarser(measurements: Measurements, term: Term) -> str:
             return f"{names[0]} was not measured at these categories"
         return f"{' and '.join(names)} were not measured together"
     distinct = list(dict.fromkeys(tables))
-    said = " and ".join(_named(measurements, part) for part in distinct[:MOST_TABLES])
-    return f"measured only: {said}"
+    listed = " and ".join(_named(measurements, part) for part in distinct[:MOST_TABLES])
+    return f"measured only: {listed}"
 
 
 def widened(measurements: Measurements, term: Term) -> str | None:
@@ -62,8 +62,8 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
         if pair.known == NOT_MEASURED and names.issuperset(pair.columns)
     ]
     if apart:
-        told = " and ".join(apart[0])
-        return f"{told} were not measured together, so this release does not answer it"
+        together = " and ".join(apart[0])
+        return f"{together} were not measured together, so this release does not answer it"
     return (
         "several tables give an interval for any other quantity: smalldb tables draws them from the public "
         "files, at no cost of privacy"
@@ -72,7 +72,7 @@ def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
 
 def _named(measurements: Measurements, part: MeasuredPart) -> str:
     """Name a table with the groups of its columns, or a contrast."""
-    names = measurements.domain.names
+    domain, names = measurements.domain, measurements.domain.names
     if isinstance(part, Offsets):
         return f"means in the bins of {names[part.columns[0]]}"
     if not isinstance(part, Marginal):
@@ -80,32 +80,31 @@ def _named(measurements: Measurements, part: MeasuredPart) -> str:
         if isinstance(part, Dependence):
             kind = "distance from the start" if part.of_start else "dependence"
         return f"{kind} of {', '.join(names[c] for c in part.columns)}" if part.columns else "number of rows"
-    told = []
-    for c, own in zip(part.columns, part.groups, strict=True):
-        if max(own) + 1 == len(own):
-            told.append(names[c])
-        elif max(own) == 0:
-            told.append(f"{names[c]} (all in one group)")
+    texts = []
+    for c, groups in zip(part.columns, part.groups, strict=True):
+        if max(groups) + 1 == len(groups):
+            texts.append(names[c])
+        elif max(groups) == 0:
+            texts.append(f"{names[c]} (all in one group)")
         else:
-            told.append(f"{names[c]} ({' / '.join(_groups(measurements, c, own))})")
-    return " x ".join(told)
+            texts.append(f"{names[c]} ({' / '.join(_groups(domain.columns[c], groups))})")
+    return " x ".join(texts)
 
 
-def _groups(measurements: Measurements, column: int, groups: Sequence[int]) -> list[str]:
+def _groups(column: Column, groups: Sequence[int]) -> list[str]:
     """Tell the groups of a column, each by the ends of a run in order, or by its categories."""
-    own = measurements.domain.columns[column]
-    found, rest = [], []
+    texts, rest = [], []
     for group in dict.fromkeys(groups):  # by their first category
-        codes = [code for code, one in enumerate(groups) if one == group]
+        codes = [code for code, of_code in enumerate(groups) if of_code == group]
         if len(codes) > 3 and 2 * len(codes) > len(groups):
             rest.append("all others")
-        elif own.ordered and len(codes) > 2 and codes == list(range(codes[0], codes[-1] + 1)):
-            found.append(f"{own.labels[codes[0]]} ... {own.labels[codes[-1]]}")
+        elif column.ordered and len(codes) > 2 and codes == list(range(codes[0], codes[-1] + 1)):
+            texts.append(f"{column.labels[codes[0]]} ... {column.labels[codes[-1]]}")
         else:
-            found.append(" or ".join(own.labels[code] for code in codes))
-    found += rest
-    more = len(found) - MOST_GROUPS
-    return found if more <= 0 else [*found[:MOST_GROUPS], f"{more} more"]
+            texts.append(" or ".join(column.labels[code] for code in codes))
+    texts += rest
+    more = len(texts) - MOST_GROUPS
+    return texts if more <= 0 else [*texts[:MOST_GROUPS], f"{more} more"]
 
 
 def _offer(measurements: Measurements, term: Term, part: Marginal) -> str | None:
@@ -113,7 +112,7 @@ def _offer(measurements: Measurements, term: Term, part: Marginal) -> str | None
     if term.condition is None or len(term.columns) != 2:
         return None
     domain = measurements.domain
-    asked = term.text[: term.text.rindex(term.condition)].rstrip()
+    quantity = term.text[: term.text.rindex(term.condition)].rstrip()
     for axis, c in enumerate(term.columns):
         along = term.rows.any(axis=1 - axis)
         if along.all() or not (term.rows == np.expand_dims(along, 1 - axis)).all():
@@ -127,7 +126,7 @@ def _offer(measurements: Measurements, term: Term, part: Marginal) -> str | None
         classes = np.unique(numerator, return_inverse=True)[1].ravel()
         if len(np.unique(joined(classes, other)[0])) < int(classes.max()) + 1:
             continue
-        return f"{asked} {_condition(domain.columns[c], wide)}"
+        return f"{quantity} {_condition(domain.columns[c], wide)}"
     return None
 
 
@@ -149,15 +148,15 @@ def queries_of(question: Question, workload: Workload) -> int | None:
     """Count the queries whose sum a question is, up to sign and constant; None: it is no such sum."""
     term, domain = question.terms[0], workload.domain
     allowed = domain.allowed(term.columns)
-    asked = term.numerator[allowed]
+    wanted = term.numerator[allowed]
     if len(question.terms) > 1 or term.counted:
         return None
-    if not term.rows[allowed].all() or not np.isin(asked, (0.0, 1.0)).all():
+    if not term.rows[allowed].all() or not np.isin(wanted, (0.0, 1.0)).all():
         return None
     for query in workload.listed:
         if query.columns(domain) == term.columns:
-            own = query.over_columns(domain)[allowed] / query.denominator
-            if min(np.ptp(own - asked), np.ptp(own + asked)) == 0:
+            weights = query.over_columns(domain)[allowed] / query.denominator
+            if min(np.ptp(weights - wanted), np.ptp(weights + wanted)) == 0:
                 return 1
-    held, blocks = int(asked.sum()), {block.columns for block in workload.cells}
-    return min(held, asked.size - held) if term.columns in blocks else None
+    held, blocks = int(wanted.sum()), {block.columns for block in workload.cells}
+    return min(held, wanted.size - held) if term.columns in blocks else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.inference.cells_asked import AskedCells, told_of
+from smalldb.inference.evidence import QuestionCells, evidence_of
 from smalldb.inference.least_variance import least_variance
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import DRAWS
@@ -127,15 +127,17 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
     if not len(measurements) or size > MOST:
         return (None,) * size
     arrays: list[Floats] = [*np.eye(size), np.ones(size)]
-    asked, cells = AskedCells.of(measurements, (column,), arrays)
-    sums = least_variance(told_of(measurements, asked), cells, measurements.n)
+    question, cells = QuestionCells.of(measurements, (column,), arrays)
+    sums = least_variance(evidence_of(measurements, question), cells, measurements.n)
     if not sums.known.any():
         return (None,) * size
     noise, values = sums.noise(), sums.values.tolist()
-    found = []
+    intervals = []
     for code in range(size):
-        made = None
+        interval = None
         if sums.known[code] and sums.known[-1]:
-            made = of_ratio((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
-        found.append(made if made is None else Interval(*(min(max(end, 0.0), 1.0) for end in made)))
-    return tuple(found)
+            interval = of_ratio((values[code], values[-1]), (noise[:, code], noise[:, -1]), level)
+        intervals.append(
+            interval if interval is None else Interval(*(min(max(end, 0.0), 1.0) for end in interval))
+        )
+    return tuple(intervals)

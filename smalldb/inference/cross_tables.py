@@ -37,8 +37,8 @@ class Line:
     def flat(self, groups: Sequence[str]) -> Iterator[dict[str, object]]:
         """Return a row of a long table for each group."""
         for group, answer in zip(groups, self.answers, strict=True):
-            own = answer.flat()
-            yield {"row": self.label, "group": group, **{name: own[name] for name in SHOWN}}
+            entry = answer.flat()
+            yield {"row": self.label, "group": group, **{name: entry[name] for name in SHOWN}}
 
 
 def questions_of(column: Column, numbers: bool) -> list[tuple[str, str, bool]]:
@@ -52,18 +52,18 @@ def questions_of(column: Column, numbers: bool) -> list[tuple[str, str, bool]]:
 
 
 def cross_table(
-    measurements: Measurements, questions: Sequence[str], by: str | None, asked: Callable[[str], Answer]
+    measurements: Measurements, questions: Sequence[str], by: str | None, ask: Callable[[str], Answer]
 ) -> tuple[list[str], list[Line]]:
     """Return the groups and the lines of a table of questions, or of columns; without any, of all."""
     domain, groups, conditions = measurements.domain, [ALL], [""]
     of_groups = None if by is None else column_of(by, domain)
     if of_groups is not None:
         column = domain.columns[of_groups]
-        own = [(f"{column.name}={label}", f"`{column.name}={label}`") for label in column.labels]
+        cases = [(f"{column.name}={label}", f"`{column.name}={label}`") for label in column.labels]
         if column.yes_no:
-            own = [(f"not {column.name}", f"~{quote(column.name)}"), (column.name, quote(column.name))]
-        groups += [label for label, _ in own]
-        conditions += [condition for _, condition in own]
+            cases = [(f"not {column.name}", f"~{quote(column.name)}"), (column.name, quote(column.name))]
+        groups += [label for label, _ in cases]
+        conditions += [condition for _, condition in cases]
     rows = list[tuple[str, str, bool]]()
     for text in questions or [name for c, name in enumerate(domain.names) if c != of_groups]:
         if text in domain.names:
@@ -76,7 +76,7 @@ def cross_table(
         where = f" & ({condition})" if condition and ("|" in question or " where " in question) else ""
         text = f"{question}{where}" if where or not condition else f"{question} where {condition}"
         try:
-            return asked(text)
+            return ask(text)
         except ValueError as error:
             return replace(Answer(text, ERROR, None, None, None, 0.0, False), note=str(error))
 
@@ -117,7 +117,7 @@ def known_of(measurements: Measurements) -> dict[str, Any]:
         {
             "columns": [*pair.columns],
             "known": pair.told,
-            "groups": [[max(own) + 1 for own in groups] for groups in pair.groups],
+            "groups": [[max(first) + 1, max(second) + 1] for first, second in pair.groups],
         }
         for pair in measurements.pairs()
         if pair.known != NOT_MEASURED

@@ -10,8 +10,8 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.inference.cells_asked import AskedCells, Told, told_of
 from smalldb.inference.confidence_intervals import margin
+from smalldb.inference.evidence import QuestionCells, evidence_of, telling
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import MAX_CELLS
 from smalldb.mechanisms.measurement import Marginal
@@ -50,18 +50,20 @@ def limits(
     """
     from scipy.optimize import linprog
 
-    told_apart = _cells(measurements, columns, (below, least, most))
-    if told_apart is None:
+    distinct = _cells(measurements, columns, (below, least, most))
+    if distinct is None:
         return None
-    asked, cells = told_apart
-    told = told_of(measurements, asked)
-    own = [(of[:, None] == np.unique(of)).astype(np.float64) for of in cells.T[3:]]
-    own += [one.cells for one in _telling(told)]
-    sums = _distinct(np.hstack([np.ones((len(cells), 1)), *own]))
-    found = least_variance(told, sums, measurements.n)
-    if not found.known[0]:  # how many rows there are
+    question, cells = distinct
+    evidence = evidence_of(measurements, question)
+    by_noise = sorted(evidence, key=lambda item: float(np.diag(item.covariance).mean()))
+    measured = [item.cells for item in by_noise]
+    of_classes = [(classes[:, None] == np.unique(classes)).astype(np.float64) for classes in cells.T[3:]]
+    measured = [measured[number] for number in telling(measured)]
+    sums = _distinct(np.hstack([np.ones((len(cells), 1)), *of_classes, *measured]))
+    known = least_variance(evidence, sums, measurements.n)
+    if not known.known[0]:  # how many rows there are
         return None
-    sums, values, noise = (each[..., found.known] for each in (sums, found.values, found.noise()))
+    sums, values, noise = (each[..., known.known] for each in (sums, known.values, known.noise()))
     deviations, total = noise.std(axis=0), max(float(values[0]), 1.0)
     chance = 1 - (1 - level) / 2 if population else level
     loud = deviations > 0
@@ -77,25 +79,15 @@ def limits(
     one = np.append(cells[:, 0] if ratio else np.zeros(count), 0.0 if ratio else 1.0)
     base, scale = (bounds[0], 1.0) if ratio else (0.0, total)
     ends = []
-    for sign, own, bound in zip((1, -1), cells.T[1:3], bounds, strict=True):
-        goal = sign * np.append(own - base * cells[:, 0], 0.0)
-        made = linprog(goal, A_ub=above, b_ub=np.zeros(len(above)), A_eq=one[None, :], b_eq=[1.0])
-        if made.status != 0:
+    for sign, numerator, bound in zip((1, -1), cells.T[1:3], bounds, strict=True):
+        goal = sign * np.append(numerator - base * cells[:, 0], 0.0)
+        program = linprog(goal, A_ub=above, b_ub=np.zeros(len(above)), A_eq=one[None, :], b_eq=[1.0])
+        if program.status != 0:
             return None
         slack = NEAR * float(np.abs(goal).max())
-        end = base + scale * sign * (float(made.fun) - slack)
+        end = base + scale * sign * (float(program.fun) - slack)
         ends.append(end if sign * (end - bound) > 2 * scale * slack else bound)
     return ends[0], ends[1]
-
-
-def _telling(told: Sequence[Told]) -> list[Told]:
-    """Leave out what tells nothing but sums that others tell with less noise."""
-    kept, rank = list[Told](), 0
-    for one in sorted(told, key=lambda each: float(np.diag(each.covariance).mean())):
-        more = int(np.linalg.matrix_rank(np.hstack([each.cells for each in (*kept, one)])))
-        if more > rank:
-            kept, rank = [*kept, one], more
-    return kept
 
 
 def _sampling(sums: Floats, low: Floats, high: Floats, total: float, chance: float) -> Floats:
@@ -115,7 +107,7 @@ def _distinct(sums: Floats) -> Floats:
 
 def _cells(
     measurements: Measurements, columns: tuple[int, ...], arrays: Sequence[Floats]
-) -> tuple[AskedCells, Floats] | None:
+) -> tuple[QuestionCells, Floats] | None:
     """Return the cells of columns, and of those that rules tie to them, as finely as they were measured."""
     # for each the arrays, and of each column the class of categories that these tell apart; None: too many
     domain = measurements.domain
@@ -126,13 +118,15 @@ def _cells(
         if prod(shape) > MAX_CELLS:
             continue
         with suppress(ValueError):  # too many that are told apart
-            own = [np.broadcast_to(one.reshape(along), shape) for one in arrays]
-            asked, _ = AskedCells.of(measurements, wide, [*own, domain.allowed(wide).astype(np.float64)])
-            laid = [_along(wide, c, classes) for c, classes in zip(wide, asked.classes, strict=True)]
+            wide_arrays = [np.broadcast_to(one.reshape(along), shape) for one in arrays]
+            question, _ = QuestionCells.of(
+                measurements, wide, [*wide_arrays, domain.allowed(wide).astype(np.float64)]
+            )
+            laid = [_along(wide, c, classes) for c, classes in zip(wide, question.classes, strict=True)]
             laid += [_along(wide, c, groups) for c, groups in _groups(measurements, wide, shared)]
-            own += [np.broadcast_to(one, shape) for one in laid]
-            asked, cells = AskedCells.of(measurements, wide, own)
-            return asked, cells[:, : len(arrays) + len(wide)]
+            wide_arrays += [np.broadcast_to(one, shape) for one in laid]
+            question, cells = QuestionCells.of(measurements, wide, wide_arrays)
+            return question, cells[:, : len(arrays) + len(wide)]
     return None
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from queries.arrays import Booleans, Floats
-from smalldb.inference.cells_asked import Told
+from smalldb.inference.evidence import Evidence
 from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.simulating import DRAWS, Uniforms
 
@@ -23,42 +23,37 @@ class Sums:
     known: Booleans  # which of them follow from what was measured
     # what each released sum counts in them, for each of `told`: shape (its sums, sums)
     weights: tuple[Floats, ...]
-    told: tuple[Told, ...]  # what was measured
+    evidence: tuple[Evidence, ...]  # what was measured
 
     def noise(self) -> Floats:
         """Return the noise of the estimates, simulated: shape (DRAWS, sums); always the same."""
+        parts = zip(self.evidence, self.weights, strict=True)
+        used = [(item, weights) for item, weights in parts if weights.any()]
         return _simulated(
             len(self.values),
-            tuple(
-                (one.noise, weights.tobytes(), one.membership.tobytes())
-                for one, weights in zip(self.told, self.weights, strict=True)
-                if np.abs(weights).max(initial=0.0) > 0
-            ),
+            tuple((item.noise, weights.tobytes(), item.membership.tobytes()) for item, weights in used),
         )
 
-    def used(self) -> list[Told]:
+    def used(self) -> list[Evidence]:
         """Return what counts in any of them."""
-        most = max((np.abs(weights).max(initial=0.0) for weights in self.weights), default=0.0)
-        return [
-            one
-            for one, weights in zip(self.told, self.weights, strict=True)
-            if np.abs(weights).max(initial=0.0) > 1e-6 * most
-        ]
+        largest = [float(np.abs(weights).max(initial=0.0)) for weights in self.weights]
+        parts = zip(self.evidence, largest, strict=True)
+        return [item for item, weight in parts if weight > 1e-6 * max(largest)]
 
 
 @lru_cache(maxsize=16)
 def _simulated(count: int, parts: tuple[tuple[Noise, bytes, bytes], ...]) -> Floats:
     """Return the noise of `count` sums, simulated, from the weights and kinds of each noise."""
-    uniforms, found = Uniforms.fixed(), np.zeros((DRAWS, count))
+    uniforms, noises = Uniforms.fixed(), np.zeros((DRAWS, count))
     for noise, weights, kinds in parts:
         rows = np.frombuffer(weights, dtype=np.float64).reshape(-1, count)
-        found += noise.simulated(rows, np.frombuffer(kinds, dtype=np.int64), uniforms)
-    found.setflags(write=False)
-    return found
+        noises += noise.simulated(rows, np.frombuffer(kinds, dtype=np.int64), uniforms)
+    noises.setflags(write=False)
+    return noises
 
 
 # Proof: docs/proofs/noise.md, lemma 6.
-def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
+def least_variance(evidence: Sequence[Evidence], wanted: Floats, n: int | None) -> Sums:
     """Estimate sums over cells by generalised least squares, linear in what was released."""
     cells, count = wanted.shape
     free, start = np.eye(cells), np.zeros(cells)
@@ -66,9 +61,9 @@ def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
         start = np.full(cells, n / cells)
         free = np.linalg.qr(np.column_stack([np.ones(cells), np.eye(cells)[:, : cells - 1]]))[0][:, 1:]
     seen = np.zeros((free.shape[1], free.shape[1]))
-    for one in told:
-        own = free.T @ (one.cells / np.linalg.norm(one.cells, axis=0))
-        seen += own @ own.T
+    for item in evidence:
+        directions = free.T @ (item.cells / np.linalg.norm(item.cells, axis=0))
+        seen += directions @ directions.T
     scale, axes = np.linalg.eigh(seen)
     axes = axes[:, scale > _RANK * max(scale.max(initial=0.0), 1.0)]
     goals = free.T @ wanted
@@ -78,12 +73,12 @@ def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
     known = left <= _SEEN * lengths
     basis = free @ axes
     information = np.zeros((basis.shape[1], basis.shape[1]))
-    solved = [np.linalg.solve(one.covariance, (basis.T @ one.cells).T) for one in told]  # (its sums, basis)
-    for one, own in zip(told, solved, strict=True):
-        information += (basis.T @ one.cells) @ own
+    solved = [np.linalg.solve(item.covariance, (basis.T @ item.cells).T) for item in evidence]
+    for item, of_sums in zip(evidence, solved, strict=True):  # shape (its sums, basis)
+        information += (basis.T @ item.cells) @ of_sums
     inverse = np.linalg.solve(information, axes.T @ goals) if basis.shape[1] else np.zeros((0, count))
-    weights: tuple[Floats, ...] = tuple(np.asarray(own @ inverse, dtype=np.float64) for own in solved)
+    weights = tuple(np.asarray(of_sums @ inverse, dtype=np.float64) for of_sums in solved)
     values = start @ wanted
-    for one, own in zip(told, weights, strict=True):
-        values = values + (one.sums - start @ one.cells) @ own
-    return Sums(values, known, weights, tuple(told))
+    for item, counted in zip(evidence, weights, strict=True):
+        values = values + (item.sums - start @ item.cells) @ counted
+    return Sums(values, known, weights, tuple(evidence))

@@ -8,7 +8,7 @@ import numpy as np
 
 from queries.arrays import Booleans, Floats
 from smalldb.exact.bits import SeededBits
-from smalldb.inference.cells_asked import AskedCells, told_of
+from smalldb.inference.evidence import QuestionCells, evidence_of
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import Term
 from smalldb.mechanisms.measurement import Offsets
@@ -73,10 +73,10 @@ def inside_bins(measurements: Measurements, term: Term, assuming: bool) -> Insid
     """
     if term.of is None or term.binned is None:
         return None
-    found = _measured(measurements, term.of)
-    if found is None:
+    measurement = _measured(measurements, term.of)
+    if measurement is None:
         return None
-    number, part, noise, values = found
+    number, part, noise, values = measurement
     axes = tuple(a for a, c in enumerate(term.columns) if c != term.of)
     used = _any(term.rows, axes)
     others = _any(measurements.domain.allowed(term.columns) & ~term.rows, axes)
@@ -92,10 +92,10 @@ def inside_bins(measurements: Measurements, term: Term, assuming: bool) -> Insid
         return None
     shares = used.astype(np.float64)
     if not alone:
-        own = _counts(measurements, term.columns, term.of, term.rows)
-        if own is None:
+        counted = _counts(measurements, term.columns, term.of, term.rows)
+        if counted is None:
             return None
-        shares = np.clip(own / np.maximum(counts, 1.0), 0.0, 1.0) * used
+        shares = np.clip(counted / np.maximum(counts, 1.0), 0.0, 1.0) * used
     offsets = np.zeros(len(used))
     offsets[: part.bins] = values / part.units
     deviation = sqrt(noise.variance()) / part.units
@@ -150,10 +150,10 @@ def _counts(
     every = np.arange(rows.shape[axis])
     arrays = [np.asarray(rows & (every == code).reshape(along), dtype=np.float64) for code in every]
     try:
-        asked, cells = AskedCells.of(measurements, columns, arrays)
+        question, cells = QuestionCells.of(measurements, columns, arrays)
     except ValueError:  # too many
         return None
-    sums = least_variance(told_of(measurements, asked), cells, measurements.n)
+    sums = least_variance(evidence_of(measurements, question), cells, measurements.n)
     counts: Floats = sums.values
     return counts if sums.known.all() else None
 
@@ -173,11 +173,11 @@ def _chosen(by_ends: Floats, by_noise: Floats, counts: Floats) -> Booleans:
 # Proof: docs/proofs/noise.md, lemma 9.
 def simulated(inside: Sequence[InsideBins | None]) -> Floats:
     """Return the noise of what offsets add to the numbers of terms, simulated: shape (DRAWS, terms)."""
-    found = np.zeros((DRAWS, len(inside)))
+    total = np.zeros((DRAWS, len(inside)))
     for number in sorted({each.number for each in inside if each is not None}):
-        own = [each if each is not None and each.number == number else None for each in inside]
-        noise = next(each.noise for each in own if each is not None)
-        size = next(len(each.shares) for each in own if each is not None)
-        weights = np.column_stack([np.zeros(size) if each is None else each.weights for each in own])
-        found += noise.simulated(weights, np.arange(size), Uniforms(SeededBits(2 + number)))
-    return found
+        same = [each if each is not None and each.number == number else None for each in inside]
+        noise = next(each.noise for each in same if each is not None)
+        size = next(len(each.shares) for each in same if each is not None)
+        weights = np.column_stack([np.zeros(size) if each is None else each.weights for each in same])
+        total += noise.simulated(weights, np.arange(size), Uniforms(SeededBits(2 + number)))
+    return total

@@ -1,5 +1,6 @@
 """Questions of analysts, in a few words: shares, means, sums, quantiles, and differences."""
 
+import operator as op
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,9 +29,10 @@ _COLUMN = rf"({NAME}|\w[\w ]*?)"
 _MEAN = re.compile(rf"(mean|sum)\s*\(\s*{_COLUMN}\s*\)", re.I)
 _BARE = re.compile(r"(?:mean|sum|median|quantile|count)\s+[\w`]", re.I)  # without parentheses
 _QUANTILE = re.compile(rf"(?:median\s*\(\s*{_COLUMN}|quantile\s*\(\s*{_COLUMN}\s*,\s*([0-9./]+))\s*\)", re.I)
-_MINUS, _GIVEN = re.compile(r"\s-\s"), re.compile(r"\||\bwhere\b", re.I)
+_MINUS, _CONDITION = re.compile(r"\s-\s"), re.compile(r"\||\bwhere\b", re.I)
 _COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
+_COMPARING = {"=": op.eq, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge}
 _TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
 _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
 
@@ -38,8 +40,8 @@ _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
 class OtherKind(ValueError):
     """A question of a kind that measurements do not answer, such as a correlation."""
 
-    def __init__(self, said: str, columns: tuple[int, ...]) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, columns: tuple[int, ...]) -> None:
+        super().__init__(message)
         self.columns = columns  # those it names, ascending
 
 
@@ -90,8 +92,7 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     parts = list(_split(text, _MINUS))
     if not text.strip() or len(parts) > 2:
         raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
-    quantile = _quantile(text.strip(), domain, ranges) if len(parts) == 1 else None
-    if quantile is not None:
+    if len(parts) == 1 and (quantile := _quantile(text.strip(), domain, ranges)) is not None:
         return quantile
     terms = tuple(_term(part.strip(), domain, ranges) for part in parts)
     if len(terms) > 1 and any(term.counted for term in terms):
@@ -101,54 +102,54 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     return Question(text.strip(), terms)
 
 
-def _asked(text: str) -> tuple[str, str | None]:
+def _split_condition(text: str) -> tuple[str, str | None]:
     """Return what is asked and the condition, if there is one."""
-    said = list(_split(text, _GIVEN))
-    if len(said) > 2 or not all(part.strip() for part in said):
+    parts = list(_split(text, _CONDITION))
+    if len(parts) > 2 or not all(part.strip() for part in parts):
         raise ValueError(
             f"question {shorten(text)!r}: {GRAMMAR}; | means 'given', and 'or' only inside parentheses"
         )
-    return said[0].strip(), said[1].strip() if len(said) == 2 else None
+    return parts[0].strip(), parts[1].strip() if len(parts) == 2 else None
 
 
 def _quantile(text: str, domain: Domain, ranges: Ranges) -> Question | None:
     """Return a quantile as the shares of rows below each bin; None: it is none."""
-    asked, condition = _asked(text)
-    found = _QUANTILE.fullmatch(asked)
-    if found is None:
+    quantity, condition = _split_condition(text)
+    match = _QUANTILE.fullmatch(quantity)
+    if match is None:
         return None
-    name = (found[1] or found[2]).strip("`")
-    share = between_0_and_1(found[3] or "1/2", f"question {shorten(text)!r}: the share below a quantile")
+    name = (match[1] or match[2]).strip("`")
+    share = between_0_and_1(match[3] or "1/2", f"question {shorten(text)!r}: the share below a quantile")
     c = _number_column(name, domain, ranges)
-    own = [None if each is None else (each[0] or 0.0, each[1] or 0.0) for each in ranges[name]]
+    ends = [None if each is None else (each[0] or 0.0, each[1] or 0.0) for each in ranges[name]]
     mean = _term(
-        f"mean({quote(name)})" + (f" where {condition}" if condition else ""), domain, {**ranges, name: own}
+        f"mean({quote(name)})" + (f" where {condition}" if condition else ""), domain, {**ranges, name: ends}
     )
     along = [-1 if column == c else 1 for column in mean.columns]
-    codes = [code for code, each in enumerate(own) if each is not None]
+    codes = [code for code, each in enumerate(ends) if each is not None]
     first = replace(mean, text=text, binned=None, bounds=(0.0, 1.0))
-    below = [(mean.rows & (np.arange(len(own)) < code).reshape(along)) for code in codes[1:]]
+    below = [(mean.rows & (np.arange(len(ends)) < code).reshape(along)) for code in codes[1:]]
     return Question(text, tuple(replace(first, numerator=each.astype(np.float64)) for each in below), share)
 
 
 def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
-    asked, condition = _asked(text)
-    counted = _COUNT.fullmatch(asked)
+    quantity, condition = _split_condition(text)
+    counted = _COUNT.fullmatch(quantity)
     if counted is not None:
         return _count(text, counted[1].strip(), condition, domain, ranges)
-    mean = _MEAN.fullmatch(asked)
-    if mean is None and _CALLED.match(asked):
-        named = {name.strip("`") for name in re.findall(NAME, asked[asked.index("(") :])}
+    mean = _MEAN.fullmatch(quantity)
+    if mean is None and _CALLED.match(quantity):
+        named = {name.strip("`") for name in re.findall(NAME, quantity[quantity.index("(") :])}
         raise OtherKind(
             f"question {shorten(text)!r}: shares, mean(), sum(), median(), quantile(), count() and "
             "differences are answered",
             tuple(c for c, name in enumerate(domain.names) if name in named),
         )
-    if mean is None and _BARE.match(asked):
+    if mean is None and _BARE.match(quantity):
         raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
     truths: dict[str, Truth] = {}
-    event = _predicate(asked, domain, ranges, truths) if mean is None else None
-    given = None if condition is None else _predicate(condition, domain, ranges, truths)
+    event = _predicate(quantity, domain, ranges, truths) if mean is None else None
+    where = None if condition is None else _predicate(condition, domain, ranges, truths)
     note = "; ".join(note for name in truths if (note := _if_whole(name, domain, ranges)))
     column = None if mean is None else _number_column(mean[2].strip("`"), domain, ranges)
     columns = tuple(sorted({c for c, _ in truths.values()} | ({column} if column is not None else set())))
@@ -157,11 +158,10 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
         raise ValueError(
             f"question {shorten(text)!r}: its columns have more than 2^16 cells together: ask less"
         )
-    allowed = domain.allowed(columns)
     rows = np.ones(shape, dtype=bool)
-    if given is not None:
-        rows = rows & truth_of(given, truths, columns)
-    if not (rows & allowed).any():
+    if where is not None:
+        rows = rows & truth_of(where, truths, columns)
+    if not (rows & domain.allowed(columns)).any():
         raise ValueError(f"question {shorten(text)!r}: no row can meet {condition!r}: use another condition")
     if event is not None:
         numerator = (truth_of(event, truths, columns) & rows).astype(np.float64)
@@ -177,8 +177,8 @@ def _count(text: str, event: str, condition: str | None, domain: Domain, ranges:
     """Return how many rows meet an event and a condition; without an event, how many there are."""
     parts = [f"({part})" for part in (event, condition) if part]
     if parts:
-        found = _term(" & ".join(parts), domain, ranges)
-        columns, numerator, note = found.columns, found.numerator, found.note
+        term = _term(" & ".join(parts), domain, ranges)
+        columns, numerator, note = term.columns, term.numerator, term.note
     else:
         columns, numerator, note = (0,), np.ones(domain.sizes[0]), ""
     return Term(text, columns, numerator, numerator >= 0, (0.0, np.inf), condition, counted=True, note=note)
@@ -187,7 +187,7 @@ def _count(text: str, event: str, condition: str | None, domain: Domain, ranges:
 def _mean(
     text: str,
     domain: Domain,
-    own: Sequence[Range],
+    ranges: Sequence[Range],
     column: int,
     columns: tuple[int, ...],
     rows: Booleans,
@@ -195,15 +195,15 @@ def _mean(
 ) -> Term:
     """Return the mean of a column of numbers over some rows; those with a gap do not count."""
     along = [-1 if c == column else 1 for c in columns]
-    there = np.array([each is not None for each in own]).reshape(along)
-    given, rows = rows, rows & there
+    there = np.array([each is not None for each in ranges]).reshape(along)
+    eligible, rows = rows, rows & there
     if not (rows & domain.allowed(columns)).any():
         raise ValueError(f"question {shorten(text)!r}: no row can have a number there: use another condition")
     used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
     name, note = domain.names[column], ""
-    ends = np.zeros((2, len(own)))
+    ends = np.zeros((2, len(ranges)))
     for code in used.tolist():
-        low, high = own[code] or (0.0, 0.0)
+        low, high = ranges[code] or (0.0, 0.0)
         if low is not None and high is None and not domain.columns[column].cuts:  # a number of children
             high, note = low, f"{domain.columns[column].labels[code]} count as {low:g}"
         if low is None or high is None:
@@ -214,74 +214,69 @@ def _mean(
             )
         ends[:, code] = low, high
     lows, highs = (part.reshape(along) * rows for part in ends)
-    middles = (lows + highs) / 2
     bounds = float(ends[0, used].min()), float(ends[1, used].max())
     binned = None if (ends[0] == ends[1]).all() else (lows, highs)
-    lacking = (given & ~there).astype(np.float64)
-    gaps = Term(text, columns, lacking, given, (0.0, 1.0), condition) if lacking.any() else None
-    return Term(text, columns, middles, rows, bounds, condition, binned, gaps, of=column, note=note)
+    lacking = (eligible & ~there).astype(np.float64)
+    gaps = Term(text, columns, lacking, eligible, (0.0, 1.0), condition) if lacking.any() else None
+    return Term(
+        text, columns, (lows + highs) / 2, rows, bounds, condition, binned, gaps, of=column, note=note
+    )
 
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
     """Parse a predicate, and note in which categories of which column its names hold."""
     expression = parse(text)
-    for name in expression.names:
-        truths[name] = _found(name, domain, ranges)
+    truths |= {name: _holding(name, domain, ranges) for name in expression.names}
     return expression
 
 
-def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
+def _holding(name: str, domain: Domain, ranges: Ranges) -> Truth:
     """Return the column that a name speaks of and where it holds, or say what comes near."""
-    truth = domain.find(name)
-    if truth is not None:
+    if (truth := domain.find(name)) is not None:
         return truth
     parts = _COMPARED.fullmatch(name)
-    column, sign, value = (name, "", "") if parts is None else (part.strip() for part in parts.groups())
-    if column not in domain.names:
-        near = suggestion(column, domain.names)
-        others = "" if near else domain.nearest(name)
-        raise ValueError(
-            f"no column or category {name!r}{near or others}: the columns are {_some(domain.names)}"
-        )
-    c = domain.names.index(column)
-    own = domain.columns[c]
-    if not sign and own.labels[:2] == Flag.labels:  # one with gaps, of a record
-        return c, np.arange(own.size) == 1
+    written, sign, value = (name, "", "") if parts is None else (part.strip() for part in parts.groups())
+    if written not in domain.names:
+        near = suggestion(written, domain.names) or domain.nearest(name)
+        raise ValueError(f"no column or category {name!r}{near}: the columns are {_some(domain.names)}")
+    c = domain.names.index(written)
+    column, quoted = domain.columns[c], quote(written)
+    yes_no = column.labels[:2] == Flag.labels
+    if not sign and yes_no:  # one with gaps, of a record
+        return c, np.arange(column.size) == 1
     if not sign:
-        how = f"{quote(own.name)}=..." if own.size < 3 else f"a category of it, or mean({quote(own.name)})"
+        how = f"{quoted}=..." if column.size < 3 else f"a category of it, or mean({quoted})"
         raise ValueError(
-            f"{name!r} is not a yes/no column: ask {how}; its categories are {_some(own.labels)}"
+            f"{name!r} is not a yes/no column: ask {how}; its categories are {_some(column.labels)}"
         )
-    if sign == "=" and own.labels[:2] == Flag.labels and (code := _yes_or_no(own, value)) is not None:
-        return c, np.arange(own.size) == code
-    numbers = None if own.spelled else ranges.get(column)  # what files write there are no numbers
-    if sign == "=" and own.cuts and (codes := _of_one_value(numbers or (), value)):
-        return c, np.arange(own.size) == codes[0]
-    if numbers is not None and not own.cuts and (held := _compared(numbers, sign, value)) is not None:
-        return c, held
-    if own.cuts and sign != "=":
-        if "-" in value and _position(value) is None:
+    if sign == "=" and yes_no and (code := _yes_or_no(column, value)) is not None:
+        return c, np.arange(column.size) == code
+    numbers = () if column.spelled else ranges.get(written, ())  # what files write there are no numbers
+    if sign == "=" and column.cuts and (codes := _of_one_value(numbers, value)):
+        return c, np.arange(column.size) == codes[0]
+    if numbers and not column.cuts and (holds := _compared(numbers, sign, value)) is not None:
+        return c, holds
+    at, cuts = _position(value), _cuts_written(column)
+    if cuts and sign != "=":
+        if "-" in value and at is None:
             raise ValueError(
                 f"{name!r}: {value!r} is not a number, date or time; a difference has spaces around its minus"
             )
-        cuts = _cuts_written(own)
         raise ValueError(
-            f"{name!r} parts a bin: {column!r} is known at the cuts {_some(cuts)}; "
-            f"ask {quote(column)}{_nearest_cut(cuts, sign, value)}"
+            f"{name!r} parts a bin: {written!r} is known at the cuts {_some(cuts)}; "
+            f"ask {quoted}{_nearest_cut(cuts, sign, at)}"
         )
-    if own.cuts and (at := _position(value)) is not None:
-        cuts = _cuts_written(own)
+    if cuts and at is not None:
         below = [cut for cut in cuts if (_position(cut) or 0.0) <= at]
-        above = [cut for cut in cuts if (_position(cut) or 0.0) > at]
-        ends = [f"{quote(column)}>={cut}" for cut in below[-1:]]
-        ends += [f"{quote(column)}<{cut}" for cut in above[:1]]
+        ends = [f"{quoted}>={cut}" for cut in below[-1:]]
+        ends += [f"{quoted}<{cut}" for cut in cuts[len(below) : len(below) + 1]]
         raise ValueError(f"{name!r} parts a bin: ask {' & '.join(ends)}")
-    if sign != "=" and not own.ordered:
-        raise ValueError(f"{name!r}: the categories of {column!r} have no order: ask = or in (...)")
-    near = suggestion(value.casefold(), [label.casefold() for label in own.labels])
-    alike = [label for label in own.labels if near and label.casefold() == near.split("'")[1]]
+    if sign != "=" and not column.ordered:
+        raise ValueError(f"{name!r}: the categories of {written!r} have no order: ask = or in (...)")
+    label_near = suggestion(value.casefold(), [label.casefold() for label in column.labels])
+    alike = [label for label in column.labels if label_near and label.casefold() == label_near.split("'")[1]]
     hint = f"; did you mean {alike[0]!r}?" if alike else ""
-    raise ValueError(f"column {column!r} has no category {value!r}{hint}: it has {_some(own.labels)}")
+    raise ValueError(f"column {written!r} has no category {value!r}{hint}: it has {_some(column.labels)}")
 
 
 def _yes_or_no(column: Column, value: str) -> int | None:
@@ -311,34 +306,24 @@ def _if_whole(name: str, domain: Domain, ranges: Ranges) -> str:
     if domain.find(name) is not None or parts is None or parts[2] != "=":
         return ""
     column, value = parts[1].strip(), parts[3].strip()
-    found = _of_one_value(ranges.get(column, ()), value)
-    if found is None or found[1]:
+    bin_of_value = _of_one_value(ranges.get(column, ()), value)
+    if bin_of_value is None or bin_of_value[1]:
         return ""
-    after = domain.columns[domain.names.index(column)].cuts[found[0]]
+    after = domain.columns[domain.names.index(column)].cuts[bin_of_value[0]]
     counted = f"{name} counts {value}<={column}<{after}"
     return f"{counted}: the schema does not state that numbers are whole (decimals = 0)"
 
 
 def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | None:
     """Compare exact numbers with one; None: it is no number, or they are in bins."""
+    if any(each is not None and (each[0] is None or each[0] != each[1]) for each in numbers):
+        return None
     try:
         number = float(value)
     except ValueError:
         return None
-    found = np.zeros(len(numbers), dtype=bool)
-    for code, each in enumerate(numbers):
-        if each is not None:
-            if each[0] is None or each[0] != each[1]:
-                return None
-            own = each[0]
-            found[code] = {
-                "=": own == number,
-                "<": own < number,
-                "<=": own <= number,
-                ">": own > number,
-                ">=": own >= number,
-            }[sign]
-    return found if sign != "=" or found.any() else None
+    holds = np.array([each is not None and _COMPARING[sign](each[0] or 0.0, number) for each in numbers])
+    return holds if sign != "=" or holds.any() else None
 
 
 def _cuts_written(column: Column) -> list[str]:
@@ -349,12 +334,11 @@ def _cuts_written(column: Column) -> list[str]:
     ]
 
 
-def _nearest_cut(cuts: list[str], sign: str, value: str) -> str:
+def _nearest_cut(cuts: list[str], sign: str, position: float | None) -> str:
     sign = {">": ">=", "<=": "<"}.get(sign, sign)
-    asked = _position(value)
-    if asked is None:
+    if position is None:
         return sign + cuts[0]
-    return sign + min(cuts, key=lambda cut: abs((_position(cut) or 0.0) - asked))
+    return sign + min(cuts, key=lambda cut: abs((_position(cut) or 0.0) - position))
 
 
 def _position(value: str) -> float | None:
@@ -402,9 +386,9 @@ def _split(text: str, sign: re.Pattern[str]) -> Iterator[str]:
             depth += 1
         elif letter in ")]}":
             depth -= 1
-        elif depth == 0 and (found := sign.match(text, at)):
+        elif depth == 0 and (match := sign.match(text, at)):
             yield text[start:at]
-            start = at = found.end()
+            start = at = match.end()
             continue
         at += 1
     yield text[start:]

@@ -99,7 +99,7 @@ class Tables(Sequence[Any]):
     def __repr__(self) -> str:
         pairs = comb(len(self._spelling.domain.sizes), 2)
         apart = f"{len(self.unmeasured)} of {pairs} pairs of columns not measured together"
-        return f"<Tables: {len(self)}; {_told_how(self.made_by)}; {apart}>"
+        return f"<Tables: {len(self)}; {_origin(self.made_by)}; {apart}>"
 
     def __len__(self) -> int:
         return len(self._drawn)
@@ -153,9 +153,9 @@ class Tables(Sequence[Any]):
 
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
-            own = self._drawn[key], self._seeds[key]
-            files = self._files[key]
-            return Tables(self._spelling, *own, self.made_by, self.unmeasured, self.grouped, files)
+            drawn, seeds, files = self._drawn[key], self._seeds[key], self._files[key]
+            known = self.made_by, self.unmeasured, self.grouped
+            return Tables(self._spelling, drawn, seeds, *known, files)
         if self._files:
             return self._files[key]
         return self._spelling.table(self._drawn[key], self._seeds[key])
@@ -181,13 +181,13 @@ def summary(made_by: Refitted, *measured: Measurements) -> tuple[dict[str, Any],
         unmeasured += [pair for pair in pairs if not {*pair} <= known]
         known = {*each.domain.names}
     rare = sum(map(len, made_by.rare.values()))
-    told = _told_how(made_by) + (f"; {rare} rare categories, see {HOW}" if rare else "")
+    text = _origin(made_by) + (f"; {rare} rare categories, see {HOW}" if rare else "")
     if unmeasured:
-        told += f"\nassumed:   {len(unmeasured)} pairs of {APART.format(named(unmeasured))}; see {HOW}"
-    return {**asdict(made_by), "unmeasured": unmeasured}, told
+        text += f"\nassumed:   {len(unmeasured)} pairs of {APART.format(named(unmeasured))}; see {HOW}"
+    return {**asdict(made_by), "unmeasured": unmeasured}, text
 
 
-def _told_how(made_by: Refitted) -> str:
+def _origin(made_by: Refitted) -> str:
     """Tell in some words how tables were drawn."""
     of = (
         f"{made_by.model_contrasts} contrasts"
@@ -209,7 +209,7 @@ def assumed(
         for pair in pairs
         if pair.columns not in unmeasured
         and all(
-            any(len({*own}) < sizes[name] for name, own in zip(pair.columns, groups, strict=True))
+            any(len({*of_column}) < sizes[c] for c, of_column in zip(pair.columns, groups, strict=True))
             for groups in pair.groups
         )
     ]

@@ -13,12 +13,12 @@ from smalldb.mechanisms.measurement import Marginal, Measurement, Parity, groupe
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.noise_protocol import Noise
 
-MAX_ASKED = 1024  # cells that are told apart
+MOST_CELLS = 1024  # cells that are told apart
 MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, where this is not public
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedCells:
+class QuestionCells:
     """The columns of a question, and the classes of their categories that it tells apart."""
 
     columns: tuple[int, ...]  # numbers of columns, ascending
@@ -28,7 +28,7 @@ class AskedCells:
     @classmethod
     def of(
         cls, measurements: Measurements, columns: tuple[int, ...], arrays: Sequence[Floats]
-    ) -> "tuple[AskedCells, Floats]":
+    ) -> "tuple[QuestionCells, Floats]":
         """Return the classes that arrays over the cells of columns tell apart, and the arrays over theirs."""
         # contrasts of categories are about these alone, so they are told apart, too
         every, allowed = np.stack(arrays), measurements.domain.allowed(columns)
@@ -36,12 +36,12 @@ class AskedCells:
         for axis, c in enumerate(columns):
             slices = np.moveaxis(every, axis + 1, 0).reshape(every.shape[axis + 1], -1)
             slices = np.hstack([slices, np.eye(len(slices))[:, sorted(contrasts.get(c, ()))]])
-            _, first, own = np.unique(slices, axis=0, return_index=True, return_inverse=True)
-            own = own.ravel()
+            _, first, of_category = np.unique(slices, axis=0, return_index=True, return_inverse=True)
+            of_category = of_category.ravel()
             every = np.take(every, first, axis=axis + 1)
-            allowed = grouped(allowed, axis, own)
-            classes.append(own)
-        if allowed.size > MAX_ASKED:
+            allowed = grouped(allowed, axis, of_category)
+            classes.append(of_category)
+        if allowed.size > MOST_CELLS:
             raise ValueError(
                 f"the question tells {allowed.size} cells apart, more than 1024: ask with coarser categories"
             )
@@ -51,11 +51,11 @@ class AskedCells:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of classes of each column."""
-        return tuple(int(own.max()) + 1 for own in self.classes)
+        return tuple(int(classes.max()) + 1 for classes in self.classes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class Evidence:
     """What one measurement says of the cells: sums of released values with joint noise."""
 
     number: int  # of the measurement
@@ -69,41 +69,42 @@ class Told:
     def covariance(self) -> Floats:
         """The covariance of the noise of the sums, positive definite."""
         count = len(self.sums)
-        if self.noise.repeating or (np.bincount(self.membership[self.membership >= 0]) == 1).all():
+        values_of = np.bincount(self.membership[self.membership >= 0], minlength=count)
+        if self.noise.repeating or (values_of == 1).all():
             rows = np.vstack([np.eye(count), np.zeros(count)])[self.membership]
-            found = self.noise.covariance(rows)
+            exact = self.noise.covariance(rows)
         else:  # of independent values
-            found = np.diag(
-                self.noise.variance() * np.bincount(self.membership[self.membership >= 0], minlength=count)
-            )
-        return np.asarray(found + 1e-6 * (float(np.diag(found).max()) or 1.0) * np.eye(count))
+            exact = np.diag(self.noise.variance() * values_of)
+        return np.asarray(exact + 1e-6 * (float(np.diag(exact).max()) or 1.0) * np.eye(count))
 
 
 def _categories(measurements: Measurements) -> dict[int, set[int]]:
     """Return the categories of each column that contrasts of categories are about."""
-    found: dict[int, set[int]] = {}
+    categories: dict[int, set[int]] = {}
     for part in (part for each in measurements for part in each.of):
         if isinstance(part, Parity) and part.categories is not None:
             for c, category in zip(part.columns, part.categories, strict=True):
-                found.setdefault(c, set()).add(category)
-    return found
+                categories.setdefault(c, set()).add(category)
+    return categories
 
 
-def told_of(measurements: Measurements, asked: AskedCells) -> list[Told]:
+def evidence_of(measurements: Measurements, question: QuestionCells) -> list[Evidence]:
     """Return what all measurements say of the cells; each is in it at most once."""
-    found, totals = list[Told](), list[Told]()
+    telling, totals = list[Evidence](), list[Evidence]()
     for number, each in enumerate(measurements):
-        made = _told(measurements, number, each, asked)
-        if made is None:
+        evidence = _evidence(measurements, number, each, question)
+        if evidence is None:
             continue
-        (found if (np.ptp(made.cells, axis=0) > 0).any() else totals).append(made)
+        (telling if (np.ptp(evidence.cells, axis=0) > 0).any() else totals).append(evidence)
     totals.sort(key=lambda one: float(one.covariance[0, 0]))
-    return sorted(found + totals[:MOST_TOTALS], key=lambda one: one.number)
+    return sorted(telling + totals[:MOST_TOTALS], key=lambda one: one.number)
 
 
-def _told(measurements: Measurements, number: int, each: Measurement, asked: AskedCells) -> Told | None:
+def _evidence(
+    measurements: Measurements, number: int, each: Measurement, question: QuestionCells
+) -> Evidence | None:
     """Return what a measurement says of the cells; None: nothing."""
-    pieces = list(_pieces(measurements, each, asked))
+    pieces = list(_pieces(measurements, each, question))
     if each.noise.repeating:
         pieces = _without_repetition(pieces)
     if not pieces:
@@ -111,19 +112,21 @@ def _told(measurements: Measurements, number: int, each: Measurement, asked: Ask
     membership, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()
     count = 0
     for piece in pieces:
-        own = piece.membership >= 0
-        membership[piece.start : piece.start + len(own)][own] = piece.membership[own] + count
-        summed = np.bincount(piece.membership[own], piece.values[own], piece.cells.shape[1])
+        used = piece.membership >= 0
+        membership[piece.start : piece.start + len(used)][used] = piece.membership[used] + count
+        summed = np.bincount(piece.membership[used], piece.values[used], piece.cells.shape[1])
         sums.append(summed.astype(np.float64))
         cells.append(piece.cells)
         count += piece.cells.shape[1]
     parts = tuple(piece.number for piece in pieces)
-    return Told(number, parts, each.noise, membership, np.concatenate(sums), np.concatenate(cells, axis=1))
+    return Evidence(
+        number, parts, each.noise, membership, np.concatenate(sums), np.concatenate(cells, axis=1)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """What one table or contrast says: as `Told`, from its own first value on."""
+    """What one table or contrast says: as `Evidence`, from its own first value on."""
 
     number: int
     start: int
@@ -132,46 +135,48 @@ class _Piece:
     cells: Floats
 
 
-def _pieces(measurements: Measurements, each: Measurement, asked: AskedCells) -> Iterator[_Piece]:
+def _pieces(measurements: Measurements, each: Measurement, question: QuestionCells) -> Iterator[_Piece]:
     start = 0
     for number, (part, values) in enumerate(each.tables()):
-        made = None
+        sums = None
         if isinstance(part, Marginal):
-            made = _of_table(measurements.domain, part, asked)
+            sums = _of_table(measurements.domain, part, question)
         elif isinstance(part, Parity):
-            made = _of_parity(part, asked)
-        shared = bool({*part.columns} & {*asked.columns})
-        if made is not None and (shared or measurements.n is None):
-            yield _Piece(number, start, values.ravel().astype(np.float64), *made)
+            sums = _of_parity(part, question)
+        shared = bool({*part.columns} & {*question.columns})
+        if sums is not None and (shared or measurements.n is None):
+            yield _Piece(number, start, values.ravel().astype(np.float64), *sums)
         start += part.size
 
 
-def _of_table(domain: Domain, part: Marginal, asked: AskedCells) -> tuple[Integers, Floats] | None:
+def _of_table(domain: Domain, part: Marginal, question: QuestionCells) -> tuple[Integers, Floats] | None:
     """Return the sum that each cell of a table belongs to, and of which cells that is the sum."""
     blocks, of_values = list[Integers](), list[Integers]()
     for c, groups in zip(part.columns, part.groups, strict=True):
-        if c not in asked.columns:
+        if c not in question.columns:
             of_values.append(np.zeros(max(groups) + 1, dtype=np.int64))
             continue
-        of_class, of_group = joined(asked.classes[asked.columns.index(c)], groups)
+        of_class, of_group = joined(question.classes[question.columns.index(c)], groups)
         blocks.append(of_class)
         of_values.append(of_group)
-    lengths = [int(own.max()) + 1 for own in of_values]
+    lengths = [int(numbers.max()) + 1 for numbers in of_values]
     membership = np.zeros((1,) * len(part.columns), dtype=np.int64)
-    for axis, (own, length) in enumerate(zip(of_values, lengths, strict=True)):
-        membership = membership * length + own.reshape([-1 if i == axis else 1 for i in range(len(lengths))])
-    at = np.zeros((1,) * len(asked.columns), dtype=np.int64)
-    by_column = dict(zip([c for c in part.columns if c in asked.columns], blocks, strict=True))
-    for axis, (c, length) in enumerate(zip(asked.columns, asked.shape, strict=True)):
-        own = by_column.get(c, np.zeros(length, dtype=np.int64))
-        at = at * (int(own.max()) + 1) + own.reshape(
-            [-1 if i == axis else 1 for i in range(len(asked.columns))]
+    for axis, (numbers, length) in enumerate(zip(of_values, lengths, strict=True)):
+        membership = membership * length + numbers.reshape(
+            [-1 if i == axis else 1 for i in range(len(lengths))]
         )
-    of_cells = np.broadcast_to(at, asked.shape).ravel()[asked.possible]
-    kept = np.full(prod(lengths), -1, dtype=np.int64)
+    at = np.zeros((1,) * len(question.columns), dtype=np.int64)
+    by_column = dict(zip([c for c in part.columns if c in question.columns], blocks, strict=True))
+    for axis, (c, length) in enumerate(zip(question.columns, question.shape, strict=True)):
+        numbers = by_column.get(c, np.zeros(length, dtype=np.int64))
+        at = at * (int(numbers.max()) + 1) + numbers.reshape(
+            [-1 if i == axis else 1 for i in range(len(question.columns))]
+        )
+    of_cells = np.broadcast_to(at, question.shape).ravel()[question.possible]
+    positions = np.full(prod(lengths), -1, dtype=np.int64)
     there = np.unique(of_cells)
-    kept[there] = np.arange(len(there))
-    membership = kept[np.broadcast_to(membership, part.shape)]
+    positions[there] = np.arange(len(there))
+    membership = positions[np.broadcast_to(membership, part.shape)]
     if domain.valid is not None:
         membership = np.where(part.possible(domain), membership, -1)
     cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
@@ -186,42 +191,47 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
     (array([0, 0, 1]), array([0, 0, 0, 1]))
     """
     of_class, of_group = np.arange(int(classes.max()) + 1), np.full(max(groups) + 1, -1, dtype=np.int64)
-    for own, group in zip(classes.tolist(), groups, strict=True):
+    for class_, group in zip(classes.tolist(), groups, strict=True):
         if of_group[group] < 0:
-            of_group[group] = of_class[own]
-        elif of_group[group] != of_class[own]:
-            gone, stays = of_class[own], of_group[group]
+            of_group[group] = of_class[class_]
+        elif of_group[group] != of_class[class_]:
+            gone, stays = of_class[class_], of_group[group]
             of_class[of_class == gone] = stays
             of_group[of_group == gone] = stays
-    kept = np.unique(of_class)
-    return np.searchsorted(kept, of_class), np.searchsorted(kept, of_group)
+    blocks = np.unique(of_class)
+    return np.searchsorted(blocks, of_class), np.searchsorted(blocks, of_group)
 
 
-def _of_parity(part: Parity, asked: AskedCells) -> tuple[Integers, Floats] | None:
+def _of_parity(part: Parity, question: QuestionCells) -> tuple[Integers, Floats] | None:
     """Return the same of one contrast; None: it looks at columns that the question does not look at."""
-    if not {*part.columns} <= {*asked.columns}:
+    if not {*part.columns} <= {*question.columns}:
         return None
-    odd = np.zeros((1,) * len(asked.columns), dtype=bool)
+    odd = np.zeros((1,) * len(question.columns), dtype=bool)
     yes_of = dict(zip(part.columns, part.yes, strict=True))
-    for axis, (c, own) in enumerate(zip(asked.columns, asked.classes, strict=True)):
+    for axis, (c, classes) in enumerate(zip(question.columns, question.classes, strict=True)):
         if c in yes_of:
-            of_yes = own[yes_of[c]]
-            if np.count_nonzero(own == of_yes) > 1:
+            of_yes = classes[yes_of[c]]
+            if np.count_nonzero(classes == of_yes) > 1:
                 return None
-            yes = np.arange(own.max() + 1) == of_yes
-            odd = odd ^ yes.reshape([-1 if i == axis else 1 for i in range(len(asked.columns))])
-    odd = np.broadcast_to(odd, asked.shape).ravel()[asked.possible]
+            yes = np.arange(classes.max() + 1) == of_yes
+            odd = odd ^ yes.reshape([-1 if i == axis else 1 for i in range(len(question.columns))])
+    odd = np.broadcast_to(odd, question.shape).ravel()[question.possible]
     numbers = np.where(odd, -1.0, 1.0) if part.signed else odd.astype(np.float64)
     return np.zeros(1, dtype=np.int64), numbers[:, None]
 
 
 def _without_repetition(pieces: list[_Piece]) -> list[_Piece]:
-    """Keep the pieces that tell what smaller ones do not."""
-    found, rank, cells = list[_Piece](), 0, list[Floats]()
-    for piece in sorted(pieces, key=lambda one: -one.cells.shape[1]):
-        now = int(np.linalg.matrix_rank(np.concatenate([*cells, piece.cells], axis=1)))
-        if now > rank:
-            found.append(piece)
-            cells.append(piece.cells)
-            rank = now
-    return found
+    """Keep the pieces that tell what larger ones do not."""
+    ordered = sorted(pieces, key=lambda piece: -piece.cells.shape[1])
+    return [ordered[number] for number in telling([piece.cells for piece in ordered])]
+
+
+def telling(cells: Sequence[Floats]) -> list[int]:
+    """Return which sums of cells, by number, tell what those before them do not."""
+    chosen, rank = list[int](), 0
+    for number in range(len(cells)):
+        more = int(np.linalg.matrix_rank(np.hstack([cells[k] for k in (*chosen, number)])))
+        if more > rank:
+            chosen.append(number)
+            rank = more
+    return chosen
