@@ -17,18 +17,18 @@ from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import (
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
+from smalldb.marginals.strategies.choosing_tables import plan_tables
+from smalldb.marginals.strategies.rounds import (
     LEAST_UNINFORMATIVE,
     MOST_RAISED,
     RAISED,
-    Adaptive,
     ModelCapacity,
     StoppingRule,
     as_fine,
     beyond_noise,
 )
-from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
-from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.strategy import Setting
 from smalldb.marginals.universe import Universe
 from smalldb.noise.distributions import DiscreteGaussian, Geometric

@@ -22,10 +22,10 @@ from smalldb.marginals.strategies.dependence import (
     MOVED,
     DependenceTested,
     ask,
+    dependence_tables,
     distance,
     level_of,
     summed,
-    tables_asked,
 )
 from smalldb.marginals.strategies.strategy import Setting
 from smalldb.marginals.universe import pairs_of
@@ -112,7 +112,7 @@ def test_the_number_is_the_sum_of_distances_with_noise_for_all_pairs(replaced, c
 
 def test_many_pairs_are_asked_about_evenly():
     where = universe((3, 20) * 40)
-    of = tables_asked(where)
+    of = dependence_tables(where)
     assert MOST_PAIRS / 2 < len(of) <= MOST_PAIRS
     assert {c for table in of for c in table.columns} >= set(range(70))
     assert {table.shape for table in of} == {(3, 3), (3, GROUPS), (GROUPS, 3), (GROUPS, GROUPS)}

@@ -23,7 +23,6 @@ from smalldb.marginals.estimate.column_estimates import pairs_within, read_margi
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.expected_error import of_groups
 from smalldb.marginals.measuring import NoisyTable, PrivacyMeasure
-from smalldb.marginals.strategies.adaptive import LEAST_UNINFORMATIVE
 from smalldb.marginals.strategies.budgets import WORTH
 from smalldb.marginals.strategies.choosing_tables import plan_tables
 from smalldb.marginals.strategies.first_tables import (
@@ -36,6 +35,7 @@ from smalldb.marginals.strategies.first_tables import (
     groups_of_first,
     wanted_first,
 )
+from smalldb.marginals.strategies.rounds import LEAST_UNINFORMATIVE
 from smalldb.noise.distributions import Geometric
 from smalldb.releasing.distances import distances
 

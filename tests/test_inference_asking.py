@@ -19,8 +19,8 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
-from smalldb.inference.evidence import QuestionCells, evidence_of
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.evidence import QuestionCells, evidence_of
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import read_question
 from smalldb.mechanisms import Marginal, Measurement, Parity

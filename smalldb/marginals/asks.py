@@ -86,8 +86,8 @@ class Noisy(Ask):
 
     def pack(self, answer: Integers) -> list[int]:
         """Return the numbers."""
-        found: list[int] = answer.tolist()
-        return found
+        numbers: list[int] = answer.tolist()
+        return numbers
 
     def unpack(self, packed: list[int]) -> Integers:
         """Return the numbers again."""
@@ -123,19 +123,22 @@ class Noisy(Ask):
             return []
         values = np.split(answer, np.cumsum([many for _, many in self.noises])[:-1])
         costs = [cost, *[Fraction(0)] * (len(values) - 1)]
-        told = zip(self.parts, values, self.noises, costs, strict=True)
-        return [Measurement(some, own.copy(), noise, paid, selecting) for some, own, (noise, _), paid in told]
+        released = zip(self.parts, values, self.noises, costs, strict=True)
+        return [
+            Measurement(some, numbers.copy(), noise, paid, selecting)
+            for some, numbers, (noise, _), paid in released
+        ]
 
 
 # Proof: docs/proofs/rounds.md, lemma 1; docs/proofs/related.md, lemma 2.
 def _moved(parts: Sequence[tuple[Any, ...]], replaced: bool, unit: int) -> Iterator[list[Moved]]:
     """Yield how far neighbours move tables and the like, for each noise; what is replaced may weigh less."""
-    found, rows, paired = list[Moved](), unit * (2 if replaced else 1), replaced and unit == 1
+    by_noise, rows, paired = list[Moved](), unit * (2 if replaced else 1), replaced and unit == 1
     for some in parts:
         each = [part.moved(replaced) for part in some]
         total, squares = sum(one.total for one in each), sum(one.squares for one in each)
-        found.append(Moved(unit * total, unit**2 * squares, rows, paired))
-    yield found
+        by_noise.append(Moved(unit * total, unit**2 * squares, rows, paired))
+    yield by_noise
 
 
 # Proof: docs/proofs/delta.md, lemma 3; docs/proofs/answers.md, lemma 2.
@@ -146,8 +149,8 @@ def _moves(parts: Sequence[tuple[Parity, ...]], replaced: bool, unit: int) -> It
         raise AssertionError("these parities are of other neighbours")
     attributes = {one for part in every for one in zip(part.columns, part.yes, strict=True)}
     sizes = (Counter(len(part.columns) for part in some) for some in parts)
-    for way in zip(*(moves(len(attributes), own, replaced) for own in sizes), strict=True):
-        totals = (sum(own.values()) for own in way)
+    for way in zip(*(moves(len(attributes), by_order, replaced) for by_order in sizes), strict=True):
+        totals = (sum(by_order.values()) for by_order in way)
         yield [Moved(total, total, 2 if replaced else 1, replaced) for total in totals]
 
 

@@ -36,39 +36,23 @@ class Certificate:
     cost: Fraction  # of the selection, and again of the noise: an epsilon, or a rho
 
     def rows(self, beta: Fraction) -> Fraction:
-        """Return a number of rows that no query is off by more than, with probability 1 - beta or more.
-
-        Half of beta is for the selection: it takes a query that is less off than the worst one by more than t
-        with probability at most (|Q| + 1) exp(-epsilon t / (2 D)). The other half is for the noise.
-        """
+        """Return a number of rows that no query is off by more than, with probability 1 - beta or more."""
         margin = beyond(self.workload, self.law, self.cost, beta)
         return Fraction(abs(self.distance) + margin, self.workload.denominator)
 
     # Proof: docs/proofs/certificate.md, "Shares".
     def share(self, beta: Fraction) -> Fraction:
-        """
-        Return a share of rows that no query's answer is off by more than, with probability 1 - beta or more.
-
-        With B the bound in rows and T the total, the finished rows say f(y) of a query whose expected sum
-        T f(y) was rounded by 1 / (2 D). Replace-one, T = n: |f(x) - f(y)| is at most (B + 1 / (2 D)) / n.
-        Add-remove: the number of rows is one of the queries, |n - T| <= B, and
-        |f(x) - f(y)| <= |n f(x) - T f(y)| / T + f(x) |n - T| / T, at most (2 B + 1 / (2 D)) / T.
-        """
+        """Return a share that no query's answer is off by more than, with probability 1 - beta or more."""
         if self.total == 0:
             return Fraction(1)
-        rounded = Fraction(1, 2 * self.workload.denominator)
-        times = 1 if self.law.replaced else 2
+        rounded = Fraction(1, 2 * self.workload.denominator)  # of the expected sum of a query
+        times = 1 if self.law.replaced else 2  # the number of rows is off, too
         return min(Fraction(1), (times * self.rows(beta) + rounded) / self.total)
 
 
 # Proof: docs/proofs/certificate.md, lemmas 1 and 2.
 def certify(workload: Workload, finished: Rows, total: int, law: PrivacyMeasure, cost: Fraction) -> Steps:
-    """Ask for the worst query by the exponential mechanism, and how far it is off: a `Certificate`.
-
-    Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
-    most D; the finished rows and the total were released. So the absolute distances, which are the scores,
-    move by at most D. Half of the cost is for the selection, half for the noise on the selected distance.
-    """
+    """Ask for the worst query, with half of the cost, and how far it is off: a `Certificate`."""
     denominator, half, of = workload.denominator, cost / 2, Answers(workload)
     foretold = np.append(expected(workload.answers(finished), finished.n, total), denominator * total)
     chosen = yield Certified(

@@ -61,10 +61,10 @@ class CountedRows:
 
     def grouped(self, groups: Sequence[Integers]) -> "CountedRows":
         """Return the same rows with each category replaced by its group, one array for each column."""
-        found = np.empty(self.codes.shape, dtype=np.int64, order="F")
+        codes = np.empty(self.codes.shape, dtype=np.int64, order="F")
         for column, group in enumerate(groups):
-            found[:, column] = group[self.codes[:, column]]
-        return CountedRows(found, self.counts)
+            codes[:, column] = group[self.codes[:, column]]
+        return CountedRows(codes, self.counts)
 
     def sums(self, cells: Integers, size: int) -> Integers:
         """Return how many rows are in each cell, by the cell of each distinct row."""
@@ -90,7 +90,7 @@ def _tables(what: Sequence[Marginal], rows: CountedRows) -> list[Integers]:
 
     Between neighbours under add-remove one cell of each table moves by 1; under replace-one two do, or none.
     """
-    found, grouped = list[Integers](), dict[tuple[int, tuple[int, ...]], Integers]()
+    tables, grouped = list[Integers](), dict[tuple[int, tuple[int, ...]], Integers]()
     for table in what:
         shape = table.shape
         cells = np.zeros(len(rows.codes), dtype=np.int64)
@@ -102,8 +102,8 @@ def _tables(what: Sequence[Marginal], rows: CountedRows) -> list[Integers]:
             if (column, groups) not in grouped:
                 grouped[column, groups] = np.array(groups)[rows.codes[:, column]]
             cells += grouped[column, groups]
-        found.append(rows.sums(cells, table.size).reshape(shape))
-    return found
+        tables.append(rows.sums(cells, table.size).reshape(shape))
+    return tables
 
 
 # Proof: docs/proofs/rounds.md, lemma 1.
@@ -114,7 +114,9 @@ def _pairs(what: PackedTables, rows: CountedRows) -> Integers:
     flat = np.zeros(what.cells, dtype=np.int64)
     for start in range(0, len(rows.counts), BLOCK):
         some = slice(start, start + BLOCK)
-        block = np.stack([own[codes] for own, codes in zip(what.groups, rows.codes[some].T, strict=True)])
+        block = np.stack(
+            [groups[codes] for groups, codes in zip(what.groups, rows.codes[some].T, strict=True)]
+        )
         count_pairs(block, rows.counts[some], what.pairs, what.origins, what.strides, flat)
     return flat
 
@@ -166,10 +168,10 @@ def counted(
     pieces = rows.pieces()
     if len(pieces) == 1 and executor is None:
         return count(rows)
-    found: list[Integers] | None = None
+    total: list[Integers] | None = None
     for _, tables in finished(count, pieces, executor=executor):
-        found = tables if found is None else [a + b for a, b in zip(found, tables, strict=True)]
-    return found or []
+        total = tables if total is None else [a + b for a, b in zip(total, tables, strict=True)]
+    return total or []
 
 
 def checked(codes: Codes, counts: Integers, sizes: Sequence[int]) -> CountedRows:

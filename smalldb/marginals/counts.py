@@ -95,7 +95,7 @@ class InMemory:
         self._table, self._executor, self.unit, self._finer = table, executor, unit, finer or {}
         self._offsets = offsets or {}  # by the number of a column, those of its bins
         self.texts: Texts = texts or {}
-        self._kept: dict[int, tuple[Linear, list[Integers]]] = {}
+        self._cache: dict[int, tuple[Linear, list[Integers]]] = {}
 
     @property
     def table(self) -> Rows:
@@ -115,9 +115,9 @@ class InMemory:
         """Count: see `Counts`."""
         if not often:
             return self._counted(what, None)
-        if id(what) not in self._kept:
-            self._kept[id(what)] = what, self._counted(what, self._executor)
-        return self._kept[id(what)][1]
+        if id(what) not in self._cache:
+            self._cache[id(what)] = what, self._counted(what, self._executor)
+        return self._cache[id(what)][1]
 
     def _counted(self, what: Linear, executor: Executor | None) -> list[Integers]:
         if isinstance(what, Answers):

@@ -73,10 +73,10 @@ class Curator:
     def run(self, mechanism: Any, progress: bool) -> Drawn:
         """Draw a release by a mechanism: step by step, or a small database at once."""
         if isinstance(mechanism, Resumable):
-            found: Drawn = self.follow(mechanism.steps())
+            drawn: Drawn = self.follow(mechanism.steps())
         else:
-            found = self.answer(SmallDatabase(mechanism, progress))
-        return found
+            drawn = self.answer(SmallDatabase(mechanism, progress))
+        return drawn
 
     # Proof: docs/proofs/curator.md, "Theorem"; docs/proofs/rounds.md, lemma 11.
     def answer(self, ask: Ask) -> Any:

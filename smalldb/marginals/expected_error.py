@@ -48,16 +48,19 @@ def column_variances(
     universe: Universe, law: PrivacyMeasure, groups: Sequence[Sequence[int]], costs: Sequence[Fraction]
 ) -> dict[int, float]:
     """Return the variance of the noise on a count of each column if groups of them have one noise each."""
-    found = dict[int, float]()
+    variances = dict[int, float]()
     for group in groups:
-        own = tuple(universe.sizes[c] for c in group)
+        sizes = tuple(universe.sizes[c] for c in group)
         if len(group) == 1:
-            found[group[0]] = law.noise(costs[group[0]]).variance()
+            variances[group[0]] = law.noise(costs[group[0]]).variance()
             continue
-        at_once = law.noise_of_columns(own, sum((costs[c] for c in group), Fraction(0)))
-        of = {size: at_once.variance(np.eye(1, sum(own), sum(own[: own.index(size)]))[0]) for size in {*own}}
-        found |= {c: of[size] for c, size in zip(group, own, strict=True)}
-    return found
+        at_once = law.noise_of_columns(sizes, sum((costs[c] for c in group), Fraction(0)))
+        of = {
+            size: at_once.variance(np.eye(1, sum(sizes), sum(sizes[: sizes.index(size)]))[0])
+            for size in {*sizes}
+        }
+        variances |= {c: of[size] for c, size in zip(group, sizes, strict=True)}
+    return variances
 
 
 def columns_at_once(
@@ -131,11 +134,11 @@ def all_pairs(
     """Return the mean distance of the workload's tables where all pairs are measured at once."""
     columns_error, total = as_read(of_columns(universe, dict(enumerate(columns)), rows)), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
-        own = 0.0
+        error = 0.0
         if len(table) == 2:
             noise = mean_size(pairs[table[0], table[1]]) * universe.size(table) / (2 * rows)
-            own = _shrunk(noise, dependence)
-        total += weight * hypot(own, (TUNING.unpaired_factor if own else 1) * columns_error)
+            error = _shrunk(noise, dependence)
+        total += weight * hypot(error, (TUNING.unpaired_factor if error else 1) * columns_error)
     return min(1.0, TUNING.at_once_factor * total / sum(universe.weights))
 
 

@@ -38,10 +38,6 @@ class Families:
         codes = np.concatenate([self.with_counts(most)[self.of], self.children], axis=1)
         return CountedRows(np.asfortranarray(codes), weights)
 
-    def parents_with(self, most: int, sizes: tuple[int, ...]) -> CountedRows:
-        """Return the parents with their numbers of children, one row each."""
-        return checked(self.with_counts(most), np.ones(len(self.parents), dtype=np.int64), sizes)
-
 
 # Proof: docs/proofs/related.md, lemmas 5 and 6.
 def release_families(
@@ -53,12 +49,13 @@ def release_families(
     progress: Progress | None = None,
 ) -> Related:
     """Release parents, then children of these."""
-    rows = families.parents_with(plan.most, plan.parents.universe.sizes)
+    ones = np.ones(len(families.parents), dtype=np.int64)
+    rows = checked(families.with_counts(plan.most), ones, plan.parents.universe.sizes)
     curator = Curator(InMemory(rows, executor), journal, budget, progress)
     parents = curator.follow(plan.parents.release(None))
     codes = with_children(parents.codes.astype(np.int64), curator.measurements, plan.most)
     parents = replace(parents, codes=codes.astype(parents.codes.dtype))
     walks = InMemory(families.walks(plan.most, plan.cap_after(parents)), executor, unit=UNIT)
     walking = Curator(walks, journal, budget, progress)
-    found: Related = walking.follow(plan.steps(parents))
-    return replace(found, of_parents=tuple(curator.measurements), measurements=tuple(walking.measurements))
+    related: Related = walking.follow(plan.steps(parents))
+    return replace(related, of_parents=tuple(curator.measurements), measurements=tuple(walking.measurements))

@@ -20,7 +20,7 @@ from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.choosing_tables import AT_ONCE, FIRST, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.marginals.strategies.from_start import ASKING, FromStart, asked_pairs, audible
+from smalldb.marginals.strategies.from_start import ASKING, FromStart, audible, start_pairs
 from smalldb.marginals.strategies.strategy import CERTIFICATE, MAX_ENTRIES, Strategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Mechanism, Neighbours, Promise, Request
@@ -51,15 +51,15 @@ class ByMarginals(Mechanism, Promise):
     def planned(cls, request: Request) -> Self | str:
         """Return the strategy of least expected error, or why the release cannot be made."""
         workload, n = request.workload, request.rows_hint
-        columns, asked = len(workload.domain.sizes), request.rows or n
-        if n is None or asked is None:
+        columns, count = len(workload.domain.sizes), request.rows or n
+        if n is None or count is None:
             return "marginals under add-remove need n_max, a public guess of the rows"
         most = max(1, MAX_ENTRIES // columns)
         if request.n is not None and request.rows is None and n > most:
             # more rows than a table can hold would show the estimate no better
-            asked = max(1, MAX_SEARCHED // columns)
-            request = replace(request, rows=asked)
-        if asked > most:
+            count = max(1, MAX_SEARCHED // columns)
+            request = replace(request, rows=count)
+        if count > most:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
         if request.start is not None:
@@ -67,17 +67,17 @@ class ByMarginals(Mechanism, Promise):
         if request.earlier is not None:
             if request.strategy not in (None, Adaptive.name):
                 return "an earlier release is refined by the strategy adaptive"
-            made = cls._tables(replace(request, strategy=Adaptive.name), n)
-            if isinstance(made, Adaptive):
-                made = made.refining(request.earlier.measurements)
-            return made if isinstance(made, str) else cls(request, made)
-        strategies, wished = list[Strategy | str](), request.strategy
-        if wished == Contrasts.name and request.aimed:
-            return FIRST.format(wished)
+            rounds = cls._tables(replace(request, strategy=Adaptive.name), n)
+            if isinstance(rounds, Adaptive):
+                rounds = rounds.refining(request.earlier.measurements)
+            return rounds if isinstance(rounds, str) else cls(request, rounds)
+        strategies, wanted = list[Strategy | str](), request.strategy
+        if wanted == Contrasts.name and request.aimed:
+            return FIRST.format(wanted)
         possible = unlike_coded(workload) is None and not (request.first or request.column_share)
-        if wished == Contrasts.name or (wished is None and possible):
+        if wanted == Contrasts.name or (wanted is None and possible):
             strategies.append(cls._contrasts(request, n))
-        if wished != Contrasts.name:
+        if wanted != Contrasts.name:
             strategies.append(cls._tables(request, n))
         plans = [strategy for strategy in strategies if not isinstance(strategy, str)]
         if not plans:
@@ -97,7 +97,7 @@ class ByMarginals(Mechanism, Promise):
         )
         if isinstance(other, str) or isinstance(rounds, str):
             return other if isinstance(other, str) else str(rounds)
-        if not isinstance(rounds, Adaptive) or not asked_pairs(rounds.universe):
+        if not isinstance(rounds, Adaptive) or not start_pairs(rounds.universe):
             return "a start is for queries about pairs of columns"
         if isinstance(other.strategy, Adaptive):
             rounds = other.strategy  # columns alone, where rounds would be lost in noise
@@ -132,8 +132,8 @@ class ByMarginals(Mechanism, Promise):
             )
         except ValueError as error:
             return str(error)
-        made = min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
-        return _drowned(made) or made
+        best = min(plans, key=lambda plan: plan.worst_expected if plan.tabled else plan.expected)
+        return _drowned(best) or best
 
     @classmethod
     def _tables(cls, request: Request, n: int) -> Strategy | str:
@@ -160,7 +160,7 @@ class ByMarginals(Mechanism, Promise):
         if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
         try:
-            made = plan_tables(
+            strategy = plan_tables(
                 universe,
                 request.epsilon,
                 request.delta,
@@ -172,8 +172,8 @@ class ByMarginals(Mechanism, Promise):
             )
         except ValueError as error:
             return str(error)
-        made = made.saved(workload, request.beta)
-        return _drowned(made) or made
+        strategy = strategy.saved(workload, request.beta)
+        return _drowned(strategy) or strategy
 
     @property
     def rows(self) -> int | None:
@@ -218,13 +218,13 @@ class ByMarginals(Mechanism, Promise):
     @property
     def facts(self) -> Facts:
         """What it will do, for people."""
-        said = self.strategy.described
+        measured = self.strategy.described
         if self.request.targets and not self.strategy.targeted:
-            said += ", those of the target as exactly as all others"
+            measured += ", those of the target as exactly as all others"
         return Facts(
             self.strategy.method,
-            said,
-            f"{said}; an estimate is fitted to them, and rows are chosen to match it",
+            measured,
+            f"{measured}; an estimate is fitted to them, and rows are chosen to match it",
             "seconds, up to minutes for some 100 columns",
         )
 
@@ -238,21 +238,21 @@ class ByMarginals(Mechanism, Promise):
     def steps(self) -> Steps:
         """Ask for measurements, make rows, and bound or certify how far they are off."""
         request, workload = self.request, self.request.workload
-        made = yield from self.strategy.release(request.rows)
-        finished, bound, followed = Rows.from_codes(workload.domain, made.codes), None, made.strategy
+        estimate = yield from self.strategy.release(request.rows)
+        finished, bound, followed = Rows.from_codes(workload.domain, estimate.codes), None, estimate.strategy
         if followed.certifying:
             certificate = yield from certify(
-                workload, finished, made.total, followed.law, followed.certifying
+                workload, finished, estimate.total, followed.law, followed.certifying
             )
             bound = float_above(certificate.share(request.beta))
         elif followed.measures_all(workload):
-            bound = made.bound(workload, request.n, finished, request.beta)
+            bound = estimate.bound(workload, request.n, finished, request.beta)
         started = None
         if request.start is not None:
-            left_out = getattr(made, "left_out", None)
+            left_out = getattr(estimate, "left_out", None)
             names = {} if left_out is None else {"left_out": workload.domain.names[left_out]}
-            started = {"believed": bool(getattr(made, "from_start", False)), **names}
-        return Drawn(made.codes, bound=bound, covers=self._covers(followed), from_start=started)
+            started = {"believed": bool(getattr(estimate, "from_start", False)), **names}
+        return Drawn(estimate.codes, bound=bound, covers=self._covers(followed), from_start=started)
 
     def _covers(self, strategy: Strategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""

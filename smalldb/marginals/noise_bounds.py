@@ -162,15 +162,15 @@ def table_bounds(
         totals = [float(table.values[table.summed].sum()) for table in tables]
         fewest = max(total - reach for total, (_, reach) in zip(totals, margins, strict=True))
         most_rows = min(total + reach for total, (_, reach) in zip(totals, margins, strict=True))
-    codes, found = finished.codes(), []
+    codes, bounds = finished.codes(), []
     for table, (margin, _) in zip(tables, margins, strict=True):
         values = table.values.astype(np.float64)
         sums = Sums(values - margin, values + margin, (fewest, most_rows))
         gaps = sums.gaps(_counts(table.part, codes, finished.counts) / finished.n)
         worst = min(1.0, float(gaps[table.possible].max(initial=0.0)) * _FEW)
         names = tuple(measurements.domain.names[c] for c in table.part.columns)
-        found.append(TableBound(names, table.number, worst))
-    return tuple(found)
+        bounds.append(TableBound(names, table.number, worst))
+    return tuple(bounds)
 
 
 def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float]:

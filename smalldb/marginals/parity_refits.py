@@ -52,21 +52,21 @@ class ParityRefits:
             return None
         coded = coding(domain)
         attribute = {both: a for a, both in enumerate(zip(coded.columns, coded.categories, strict=True))}
-        own = [
+        positions = [
             tuple(attribute[both] for both in zip(part.columns, part.yes, strict=True)) for part in parities
         ]
-        sets = tuple(sorted({some for some in own if some}, key=lambda some: (len(some), some)))
+        sets = tuple(sorted({some for some in positions if some}, key=lambda some: (len(some), some)))
         at = {(): -1} | {some: rank for rank, some in enumerate(sets)}
-        deviations, start = np.empty(len(own)), 0
+        deviations, start = np.empty(len(positions)), 0
         for each in measurements:
-            orders = np.array([len(some) for some in own[start : start + len(each.of)]])
+            orders = np.array([len(some) for some in positions[start : start + len(each.of)]])
             for order in {*orders.tolist()}:  # noise of one order is alike
                 here = np.flatnonzero(orders == order)
                 one = np.eye(1, len(orders), here[0]).ravel()
                 deviations[start + here] = each.noise.variance(one) ** 0.5
             start += len(orders)
         spectrum = _Sets(sets, np.array([len(some) for some in sets]))
-        members, signed = np.array([at[some] for some in own]), parities[0].signed
+        members, signed = np.array([at[some] for some in positions]), parities[0].signed
         return cls(tuple(measurements), total, coded, spectrum, members, signed, deviations)
 
     @property
@@ -87,17 +87,17 @@ class ParityRefits:
         free = np.full(len(self.spectrum.sets), FREE)
         while True:
             noise = np.concatenate([each.noise.draw(len(each.values), coins) for each in self.measurements])
-            found, own = self._estimates(published + noise), coins.bits(64)
+            estimate, row_seed = self._estimates(published + noise), coins.bits(64)
             if len(self.coding.columns) <= MAX_TABLE_ATTRIBUTES:
-                bits = rounded(self.domain, fit(self, found, free).q, self.total)
-                bits = bits[np.argsort(splitmix64(self.total, own))]
+                bits = rounded(self.domain, fit(self, estimate, free).q, self.total)
+                bits = bits[np.argsort(splitmix64(self.total, row_seed))]
             else:
                 means = np.zeros(len(self.coding.columns))
-                for some, chi in zip(self.spectrum.sets, found.chi, strict=True):
+                for some, chi in zip(self.spectrum.sets, estimate.chi, strict=True):
                     if len(some) == 1:
                         means[some[0]] = chi
-                start = rows_with_means(means, self.total, own, self.coding.starts)
-                bits = (flipped_towards(self, found, found.chi, start) < 0).astype(np.uint8)
+                start = rows_with_means(means, self.total, row_seed, self.coding.starts)
+                bits = (flipped_towards(self, estimate, estimate.chi, start) < 0).astype(np.uint8)
             yield self.coding.codes(bits)
 
     def _published(self) -> Integers:
@@ -121,12 +121,12 @@ class ParityRefits:
         for some, share, deviation in zip(self.spectrum.sets, chi, deviations, strict=True):
             if len(some) == 1:
                 rows[some[0]], noise[some[0]] = self.total * (1 - share) / 2, self.total * deviation / 2
-        found = []
+        of_columns = []
         for start, end in pairwise(self.coding.starts):
             counts = [self.total - rows[start:end].sum(), *rows[start:end]]
             least = RARE * np.array([np.sqrt((noise[start:end] ** 2).sum()), *noise[start:end]])
-            found.append(tuple(np.flatnonzero(counts < least).tolist()))
-        return tuple(found)
+            of_columns.append(tuple(np.flatnonzero(counts < least).tolist()))
+        return tuple(of_columns)
 
 
 # Proof: docs/proofs/refits.md, lemma 2.

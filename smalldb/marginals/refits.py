@@ -23,7 +23,15 @@ from smalldb.exact.bits import bit_source
 from smalldb.marginals.estimate.column_estimates import least_variance, pooled, shifts_to, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, nested
 from smalldb.marginals.estimate.junction import Scope, Tree, build
-from smalldb.marginals.estimate.modelling import OWN, Fixed, Model, cells_of, fitted_to, scopes_of, zeros_of
+from smalldb.marginals.estimate.modelling import (
+    Fixed,
+    Model,
+    cells_of,
+    factor_of_column,
+    fitted_to,
+    scopes_of,
+    zeros_of,
+)
 from smalldb.marginals.estimate.proportional_fitting import Factor
 from smalldb.marginals.strategies.strategy import MEMORY
 from smalldb.marginals.universe import Rule
@@ -38,7 +46,7 @@ WIDER = 1.25  # times the noise that is added to these: being cut at 0 takes a p
 RARE = 3.0  # deviations of noise: of categories with fewer rows, intervals are too narrow
 _NO_NOISE = 1e-9  # a variance that stands for none
 _FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
-_Told: TypeAlias = list[list[tuple[int, Floats, float]]]
+_ColumnSums: TypeAlias = list[list[tuple[int, Floats, float]]]
 """Of each column what tables tell of it: levels, counts by groups, and their variance."""
 
 PASSES = 30
@@ -86,22 +94,22 @@ def agreeing(
     These sums are the means by their precisions; what they change is shared by the cells of a group alike. Of
     two tables that is the estimate of least variance; of more, it is near to it.
     """
-    found = list(tables)
-    for pair in combinations(range(len(found)), 2):
+    adjusted = list(tables)
+    for pair in combinations(range(len(adjusted)), 2):
         common = [min(levels) for levels in zip(*([k for _, k in scopes[i]] for i in pair), strict=True)]
         sums, sizes = [], []
         for i in pair:
-            own, cells = found[i], np.ones(found[i].shape)
+            counts, cells = adjusted[i], np.ones(adjusted[i].shape)
             for axis, ((c, fine), coarse) in enumerate(zip(scopes[i], common, strict=True)):
                 starts = groupings[c].inside(coarse, fine)
-                own, cells = (np.add.reduceat(each, starts, axis=axis) for each in (own, cells))
-            sums.append(own)
+                counts, cells = (np.add.reduceat(each, starts, axis=axis) for each in (counts, cells))
+            sums.append(counts)
             sizes.append(cells)
         both, _ = pooled(sums, [variances[i] * cells for i, cells in zip(pair, sizes, strict=True)])
-        for i, own, cells in zip(pair, sums, sizes, strict=True):
+        for i, counts, cells in zip(pair, sums, sizes, strict=True):
             parents = [groupings[c].parents(k, fine) for (c, fine), k in zip(scopes[i], common, strict=True)]
-            found[i] = found[i] + ((both - own) / cells)[np.ix_(*parents)]
-    return found
+            adjusted[i] = adjusted[i] + ((both - counts) / cells)[np.ix_(*parents)]
+    return adjusted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +126,8 @@ class _Table:
 
     def counts(self, values: Sequence[Floats]) -> Floats:
         """Return its counts, of the values of all measurements."""
-        own = values[self.measurement][self.start : self.start + prod(self.shape)].reshape(self.shape)
-        return own[np.ix_(*self.takes)]
+        numbers = values[self.measurement][self.start : self.start + prod(self.shape)].reshape(self.shape)
+        return numbers[np.ix_(*self.takes)]
 
     def sums(self, counts: Floats, axis: int) -> tuple[int, Floats, float]:
         """Return the level of a column, its counts by groups, and their variance."""
@@ -185,11 +193,11 @@ class Refits:
             ):
                 scopes.append(table.scope)
                 inside.append(number)
-        told = _pairs(scopes)
-        left_out = [pair for pair in _pairs(table.scope for table in tables) if pair not in told]
+        modelled = _pairs(scopes)
+        left_out = [pair for pair in _pairs(table.scope for table in tables) if pair not in modelled]
         tree = build(scopes_of(range(len(groupings)), groupings, scopes, fixed), groupings, known)
-        kept = tuple(measurements), total, tuple(groupings), tuple(tables)
-        return cls(*kept, tuple(inside), tuple(left_out), fixed, tree)
+        published = tuple(measurements), total, tuple(groupings), tuple(tables)
+        return cls(*published, tuple(inside), tuple(left_out), fixed, tree)
 
     @property
     def suitable(self) -> bool:
@@ -211,44 +219,44 @@ class Refits:
 
     def rare(self) -> tuple[tuple[int, ...], ...]:
         """Return of each column the categories whose rows are hardly more than noise, or fewer."""
-        found, told = [], self._told(self._released())
-        for grouping, counts, own in zip(self.groupings, self._columns(told), told, strict=True):
-            variances = (variance for level, _, variance in own if level == grouping.finest)
+        of_columns, by_column = [], self._column_sums(self._released())
+        for grouping, counts, sums in zip(self.groupings, self._columns(by_column), by_column, strict=True):
+            variances = (variance for level, _, variance in sums if level == grouping.finest)
             least = RARE * min(variances, default=float(self.total) ** 2) ** 0.5
-            found.append(tuple(sorted(grouping.order[counts < least].tolist())))
-        return tuple(found)
+            of_columns.append(tuple(sorted(grouping.order[counts < least].tolist())))
+        return tuple(of_columns)
 
     def _released(self) -> list[Floats]:
         """Return the values of all measurements, as they are published."""
         return [each.values.astype(np.float64) for each in self.measurements]
 
-    def _told(self, values: Sequence[Floats]) -> _Told:
+    def _column_sums(self, values: Sequence[Floats]) -> _ColumnSums:
         """Return what all tables tell of each column."""
-        told: _Told = [[] for _ in self.groupings]
+        by_column: _ColumnSums = [[] for _ in self.groupings]
         for table in self.tables:
             counts = table.counts(values)
             for axis, (c, _) in enumerate(table.scope):
-                told[c].append(table.sums(counts, axis))
-        return told
+                by_column[c].append(table.sums(counts, axis))
+        return by_column
 
-    def _columns(self, told: _Told) -> list[Floats]:
+    def _columns(self, by_column: _ColumnSums) -> list[Floats]:
         """Return expected counts of the categories of each column, in the order of its grouping."""
-        found = []
-        for grouping, own in zip(self.groupings, told, strict=True):
+        expected = []
+        for grouping, of_column in zip(self.groupings, by_column, strict=True):
             size, finest = len(grouping.order), grouping.finest
             unknown = np.full(size, self.total / size), np.full(size, float(self.total) ** 2)
-            whole = [unknown, *((sums, np.full(size, v)) for level, sums, v in own if level == finest)]
+            whole = [unknown, *((sums, np.full(size, v)) for level, sums, v in of_column if level == finest)]
             means, variances = pooled(*zip(*whole, strict=True))
-            coarser = [sums for sums in own if sums[0] < finest]
+            coarser = [sums for sums in of_column if sums[0] < finest]
             counts = least_variance(means, variances, grouping, coarser, self.total, exactly=True)
             counts = np.maximum(counts, _FLOOR * self.total / size)
-            found.append(counts * (self.total / counts.sum()))
-        return found
+            expected.append(counts * (self.total / counts.sum()))
+        return expected
 
     def fitted(self, values: Sequence[Floats], start: Sequence[Floats], sweeps: int) -> Model:
         """Fit the model to released numbers: columns first, then tables that have these margins."""
-        columns, total = self._columns(self._told(values)), self.total
-        factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in columns]
+        columns, total = self._columns(self._column_sums(values)), self.total
+        factors = [factor_of_column(counts, total) for counts in columns]
         beside = defaultdict[tuple[int, ...], list[int]](list)
         for number, table in enumerate(self.tables):
             beside[tuple(c for c, _ in table.scope)].append(number)
@@ -293,11 +301,11 @@ def _pairs(scopes: Iterable[Scope]) -> dict[tuple[int, int], None]:
 
 def _groupings(domain: Domain, parts: Sequence[Marginal]) -> list[Grouping] | None:
     """Return groupings whose levels are all groups in which columns were measured; None: there are none."""
-    found: list[list[tuple[int, ...]]] = [[] for _ in domain.sizes]
+    partitions: list[list[tuple[int, ...]]] = [[] for _ in domain.sizes]
     for part in parts:
         for c, groups in zip(part.columns, part.groups, strict=True):
-            found[c].append(groups)
-    levels = [nested(size, own) for size, own in zip(domain.sizes, found, strict=True)]
+            partitions[c].append(groups)
+    levels = [nested(size, of_column) for size, of_column in zip(domain.sizes, partitions, strict=True)]
     groupings = [each for each in levels if each is not None]
     return groupings if len(groupings) == len(levels) else None
 

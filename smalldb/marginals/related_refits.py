@@ -61,23 +61,25 @@ class RelatedRefits:
 
         while True:
             (drawn,) = islice(self.parents.draws(coins.bits(64)), 1)
-            told = [replace(each, values=np.rint(again(each)).astype(np.int64)) for each in self.of_parents]
-            parents = with_children(drawn, told, self.plan.most)
+            released = [
+                replace(each, values=np.rint(again(each)).astype(np.int64)) for each in self.of_parents
+            ]
+            parents = with_children(drawn, released, self.plan.most)
             times = parents[:, -1]
             of = np.repeat(np.arange(len(times)), times)
             if not len(of):
                 yield parents, np.zeros((0, len(self.domains[1].sizes) - width), dtype=np.int64), of
                 continue
             known = known_columns(parents, times, weights_of(times, self.cap), self.domains[0].sizes, FIRST)
-            given = [
+            known_tables = [
                 _exactly([c for c, _ in table.scope], table.counts, table.variance) for table in known.tables
             ]
-            measured = [*given, *self.of_walks]
+            measured = [*known_tables, *self.of_walks]
             model = Refits.of(
                 self.domains[1], measured, known.total, self.plan.children.universe.rules, known.columns
             )
             assert model is not None
-            values = [each.values.astype(np.float64) for each in given]
+            values = [each.values.astype(np.float64) for each in known_tables]
             values += [again(each) for each in self.of_walks]
             rows = model.fitted(values, (), FIRST_SWEEPS).rows(len(of), coins.bits(64), known.rows)
             order = uniform_permutation(len(of), coins)

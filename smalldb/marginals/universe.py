@@ -63,10 +63,10 @@ class Universe:
 
     def possible(self) -> npt.NDArray[np.bool_]:
         """Return where rows can be, shaped by the sizes: for universes whose cells can be listed."""
-        found = np.ones(self.sizes, dtype=bool)
+        cells = np.ones(self.sizes, dtype=bool)
         for columns, allowed in self.rules:
-            found &= allowed.reshape([s if c in columns else 1 for c, s in enumerate(self.sizes)])
-        return found
+            cells &= allowed.reshape([s if c in columns else 1 for c, s in enumerate(self.sizes)])
+        return cells
 
     def size(self, columns: Sequence[int]) -> int:
         """Return the number of cells of a table."""
@@ -80,9 +80,9 @@ class Universe:
 
 def pairs_of(universe: Universe) -> list[tuple[int, int]]:
     """Return the pairs of columns in the tables of the workload, in order."""
-    every, found = comb(len(universe.sizes), 2), set[tuple[int, int]]()
+    every, pairs = comb(len(universe.sizes), 2), set[tuple[int, int]]()
     for table in universe.tables:
-        found.update(combinations(table, 2))
-        if len(found) == every:  # among 10^5 tables the first thousand often have them all
+        pairs.update(combinations(table, 2))
+        if len(pairs) == every:  # among 10^5 tables the first thousand often have them all
             break
-    return sorted(found)
+    return sorted(pairs)

@@ -118,13 +118,13 @@ class Walks(Mechanism, Promise):
         universe, sizes = self.parents.universe, self.children.universe.sizes
         codes, cap = parents.codes.astype(np.int64), self.cap_after(parents)
         times = codes[:, -1]
-        width = len(universe.sizes)
-        made, count = np.zeros((0, len(sizes) - width), dtype=np.int64), int(times.sum())
+        width, count = len(universe.sizes), int(times.sum())
         if count * len(sizes) > MAX_ENTRIES:  # of released numbers: everyone may know
             times = np.minimum(times, MAX_ENTRIES // len(sizes) // len(times))
             count = int(times.sum())
         if not count:
-            return Related(parents, made, np.zeros(0, dtype=np.int64), cap)
+            nobody = np.zeros((0, len(sizes) - width), dtype=np.int64)
+            return Related(parents, nobody, np.zeros(0, dtype=np.int64), cap)
         known = known_columns(codes, times, weights_of(times, cap), universe.sizes, PREDICTING)
         fitted = yield from self.children.steps(known)
         rows = fitted.rows(count, (yield Coins())).astype(np.int64)
@@ -156,7 +156,7 @@ def known_columns(
         for pair in combinations(range(len(sizes)), 2)
         if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS
     ]
-    pairs.sort(key=lambda found: -cramers_v(found.counts.astype(np.float64)))
+    pairs.sort(key=lambda table: -cramers_v(table.counts.astype(np.float64)))
     tables = (*(table((c,)) for c in range(len(sizes))), *pairs[: PAIRS * (len(sizes) - 1)])
     return Known(parents[chosen].T.copy(), np.repeat(parents, times, axis=0).T.copy(), tables, total)
 
@@ -188,13 +188,13 @@ def with_children(codes: Integers, measurements: Sequence[Measurement], most: in
     low, high = -2.0 * len(numbers), 2.0 * len(numbers)
     for _ in range(60):
         tilt = (low + high) / 2
-        found = on_simplex(counts[there] - tilt * (there - there[0]), len(numbers))
-        low, high = (tilt, high) if found @ there > wanted else (low, tilt)
-    ends = np.rint(found.cumsum()).astype(np.int64)
+        held = on_simplex(counts[there] - tilt * (there - there[0]), len(numbers))
+        low, high = (tilt, high) if held @ there > wanted else (low, tilt)
+    ends = np.rint(held.cumsum()).astype(np.int64)
     ends[-1] = len(numbers)
-    made = codes.copy()
-    made[np.argsort(numbers, kind="stable"), -1] = np.repeat(there, np.diff(ends, prepend=0))
-    return made
+    changed = codes.copy()
+    changed[np.argsort(numbers, kind="stable"), -1] = np.repeat(there, np.diff(ends, prepend=0))
+    return changed
 
 
 def children_of(counts: Floats, measurements: Sequence[Measurement], column: int) -> float | None:
@@ -210,13 +210,13 @@ def children_of(counts: Floats, measurements: Sequence[Measurement], column: int
             if not isinstance(part, Marginal) or column not in part.columns:
                 continue
             axis = part.columns.index(column)
-            own = values.sum(axis=tuple(a for a in range(values.ndim) if a != axis))
+            by_group = values.sum(axis=tuple(a for a in range(values.ndim) if a != axis))
             groups = np.array(part.groups[axis])
             weights = counts + total / len(counts) / 1000
             means = np.bincount(groups, weights * numbers) / np.bincount(groups, weights)
             middle = float(means.mean())
-            sums.append(float(own @ (means - middle)) + middle * total)
-            spread = float(((means - middle) ** 2).sum()) * values.size / len(own)
+            sums.append(float(by_group @ (means - middle)) + middle * total)
+            spread = float(((means - middle) ** 2).sum()) * values.size / len(by_group)
             variances.append(spread * measurement.noise.variance())
     return float(pooled(sums, variances)[0]) if sums else None
 
@@ -236,8 +236,8 @@ def walk_universe(parents: Universe, children: Universe) -> Universe:
     sizes = (*parents.sizes, *children.sizes)
     tables = tuple(pair for pair in combinations(range(len(sizes)), 2) if pair[1] >= shift)
     rules = tuple((tuple(c + shift for c in columns), allowed) for columns, allowed in children.rules)
-    own = tuple(range(shift, len(sizes)))
-    named = (own,) if len(own) > 1 and children.cells <= FEW_CELLS else ()
+    of_children = tuple(range(shift, len(sizes)))
+    named = (of_children,) if len(of_children) > 1 and children.cells <= FEW_CELLS else ()
     ordered = (*parents.ordered, *children.ordered)
     return Universe(sizes, ordered, tables, (1,) * len(tables), rules, named=named)
 
@@ -273,13 +273,15 @@ def plan_walks(
 
     def plan(share: Fraction) -> Walks:
         none = Fraction(0)
-        own = plan_tables(parents, epsilon * share, None, replaced, rows, certificate=none, strategy=strategy)
+        of_parents = plan_tables(
+            parents, epsilon * share, None, replaced, rows, certificate=none, strategy=strategy
+        )
         left = epsilon * (1 - share)
         walked = Setting(universe=universe, law=law, epsilon=left, rows=rows * UNIT, certificate=Fraction(0))
         walks = Adaptive.shared(walked, shift)
         if law.drowns(min(walks.costs_of_tables)):
             raise ValueError(DROWNED)
-        return Walks(own, walks, parents.sizes[-1] - 1, cap, n)
+        return Walks(of_parents, walks, parents.sizes[-1] - 1, cap, n)
 
     plans = [plan(some) for some in ((share,) if share else SHARES)]
-    return min(plans, key=lambda made: made.parents.expected + WALKS * made.children.expected)
+    return min(plans, key=lambda walks: walks.parents.expected + WALKS * walks.children.expected)

@@ -76,8 +76,8 @@ class Contrasts:
             return table
         from scipy.fft import dctn, idctn
 
-        found = (idctn if inverse else dctn)(table.reshape(self.sizes), norm="ortho", overwrite_x=True)
-        return np.asarray(found).ravel() * sqrt(table.size)
+        transformed = (idctn if inverse else dctn)(table.reshape(self.sizes), norm="ortho", overwrite_x=True)
+        return np.asarray(transformed).ravel() * sqrt(table.size)
 
 
 def minimised(
@@ -179,10 +179,10 @@ class CellCounts:
         def objective(theta: Floats) -> tuple[float, Floats]:
             return self.objective(codes, theta, spread, shape, precision)
 
-        told = steps * np.exp(logs)
-        told -= np.minimum(steps**2 * variances, _HIDDEN * told)
+        information = steps * np.exp(logs)
+        information -= np.minimum(steps**2 * variances, _HIDDEN * information)
         most = int(max(10, min(ITERATIONS, _STEPS * self.rate / (80 * len(self.counts)))))
-        theta = minimised(objective, theta, 1 / np.sqrt(spread**-2.0 + told.sum()), _SLOPE, most)
+        theta = minimised(objective, theta, 1 / np.sqrt(spread**-2.0 + information.sum()), _SLOPE, most)
         logs = np.minimum(self.contrasts.over_cells(codes, theta), _MOST)
         _, _, means, variances = self.posterior(logs, shape)
         # counts move by their covariances with the number of rows
@@ -267,14 +267,14 @@ def prior_spread(sizes: Sequence[int], means: Floats, noise: float) -> tuple[Int
     times the variances of both contrasts.
     """
     alone = [_moments(means[_codes(sizes, (c,))]) for c in range(len(sizes))]
-    found, spread = list[Integers](), list[Floats]()
+    chosen, spread = list[Integers](), list[Floats]()
     for width, scales in SCALES.items():
         columns = list(combinations(range(len(sizes)), width))
         codes = [_codes(sizes, some) for some in columns]
         apart, moved = [means[some] for some in codes], [np.ones(len(some)) for some in codes]
         if width == 2:
             apart = [
-                own - _outer(alone[c][0] for c in some) for own, some in zip(apart, columns, strict=True)
+                mean - _outer(alone[c][0] for c in some) for mean, some in zip(apart, columns, strict=True)
             ]
             moved = [_outer(alone[c][1] for c in some) for some in columns]
         if not columns:
@@ -282,9 +282,9 @@ def prior_spread(sizes: Sequence[int], means: Floats, noise: float) -> tuple[Int
         every, of_one = np.concatenate(apart), np.concatenate(moved)
         variances = [noise**2 + (scale * of_one) ** 2 for scale in scales]
         likelihoods = [-float((np.log(each) + every**2 / each).sum()) for each in variances]
-        found += codes
+        chosen += codes
         spread.append(np.full(len(every), scales[int(np.argmax(likelihoods))]))
-    return np.concatenate(found), np.concatenate(spread)
+    return np.concatenate(chosen), np.concatenate(spread)
 
 
 def _codes(sizes: Sequence[int], columns: Sequence[int]) -> Integers:

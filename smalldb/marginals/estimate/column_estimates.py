@@ -17,7 +17,7 @@ WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
 MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
 FEW = 8  # categories that are not smoothed
 POWERS = (0.5, 1.0, 1.5, 2.0)
-_TOLD = 0.02  # of the noise, what a table is taken to tell at least
+_LEAST_SIGNAL = 0.02  # of the noise, what a table is taken to tell at least
 _FAR = 3.0  # deviations beyond which a category stands on its own
 _PASSES = 4
 _LEAST = 1e-200  # a variance
@@ -52,13 +52,13 @@ def read_margins(tables: Sequence[NoisyTable], column: int) -> NoisyTable:
 
 def pairs_within(table: NoisyTable) -> list[NoisyTable]:
     """Return what a table tells of each pair of its columns: itself, if it is of two."""
-    found = []
+    pairs = []
     for pair in combinations(range(table.counts.ndim), 2):
         counts = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a not in pair))
         variance = table.variance * table.counts.size / counts.size
         scope = tuple(table.scope[a] for a in pair)
-        found.append(replace(table, scope=scope, counts=counts, variance=variance))
-    return found
+        pairs.append(replace(table, scope=scope, counts=counts, variance=variance))
+    return pairs
 
 
 def pooled_total(columns: Sequence[NoisyTable]) -> int:
@@ -86,28 +86,28 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
     best, least = seen, 2 * variance * len(seen)
     if ordered and len(seen) >= FEW:
         for width in WIDTHS:
-            own = _own_weights(len(seen), width)
+            self_weights = _self_weights(len(seen), width)
             smooth, alone = seen, np.zeros(len(seen), dtype=bool)
             for _ in range(_PASSES):
                 smooth = gaussian_filter1d(np.where(alone, smooth, seen), width, mode="nearest")
                 alone = np.abs(seen - smooth) > _FAR * variance**0.5
-            found = np.where(alone, seen, smooth)
-            freedom = np.where(alone, 1 + _PRICE / 2, own).sum()
-            risk = float(((seen - found) ** 2).sum() + 2 * variance * freedom)
+            estimate = np.where(alone, seen, smooth)
+            freedom = np.where(alone, 1 + _PRICE / 2, self_weights).sum()
+            risk = float(((seen - estimate) ** 2).sum() + 2 * variance * freedom)
             if risk < least:
-                best, least = found, risk
+                best, least = estimate, risk
     return on_simplex(best, total)
 
 
-def _own_weights(size: int, width: float) -> Floats:
+def _self_weights(size: int, width: float) -> Floats:
     """Return what the kernel gives each of `size` categories of its own count: more at both ends."""
     from scipy.ndimage import gaussian_filter1d
 
     reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
     weights = gaussian_filter1d(np.eye(1, 2 * reach + 1, reach)[0], width, mode="constant")
-    own = np.full(size, weights[reach])
-    own[[0, -1]] = weights[reach:].sum()
-    return own
+    kept = np.full(size, weights[reach])
+    kept[[0, -1]] = weights[reach:].sum()
+    return kept
 
 
 def on_simplex(values: Floats, total: float) -> Floats:
@@ -139,7 +139,7 @@ def reconciled(
     a count of at least 0 that is small in what was read is hardly off by more than noise, nor by more than
     itself.
     """
-    found, having = {}, dict[int, list[NoisyTable]]()
+    by_column, having = {}, dict[int, list[NoisyTable]]()
     for table in tables:
         for c, _ in table.scope:
             having.setdefault(c, []).append(table)
@@ -152,8 +152,8 @@ def reconciled(
         values = np.maximum(values, _FLOOR * total / len(values))
         expected = np.empty_like(values)
         expected[grouping.order] = values * (total / values.sum())
-        found[c] = expected
-    return found
+        by_column[c] = expected
+    return by_column
 
 
 def _sums(table: NoisyTable, column: int) -> tuple[int, Floats, float]:
@@ -183,10 +183,10 @@ def least_variance(
             starts = grouping.inside(level, level + 1)
             means.append(np.add.reduceat(means[-1], starts))
             spreads.append(np.add.reduceat(spreads[-1], starts))
-        here = [(said, np.full(len(said), variance)) for at, said, variance in sums if at == level]
+        here = [(groups, np.full(len(groups), variance)) for at, groups, variance in sums if at == level]
         if here:
-            said, variance = zip((means[-1], spreads[-1]), *here, strict=True)
-            means[-1], spreads[-1] = pooled(said, variance)
+            counts, of_counts = zip((means[-1], spreads[-1]), *here, strict=True)
+            means[-1], spreads[-1] = pooled(counts, of_counts)
     held = np.array([total], dtype=np.float64)
     for level in range(1, grouping.finest + 1):
         mean, spread = means.pop(), spreads.pop()
@@ -211,10 +211,10 @@ def _parts(mean: Floats, spread: Floats, held: Floats, starts: Integers, parents
         sums = np.add.reduceat(weights, starts)
         beyond = held - np.add.reduceat(np.where(left, mean, 0.0), starts)
         shift = np.divide(beyond, sums, out=np.zeros_like(sums), where=sums > 0)
-        found = np.where(left, mean + weights * shift[parents], 0.0)
-        if (found >= 0).all():
-            return found
-        left &= found >= 0
+        values = np.where(left, mean + weights * shift[parents], 0.0)
+        if (values >= 0).all():
+            return values
+        left &= values >= 0
 
 
 def without_margins(table: Floats) -> Floats:
@@ -231,11 +231,11 @@ def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
     more than three deviations of the noise stand on their own.
     """
     freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
-    told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)
+    above_noise = max(float((beyond**2).sum()) - noise * freedom, _LEAST_SIGNAL * noise * beyond.size)
     best, likeliest = expected, -np.inf
     for power in POWERS:
         heights = expected**power
-        variance = heights * (told / float(heights.sum()))
+        variance = heights * (above_noise / float(heights.sum()))
         both = variance + noise
         likelihood = -float((np.log(both) + beyond**2 / both).sum())
         if likelihood > likeliest:

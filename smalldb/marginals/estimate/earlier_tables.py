@@ -22,24 +22,31 @@ def with_earlier(
     Tables whose groups are others tell nothing here; `ask` uses them.
     """
     sizes, tables = first.plan.universe.sizes, [*_tables(earlier)]
-    told: list[list[NoisyTable]] = [[] for _ in sizes]
+    of_columns: list[list[NoisyTable]] = [[] for _ in sizes]
     for c, table in columns_of(earlier, sizes):
-        told[c].append(table)
+        of_columns[c].append(table)
     now = [[one] if one.cost else [] for one in columns]  # else it was read from the earlier ones
-    before = tuple(_pooled(own) if own else one for own, one in zip(told, columns, strict=True))
+    before = tuple(
+        _pooled(earlier_tables) if earlier_tables else one
+        for earlier_tables, one in zip(of_columns, columns, strict=True)
+    )
     estimator = Estimator.of(first.plan, before)
-    both = tuple(_pooled([*own, *new]) for own, new in zip(told, now, strict=True))
+    both = tuple(
+        _pooled([*earlier_tables, *new]) for earlier_tables, new in zip(of_columns, now, strict=True)
+    )
     read = Estimator.of(first.plan, both)
     estimator = replace(estimator, columns=read.columns, read=read.read, total=read.total)
-    found = []
+    tables_at_levels = []
     for part, table in tables:
-        own = zip(part.columns, part.groups, strict=True)
-        levels = [at for c, groups in own if (at := _level(estimator.groupings[c], groups)) is not None]
+        earlier_tables = zip(part.columns, part.groups, strict=True)
+        levels = [
+            at for c, groups in earlier_tables if (at := _level(estimator.groupings[c], groups)) is not None
+        ]
         if 1 < len(levels) == len(part.columns):
             takes = [np.argsort(numbers) for _, numbers in levels]
             scope = tuple((c, level) for c, (level, _) in zip(part.columns, levels, strict=True))
-            found.append(replace(table, scope=scope, counts=table.counts[np.ix_(*takes)]))
-    return estimator, found
+            tables_at_levels.append(replace(table, scope=scope, counts=table.counts[np.ix_(*takes)]))
+    return estimator, tables_at_levels
 
 
 def columns_of(earlier: Sequence[Measurement], sizes: Sequence[int]) -> Iterator[tuple[int, NoisyTable]]:
@@ -73,8 +80,8 @@ def _pooled(tables: Sequence[NoisyTable]) -> NoisyTable:
 def _level(grouping: Grouping, groups: Sequence[int]) -> tuple[int, list[int]] | None:
     """Return the level whose groups these are, and the number of each of them there; None: there is none."""
     for level in range(grouping.finest + 1):
-        own = grouping.of_categories(level)
-        pairs = {*zip(groups, own.tolist(), strict=True)}
+        of_category = grouping.of_categories(level)
+        pairs = {*zip(groups, of_category.tolist(), strict=True)}
         if len(pairs) == grouping.groups(level) == max(groups) + 1:
             return level, [at for _, at in sorted(pairs)]
     return None

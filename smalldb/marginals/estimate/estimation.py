@@ -81,12 +81,6 @@ def _ratio(wanted: Floats, there: Floats) -> Floats:
     return np.divide(wanted, there, out=np.ones_like(wanted), where=there > 1e-200)
 
 
-def groups_at(groupings: Sequence[Grouping], table: NoisyTable) -> tuple[Integers, Integers]:
-    """Return the groups of all categories of the two columns of a released table."""
-    (a, level), (b, other) = table.scope
-    return groupings[a].of_categories(level), groupings[b].of_categories(other)
-
-
 def affordable(rows: int, tables: int) -> int:
     """Return how many sweeps over all rows there is time for."""
     return min(EXCHANGES, WORK // max(1, 8 * rows * tables))
@@ -122,16 +116,16 @@ def exchanged(
     cells, importance = np.concatenate(beyond), np.concatenate(weights)
     tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
     for sweep in range(sweeps):
-        made = offered = 0
+        accepted = offered = 0
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
-                own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
-                behind = splitmix64(count, own) % np.uint64(max(1, min(count - 1, NEAR)))
+                sweep_seed = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
+                behind = splitmix64(count, sweep_seed) % np.uint64(max(1, min(count - 1, NEAR)))
                 partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
-                made += swap(rows, column, others, origins, strides, cells, importance, partners)
+                accepted += swap(rows, column, others, origins, strides, cells, importance, partners)
                 offered += count
-        if made < QUIET * offered:
+        if accepted < QUIET * offered:
             break
     return rows
 
@@ -232,8 +226,8 @@ class Estimator:
         near: float = 0.0,
     ) -> Model:
         """Fit the model to all that was released; the last one of a release to the end."""
-        told = [table for table in tables if table not in self.read_from]
-        masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
+        informative = [table for table in tables if table not in self.read_from]
+        masses = reconciled(self.read, self.columns, self.groupings, informative, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
         noise = min((table.variance for table in tables), default=0.0) ** 0.5
@@ -259,7 +253,7 @@ class Estimator:
         """Return the same, moved towards the tables that the model has no room for."""
         if not beside:
             return predicted
-        found = [tables.copy() for tables in predicted]
+        shifted = [tables.copy() for tables in predicted]
         pairs = set(self.candidates.tables)
         for pair, those in by_pair(beside).items():
             if pair not in pairs:
@@ -270,9 +264,9 @@ class Estimator:
                 (self.groupings[a].parents(first, tops[0]), self.groupings[b].parents(second, tops[1]))
                 for (a, first), (b, second) in (table.scope for table in those)
             ]
-            table = self.layout.table(found, pair)
+            table = self.layout.table(shifted, pair)
             table[:] = moved(table, those, groups)
-        return found
+        return shifted
 
     def _coarser(self, table: NoisyTable, tops: Sequence[int]) -> NoisyTable:
         """Return a table at no finer levels than these; what is finer is added up."""
@@ -289,17 +283,17 @@ class Estimator:
     def rows(self, model: Model, beside: list[NoisyTable], count: int, seed: int) -> Codes:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
-        own = None if self.known is None else self.known.rows
-        found = model.rows(count, seed, own)
+        known_rows = None if self.known is None else self.known.rows
+        codes = model.rows(count, seed, known_rows)
         outside = by_pair(beside)
         pairs = [table for table in tables if len(table) == 2 and universe.size(table) <= LARGE]
         if affordable(count, len(pairs)) < 2:
             pairs = [table for table in pairs if table in outside]
         sweeps = affordable(count, len(pairs))
         if not pairs or not sweeps:
-            return found
+            return codes
         size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
-        some = None if own is None else own[:, np.arange(size) * count // size]
+        some = None if known_rows is None else known_rows[:, np.arange(size) * count // size]
         sample = CountedRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
         walks = sample
         if self.known is not None and outside:  # tables have the law of walks, and rows their own
@@ -310,7 +304,10 @@ class Estimator:
             sizes = (universe.sizes[a], universe.sizes[b])
             expected = walks.table((a, b), sizes).astype(np.float64) * (self.total / len(walks.counts))
             those = outside.get((a, b), [])
-            groups = [groups_at(self.groupings, table) for table in those]
+            groups = [
+                (self.groupings[a].of_categories(level), self.groupings[b].of_categories(other))
+                for (_, level), (_, other) in (table.scope for table in those)
+            ]
             target = moved(expected, those, groups)
             if walks is not sample:
                 factors = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
@@ -318,7 +315,7 @@ class Estimator:
                 target *= self.total / max(target.sum(), 1.0)
             targets[a, b] = target * (count / self.total)
         fixed = frozenset(c for columns, _ in universe.rules for c in columns) | {*range(self.last)}
-        return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
+        return exchanged(codes, universe.sizes, targets, fixed, sweeps, seed)
 
     def fits(self, tables: list[NoisyTable], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
@@ -328,8 +325,8 @@ class Estimator:
 
 def by_pair(tables: Sequence[NoisyTable]) -> dict[tuple[int, int], list[NoisyTable]]:
     """Return measured tables of two columns by these, in the order of measuring."""
-    found: dict[tuple[int, int], list[NoisyTable]] = {}
+    by_columns: dict[tuple[int, int], list[NoisyTable]] = {}
     for table in tables:
         (a, _), (b, _) = table.scope
-        found.setdefault((a, b), []).append(table)
-    return found
+        by_columns.setdefault((a, b), []).append(table)
+    return by_columns

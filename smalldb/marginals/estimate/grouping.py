@@ -41,9 +41,9 @@ class Grouping:
     def of_categories(self, level: int) -> Integers:
         """Return the group of each category at a level, shape (k,)."""
         ends = np.append(self.starts[level], len(self.order))
-        found = np.empty(len(self.order), dtype=np.int64)
-        found[self.order] = np.repeat(np.arange(len(self.starts[level])), np.diff(ends))
-        return found
+        groups = np.empty(len(self.order), dtype=np.int64)
+        groups[self.order] = np.repeat(np.arange(len(self.starts[level])), np.diff(ends))
+        return groups
 
     def inside(self, coarse: int, fine: int) -> Integers:
         """Return where each group of a coarse level starts among the groups of a fine one."""
@@ -61,16 +61,16 @@ def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
     starts = [np.array([0])]
     for level in range(1, levels + 1):
         least = _LIGHT * sums[-1] / (1 << level)
-        found: list[int] = []
-        for start, end in _ranges(starts[-1], len(mass)):
-            found.append(start)
+        cuts: list[int] = []
+        for start, end in pairwise([*starts[-1].tolist(), len(mass)]):
+            cuts.append(start)
             if end - start > 1 and (level == 1 or sums[end] - sums[start] > least):
                 middle = (sums[start] + sums[end]) / 2
                 cut = int(np.argmin(np.abs(sums[start + 1 : end] - middle))) + start + 1
-                found.append(cut)
-        if len(found) == len(mass) or len(found) == len(starts[-1]):
+                cuts.append(cut)
+        if len(cuts) == len(mass) or len(cuts) == len(starts[-1]):
             break
-        starts.append(np.array(found))
+        starts.append(np.array(cuts))
     return Grouping(order, (*starts, np.arange(len(mass))))
 
 
@@ -83,8 +83,8 @@ def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
     >>> grouping.order.tolist(), [start.tolist() for start in grouping.starts]
     ([0, 3, 1, 2], [[0], [0, 2], [0, 2, 3], [0, 1, 2, 3]])
     """
-    told = {tuple(np.unique(groups, return_inverse=True)[1].tolist()) for groups in partitions}
-    between = sorted(groups for groups in told if 0 < max(groups) < size - 1)
+    distinct = {tuple(np.unique(groups, return_inverse=True)[1].tolist()) for groups in partitions}
+    between = sorted(groups for groups in distinct if 0 < max(groups) < size - 1)
     between.sort(key=max)
     levels = [np.array(groups) for groups in [(0,) * size, *between, tuple(range(size))]]
     for coarse, fine in pairwise(levels):
@@ -93,7 +93,3 @@ def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
     order = np.lexsort(levels[::-1])
     changes = [np.flatnonzero(np.diff(groups[order], prepend=-1)) for groups in levels]
     return Grouping(order, tuple(changes))
-
-
-def _ranges(starts: Integers, size: int) -> Sequence[tuple[int, int]]:
-    return list(zip(starts.tolist(), [*starts[1:].tolist(), size], strict=True))

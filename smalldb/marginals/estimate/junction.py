@@ -35,11 +35,11 @@ def cells(scope: Iterable[tuple[int, int]], groupings: Sequence[Grouping]) -> in
 
 def union(scopes: Iterable[Scope]) -> dict[int, int]:
     """Return each column at the finest of its levels."""
-    found: dict[int, int] = {}
+    finest: dict[int, int] = {}
     for scope in scopes:
         for column, level in scope:
-            found[column] = max(level, found.get(column, 0))
-    return found
+            finest[column] = max(level, finest.get(column, 0))
+    return finest
 
 
 # Proof: docs/proofs/related.md, lemma 5.
@@ -98,18 +98,18 @@ def junction_tree(
 def homes(scopes: Iterable[Scope], buckets: Sequence[Bucket]) -> tuple[int, ...]:
     """Return of each scope the position of the first bucket that refines a column of it, and so holds it."""
     refining = _refining((bucket.column, bucket.passed) for bucket in buckets)
-    found = tuple(_first(scope, refining, 0) for scope in scopes)
-    if -1 in found:
+    positions = tuple(_first(scope, refining, 0) for scope in scopes)
+    if -1 in positions:
         raise ValueError("no bucket holds the scope")
-    return found
+    return positions
 
 
 def _refining(steps: Iterable[tuple[int, Scope]]) -> dict[int, list[tuple[int, int]]]:
     """Return where each column is refined, in order: positions of buckets, and the levels they pass on."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    refined: dict[int, list[tuple[int, int]]] = {}
     for position, (column, passed) in enumerate(steps):
-        found.setdefault(column, []).append((position, dict(passed).get(column, 0)))
-    return found
+        refined.setdefault(column, []).append((position, dict(passed).get(column, 0)))
+    return refined
 
 
 def _first(scope: Scope, refining: dict[int, list[tuple[int, int]]], start: int) -> int:
@@ -144,11 +144,11 @@ class Tree:
     @property
     def children(self) -> list[list[int]]:
         """The children of each bucket."""
-        found: list[list[int]] = [[] for _ in self.buckets]
+        below: list[list[int]] = [[] for _ in self.buckets]
         for position, bucket in enumerate(self.buckets):
             if bucket.parent >= 0:
-                found[bucket.parent].append(position)
-        return found
+                below[bucket.parent].append(position)
+        return below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,13 +185,13 @@ def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
 def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[Step, ...]:
     """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first."""
     levels = dict(coarse)
-    found: list[Step] = []
+    path: list[Step] = []
     for axis, (c, level) in reversed(list(enumerate(fine))):
         if c not in levels:
-            found.append((axis, None))
+            path.append((axis, None))
         elif levels[c] != level:
-            found.append((axis, groupings[c].inside(levels[c], level)))
-    return tuple(sorted(found, key=lambda step: step[1] is not None))
+            path.append((axis, groupings[c].inside(levels[c], level)))
+    return tuple(sorted(path, key=lambda step: step[1] is not None))
 
 
 def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Floats:
@@ -240,13 +240,8 @@ def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]
         else:
             tables[bucket.parent] += rise(logarithms)
     for position in reversed(range(len(tables))):
-        parent = tree.buckets[position].parent
-        if parent >= 0:
-            tables[position] *= tree.falls[position](summed(tables[parent], steps_between(tree, position)))
+        bucket = tree.buckets[position]
+        if bucket.parent >= 0:
+            path = steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)
+            tables[position] *= tree.falls[position](summed(tables[bucket.parent], path))
     return tables, total
-
-
-def steps_between(tree: Tree, position: int) -> tuple[Step, ...]:
-    """Return how the parent's cells are summed to what a bucket passes on to it."""
-    bucket = tree.buckets[position]
-    return steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)

@@ -17,7 +17,7 @@ from smalldb.marginals.universe import Rule, Universe
 
 Fixed: TypeAlias = tuple[Scope, Floats]
 
-OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
+COLUMN_RIDGE = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
 
 _TINY = 1e-12  # of all mass, what a category of known columns has at least
 
@@ -56,15 +56,15 @@ def model_rows(
         axis = [c for c, _ in bucket.scope].index(column)
         weights = tables[position]
         if known is not None:  # which may be where the model has no mass: others then keep their own law
-            given = tuple(a for a, (c, _) in enumerate(bucket.scope) if c < len(known))
-            weights = weights + _TINY * weights.sum(axis=given, keepdims=True)
+            known_axes = tuple(a for a, (c, _) in enumerate(bucket.scope) if c < len(known))
+            weights = weights + _TINY * weights.sum(axis=known_axes, keepdims=True)
         table = np.moveaxis(weights, axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
-        own = (seed + 2 * position) % (1 << 64)
-        words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)
+        row_seed = (seed + 2 * position) % (1 << 64)
+        words = splitmix64(len(table) * (len(starts) - 1), (row_seed + 1) % (1 << 64)) >> np.uint64(11)
         offsets = words.astype(np.float64).reshape(len(table), -1) * 2.0**-53
         table = np.maximum(table, 0.0, order="C")  # of one order: another has a kernel of its own
-        refine(context, groups[column], table, starts, splitmix64(rows, own), offsets)
+        refine(context, groups[column], table, starts, splitmix64(rows, row_seed), offsets)
         level[column] = fine
     for c, grouping in enumerate(tree.groupings):
         groups[c] = grouping.order[groups[c]]
@@ -87,12 +87,12 @@ class Model:
 # Proof: docs/proofs/rounds.md, lemma 9.
 def zeros_of(rules: Iterable[Rule], groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
     """Return the factors of the rules: minus infinity where no row can be."""
-    found = []
+    zeros = []
     for columns, allowed in rules:
         ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
         scope = tuple((c, groupings[c].finest) for c in columns)
-        found.append((scope, np.where(ranked, 0.0, -np.inf)))
-    return tuple(found)
+        zeros.append((scope, np.where(ranked, 0.0, -np.inf)))
+    return tuple(zeros)
 
 
 def cells_of_rules(universe: Universe) -> int:
@@ -132,7 +132,7 @@ def fitted(
     """Fit the model to expected counts of columns and released counts of tables."""
     tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings, last)
     ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
-    factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
+    factors = [factor_of_column(mass, total) for mass in ranked.values()]
     factors += [factor_of(table, ranked, groupings, total) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     return fitted_to(tree, factors, total, start, sweeps, close)
@@ -144,11 +144,16 @@ def fitted_to(
     """Fit a model to factors, those that are kept as they are last."""
     held = sum(factor.held is not None for factor in factors)
     known = [*start, *[None] * (held - len(start))]
-    found = fit(tree, factors, total, known, sweeps, close)
-    weights = [f.base + t for f, t in zip(factors, found, strict=False)]
-    weights += [factor.base for factor in factors[len(found) :]]
+    coefficients = fit(tree, factors, total, known, sweeps, close)
+    weights = [f.base + t for f, t in zip(factors, coefficients, strict=False)]
+    weights += [factor.base for factor in factors[len(coefficients) :]]
     probabilities, _ = beliefs(tree, weights)
-    return Model(tree, tuple(probabilities), tuple(found))
+    return Model(tree, tuple(probabilities), tuple(coefficients))
+
+
+def factor_of_column(counts: Floats, total: int) -> Factor:
+    """Return the factor of the expected counts of a column."""
+    return Factor(np.log(counts / total), (counts, np.full(len(counts), COLUMN_RIDGE)))
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.

@@ -89,12 +89,12 @@ class Candidates:
         Between neighbours under add-remove one count moves by 1, and so does its group's at every level: the
         distance moves by at most 1; under replace-one two counts do: by at most 2.
         """
-        found = []
+        scores = []
         for table, weight, here, expected in zip(self.tables, weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
                 penalty = round(min(noise(level.size) * level.size, MOST_PENALTY))
-                found.append(weight * (int(np.abs(level).sum()) - penalty))
-        return np.array(found, dtype=np.int64)
+                scores.append(weight * (int(np.abs(level).sum()) - penalty))
+        return np.array(scores, dtype=np.int64)
 
     def _coarser(self, table: tuple[int, ...], counts: Integers, axis: int) -> Iterator[Integers]:
         """Yield a table at all levels of the columns from an axis on, the finest first."""
@@ -147,7 +147,7 @@ class Depth:
     """The other columns of a strip, so many levels above their finest ones."""
 
     # which cells of a row, at the depth before, belong to columns that have this level; None: all
-    kept: Booleans | None
+    having: Booleans | None
     starts: Integers  # where groups of this level start among these
     edges: Integers  # where columns start among the cells of a row at this depth
     tables: Integers  # of each column, the number of its table in the strip
@@ -193,7 +193,7 @@ class PackedPairs:
     @staticmethod
     def of(candidates: Candidates) -> "PackedPairs":
         """Lay out the tables of candidates, all of two columns."""
-        found, start, table, first = [], 0, 0, 0
+        strips, start, table, first = [], 0, 0, 0
         finest = candidates.finest[2]
         for column, those in groupby(candidates.tables, key=lambda pair: pair[0]):
             others = np.array([other for _, other in those])
@@ -203,13 +203,13 @@ class PackedPairs:
             firsts = first + np.append(0, np.cumsum(fine * levels))
             coarser = tuple(grouping.inside(level, level + 1) for level in range(fine - 1, 0, -1))
             tables = (table, table + len(others))
-            found.append(Strip(column, others, tables, start, shape, coarser, depths, firsts[:-1], levels))
+            strips.append(Strip(column, others, tables, start, shape, coarser, depths, firsts[:-1], levels))
             start, table, first = start + shape[0] * shape[1], tables[1], int(firsts[-1])
         groups = [[len(starts) for starts in grouping.starts] for grouping in candidates.groupings]
         sizes = [groups[a][m] * groups[b][k] for (a, m), (b, k) in candidates.scopes()]
-        widths = [own[level] for own, level in zip(groups, finest, strict=True)]
+        widths = [counts[level] for counts, level in zip(groups, finest, strict=True)]
         return PackedPairs(
-            candidates, tuple(found), *np.unique(sizes, return_inverse=True), np.cumsum([0, *widths])
+            candidates, tuple(strips), *np.unique(sizes, return_inverse=True), np.cumsum([0, *widths])
         )
 
     @property
@@ -247,24 +247,24 @@ class PackedPairs:
         self, counts: Sequence[Integers], predicted: Sequence[Integers], weights: Sequence[int], noise: Noise
     ) -> Integers:
         """Return the integer score of every candidate, as `Candidates.scores` does."""
-        found = np.empty(len(self.size), dtype=np.int64)
+        scores = np.empty(len(self.size), dtype=np.int64)
         beyond, heavy = counts[0] - predicted[0], np.asarray(weights)
         for strip in self.strips:
             weight = heavy[slice(*strip.tables)]
             for rise, table in enumerate(_levels(strip.of(beyond), strip.coarser)):
                 for fall, depth in enumerate(strip.depths):
                     if fall:
-                        kept = table if depth.kept is None else table[:, depth.kept]
-                        table = np.add.reduceat(kept, depth.starts, axis=1)
+                        cells = table if depth.having is None else table[:, depth.having]
+                        table = np.add.reduceat(cells, depth.starts, axis=1)
                     distances = np.add.reduceat(np.abs(table).sum(axis=0), depth.edges)
                     of = depth.tables
-                    found[strip.first[of] + rise * strip.levels[of] + fall] = weight[of] * distances
+                    scores[strip.first[of] + rise * strip.levels[of] + fall] = weight[of] * distances
         penalties = [round(min(noise(size) * size, MOST_PENALTY)) for size in self.sizes.tolist()]
         each = np.concatenate(
             [np.repeat(heavy[slice(*s.tables)], (len(s.coarser) + 1) * s.levels) for s in self.strips]
         )
-        found -= each * np.array(penalties, dtype=np.int64)[self.size]
-        return found
+        scores -= each * np.array(penalties, dtype=np.int64)[self.size]
+        return scores
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def laid(self, matrix: Floats) -> list[Floats]:
@@ -279,7 +279,7 @@ class PackedPairs:
 
     def associations(self, predicted: Sequence[Floats], wanted: Booleans) -> Floats:
         """Return Cramer's V of the wanted tables, at least, else 0: see `association_weights.cramers_v`."""
-        found = np.zeros(len(wanted))
+        values_of = np.zeros(len(wanted))
         for strip in self.strips:
             if not wanted[slice(*strip.tables)].any():
                 continue
@@ -292,8 +292,8 @@ class PackedPairs:
                 independent = np.repeat(rows / total, widths, axis=1) * columns
                 squares = np.where(independent > 0, (cells - independent) ** 2 / independent, 0.0)
                 values = np.sqrt(np.add.reduceat(squares.sum(axis=0), edges) / (total * least))
-            found[slice(*strip.tables)] = np.where(least < 1, 0.0, np.minimum(values, 1.0))
-        return found
+            values_of[slice(*strip.tables)] = np.where(least < 1, 0.0, np.minimum(values, 1.0))
+        return values_of
 
 
 def laid_out(candidates: Candidates) -> Candidates | PackedPairs:
@@ -312,15 +312,15 @@ def _depths(candidates: Candidates, others: Integers) -> tuple[Depth, ...]:
     widths = np.array([g.groups(level) for g, level in zip(groupings, levels, strict=True)])
     tables = np.arange(len(others))
     whole = np.arange(widths.sum())
-    found = [Depth(None, whole, np.cumsum(widths) - widths, tables)]
+    depths = [Depth(None, whole, np.cumsum(widths) - widths, tables)]
     for depth in range(1, int(levels.max())):
         stays = levels[tables] > depth
-        kept, tables, before = np.repeat(stays, widths), tables[stays], widths[stays]
+        of_stays, tables, before = np.repeat(stays, widths), tables[stays], widths[stays]
         inside = [groupings[t].inside(levels[t] - depth, levels[t] - depth + 1) for t in tables]
         starts = np.concatenate([s + at for s, at in zip(inside, np.cumsum(before) - before, strict=True)])
         widths = np.array([len(s) for s in inside])
-        found.append(Depth(None if stays.all() else kept, starts, np.cumsum(widths) - widths, tables))
-    return tuple(found)
+        depths.append(Depth(None if stays.all() else of_stays, starts, np.cumsum(widths) - widths, tables))
+    return tuple(depths)
 
 
 def _levels(table: Integers, coarser: Sequence[Integers]) -> Iterator[Integers]:

@@ -76,10 +76,12 @@ def fit(
                 shared = separators[before if up else position]
                 here, there = (shared.below, shared.above) if up else (shared.above, shared.below)
                 carry(tables[before], here, shared.sums, tables[position], there)
-            for inside, counts, ridges, own in at[position]:
-                expected, logs = unmet(tables[position], inside, total, counts, ridges, own)
+            for inside, counts, ridges, coefficients in at[position]:
+                expected, logs = unmet(tables[position], inside, total, counts, ridges, coefficients)
                 omegas = wrightomega(logs)
-                moved = max(moved, met(tables[position], inside, total, expected, omegas, ridges, own))
+                moved = max(
+                    moved, met(tables[position], inside, total, expected, omegas, ridges, coefficients)
+                )
         if moved <= close * total:
             break
     return theta
@@ -99,21 +101,21 @@ def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
     """Return what each bucket but the roots shares with its parent, by the bucket."""
     from smalldb.kernels.cell_sums import added_up
 
-    found = dict[int, _Separator]()
+    separators = dict[int, _Separator]()
     for child, (bucket, rise) in enumerate(zip(tree.buckets, tree.rises, strict=True)):
         if rise is not None:
             passed = tuple(tree.groupings[c].groups(level) for c, level in bucket.passed)
             above = rise.inside(passed, tree.shape(bucket.parent))
             below = tree.falls[child].inside(passed, tree.shape(child))
-            found[child] = _Separator(added_up(tables[child], below, prod(passed)), above, below)
-    return found
+            separators[child] = _Separator(added_up(tables[child], below, prod(passed)), above, below)
+    return separators
 
 
 def _walks(tree: Tree) -> list[tuple[int, int]]:
     """Return a walk down and up again through each tree: where from, -1 at a root, and where to."""
-    children, found = tree.children, list[tuple[int, int]]()
+    children, walk = tree.children, list[tuple[int, int]]()
     for root in (position for position, bucket in enumerate(tree.buckets) if bucket.parent < 0):
-        found.append((-1, root))
+        walk.append((-1, root))
         open_ = [(root, iter(children[root]))]
         while open_:
             position, rest = open_[-1]
@@ -121,8 +123,8 @@ def _walks(tree: Tree) -> list[tuple[int, int]]:
             if child is None:
                 open_.pop()
                 if open_:
-                    found.append((position, open_[-1][0]))
+                    walk.append((position, open_[-1][0]))
             else:
-                found.append((position, child))
+                walk.append((position, child))
                 open_.append((child, iter(children[child])))
-    return found
+    return walk

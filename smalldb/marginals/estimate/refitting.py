@@ -33,32 +33,35 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
     """
     groupings, children = tree.groupings, tree.children
     order = _from_leaves(tree, children)
-    own = [_finished(tree, position, levels) for position in range(len(tree.buckets))]
-    width = sum(cells(scope, groupings) for scope in own if scope)
-    found, alone, end = np.zeros((width, width)), np.zeros(width), 0
-    given: dict[int, Floats] = {}  # of each bucket: P(group of a column below it | cell that it passes on)
+    finished = [_finished(tree, position, levels) for position in range(len(tree.buckets))]
+    width = sum(cells(scope, groupings) for scope in finished if scope)
+    probabilities, alone, end = np.zeros((width, width)), np.zeros(width), 0
+    conditional: dict[
+        int, Floats
+    ] = {}  # of each bucket: P(group of a column below it | cell that it passes on)
     for position in order:
         passed = tree.buckets[position].passed
         parts = [
-            (_cells_of(tree, position, tree.buckets[c].passed), given.pop(c)) for c in children[position]
+            (_cells_of(tree, position, tree.buckets[c].passed), conditional.pop(c))
+            for c in children[position]
         ]
         start = end - sum(part.shape[1] for _, part in parts)
-        if own[position]:
-            groups = cells(own[position], groupings)
-            parts.append((_cells_of(tree, position, own[position]), np.eye(groups)))
+        if finished[position]:
+            groups = cells(finished[position], groupings)
+            parts.append((_cells_of(tree, position, finished[position]), np.eye(groups)))
             end += groups
         both = np.zeros((cells(passed, groupings), end - start))
         to = _cells_of(tree, position, passed)
-        _meet(tables[position].ravel(), parts, to, both, found[start:end, start:end])
+        _meet(tables[position].ravel(), parts, to, both, probabilities[start:end, start:end])
         if passed:
             sums = np.bincount(to, tables[position].ravel(), len(both))[:, None]
-            given[position] = np.divide(both, sums, out=np.zeros_like(both), where=sums > 0)
+            conditional[position] = np.divide(both, sums, out=np.zeros_like(both), where=sums > 0)
         else:
             alone[start:end] = both[0]
-            found[:start, start:end] = np.outer(alone[:start], both[0])
-    found = found + found.T
-    np.fill_diagonal(found, alone)
-    return tuple(scope[0][0] for position in order if (scope := own[position])), found
+            probabilities[:start, start:end] = np.outer(alone[:start], both[0])
+    probabilities = probabilities + probabilities.T
+    np.fill_diagonal(probabilities, alone)
+    return tuple(scope[0][0] for position in order if (scope := finished[position])), probabilities
 
 
 def _meet(
@@ -94,12 +97,12 @@ def _cells_of(tree: Tree, position: int, scope: Scope) -> Integers:
 
 def _from_leaves(tree: Tree, children: Sequence[Sequence[int]]) -> list[int]:
     """Return all buckets, each right after the trees of its children, which are in order."""
-    found, left = list[int](), [position for position, bucket in enumerate(tree.buckets) if bucket.parent < 0]
+    order, left = list[int](), [position for position, bucket in enumerate(tree.buckets) if bucket.parent < 0]
     while left:  # each before its children, which come last first: then from the end
         position = left.pop()
-        found.append(position)
+        order.append(position)
         left += children[position]
-    return found[::-1]
+    return order[::-1]
 
 
 class CurrentModel(Protocol):
@@ -179,11 +182,11 @@ class ModelInParts:
     @staticmethod
     def of(estimator: Estimator, packed: PackedPairs) -> "ModelInParts":
         """Return what columns alone teach."""
-        found = ModelInParts(estimator, packed, [], 0, {})
+        first = ModelInParts(estimator, packed, [], 0, {})
         alone = {c: (c,) for c in range(len(estimator.groupings))}
         sets = set(_connected(alone, [scope for scope, _ in estimator.fixed]).values())
-        parts = [found._part(columns, ()) for columns in sets]
-        return replace(found, parts={c: part for part in parts for c in part.columns})
+        parts = [first._part(columns, ()) for columns in sets]
+        return replace(first, parts={c: part for part in parts for c in part.columns})
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self) -> list[Floats]:
@@ -195,8 +198,8 @@ class ModelInParts:
         matrix = np.outer(alone, alone)
         for part in parts:
             matrix[np.ix_(part.groups, part.groups)] = part.matrix
-        found = [self.estimator.total * flat for flat in self.packed.laid(matrix)]
-        return self.estimator.moved(found, self.tables[self.fitted :])
+        expected = [self.estimator.total * flat for flat in self.packed.laid(matrix)]
+        return self.estimator.moved(expected, self.tables[self.fitted :])
 
     def after(self, table: NoisyTable) -> "ModelInParts":
         """Return the same after one more table: once some wait, the parts that they connect become one."""
@@ -248,8 +251,8 @@ class ModelInParts:
 
 def _connected(sets: Mapping[int, tuple[int, ...]], scopes: Iterable[Scope]) -> dict[int, tuple[int, ...]]:
     """Return of each column the set that it is in, ascending, once sets that share a scope are joined."""
-    found = dict(sets)
+    connected = dict(sets)
     for scope in scopes:
-        joined = tuple(sorted({other for c, _ in scope for other in found[c]}))
-        found.update(dict.fromkeys(joined, joined))
-    return found
+        joined = tuple(sorted({other for c, _ in scope for other in connected[c]}))
+        connected.update(dict.fromkeys(joined, joined))
+    return connected

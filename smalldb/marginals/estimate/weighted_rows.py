@@ -30,7 +30,7 @@ _LEAST = 1e-6  # of an equal share, what a category is expected to hold at least
 
 
 # Proof: docs/proofs/start.md, lemma 3.
-def believed(expected: Floats, told: Sequence[tuple[Floats, float]], ordered: bool) -> Floats:
+def believed(expected: Floats, released: Sequence[tuple[Floats, float]], ordered: bool) -> Floats:
     """
     Return expected counts of a column: the start's, moved towards what was released by signal to noise.
 
@@ -39,9 +39,9 @@ def believed(expected: Floats, told: Sequence[tuple[Floats, float]], ordered: bo
     """
     total, size = float(expected.sum()), len(expected)
     expected = np.maximum(expected, _LEAST * total / size)
-    precisions = sum(1 / max(variance, 1e-9) for _, variance in told)
+    precisions = sum(1 / max(variance, 1e-9) for _, variance in released)
     noise = 1 / precisions
-    beyond = sum(counts / max(variance, 1e-9) for counts, variance in told) * noise - expected
+    beyond = sum(counts / max(variance, 1e-9) for counts, variance in released) * noise - expected
     beyond -= beyond.mean()
     if size > MOST_CATEGORIES:
         signals = max(float((beyond**2 - noise).sum()), 0.0) * expected / total + expected
@@ -77,8 +77,8 @@ class Started:
     weights: Floats  # they sum to 1
     sizes: tuple[int, ...]
     total: int  # the number of rows of the data, public or released
-    told: Mapping[tuple[tuple[int, ...], ...], tuple[Integers, Floats]]  # cells of rows, and their shares
-    made: Start
+    targets: Mapping[tuple[tuple[int, ...], ...], tuple[Integers, Floats]]  # cells of rows, and their shares
+    start: Start
 
     @staticmethod
     def of(start: Start, universe: Universe, total: int, shares: Sequence[Floats] | None = None) -> "Started":
@@ -97,6 +97,10 @@ class Started:
         """Return the expected counts of a table at all categories."""
         shape = tuple(self.sizes[c] for c in columns)
         cells = np.ravel_multi_index(tuple(self.codes[:, c] for c in columns), shape)
+        return self._counted(cells, shape)
+
+    def _counted(self, cells: Integers, shape: tuple[int, ...]) -> Floats:
+        """Return the expected counts of a table, by the cell of each row."""
         held: Floats = np.bincount(cells, self.weights, prod(shape)).astype(np.float64)
         return held.reshape(shape) * self.total
 
@@ -105,48 +109,40 @@ class Started:
         """Return each half of the rows, at random."""
         odd = splitmix64(len(self.codes), _HALVES) & np.uint64(1)
         each = [self.weights * (odd == side) for side in (0, 1)]
-        return [replace(self, weights=own / max(own.sum(), 1e-9)) for own in each]
+        return [replace(self, weights=half / max(half.sum(), 1e-9)) for half in each]
 
     # Proof: docs/proofs/start.md, lemma 3.
     def with_columns(self, columns: Sequence[Sequence[NoisyTable]], ordered: Sequence[bool]) -> "Started":
         """Return the nearest weights to these that agree with columns, each of which was measured or more."""
-        told = dict(self.told)
+        targets = dict(self.targets)
         for c, measured in enumerate(columns):
             seen = [(table.counts.astype(np.float64), table.variance) for table in measured]
             expected = self.table((c,))
-            told[((c,),)] = self.codes[:, c], believed(expected, seen, ordered[c]) / self.total
-        return replace(self, told=told).fitted()
+            targets[((c,),)] = self.codes[:, c], believed(expected, seen, ordered[c]) / self.total
+        return replace(self, targets=targets).fitted()
 
     # Proof: docs/proofs/start.md, lemma 3.
     def after(self, table: NoisyTable, groups: Sequence[Integers]) -> "Started":
         """Return the nearest weights that agree with one more table, of groups of each column."""
         shape, columns = table.counts.shape, [c for c, _ in table.scope]
-        own = tuple(group[self.codes[:, c]] for c, group in zip(columns, groups, strict=True))
-        cells = np.ravel_multi_index(own, shape)
-        expected = (
-            np.bincount(cells, self.weights, prod(shape)).astype(np.float64).reshape(shape) * self.total
-        )
+        here = tuple(group[self.codes[:, c]] for c, group in zip(columns, groups, strict=True))
+        cells = np.ravel_multi_index(here, shape)
+        expected = self._counted(cells, shape)
         beyond, noise = without_margins(table.counts - expected), max(table.variance, 1e-9)
         prior = signal(beyond, np.maximum(expected, 1.0), noise)
         least = _LEAST * self.total / expected.size
         wanted = np.maximum(expected + beyond * prior / (prior + noise), least)
         if len(columns) == 2:  # rare cells that noise made less than none would be cut off, and move columns
             wanted = np.maximum(fitted_margins(wanted, expected.sum(axis=1), expected.sum(axis=0)), least)
-        told = {
-            **self.told,
-            (tuple(columns), *(tuple(group.tolist()) for group in groups)): (
-                cells,
-                wanted.ravel() / wanted.sum(),
-            ),
-        }
-        return replace(self, told=told).fitted()
+        key = tuple(columns), *(tuple(group.tolist()) for group in groups)
+        return replace(self, targets={**self.targets, key: (cells, wanted.ravel() / wanted.sum())}).fitted()
 
     # Proof: docs/proofs/start.md, lemma 3.
     def fitted(self) -> "Started":
         """Return weights that agree with all that was released (iterative proportional fitting)."""
         weights = self.weights
         for _ in range(SWEEPS):
-            for cells, wanted in self.told.values():
+            for cells, wanted in self.targets.values():
                 held = np.bincount(cells, weights, len(wanted))
                 weights = weights * np.divide(wanted, held, out=np.ones_like(held), where=held > 0)[cells]
                 weights /= weights.sum()
@@ -163,12 +159,12 @@ class Started:
         share, sweeps = many / self.total, affordable(many, len(pairs))
         targets = {pair: self.table(pair) * share for pair in pairs} if sweeps else {}
         order = np.lexsort(self.codes.T[::-1])
-        found = self.codes[order[systematic(self.weights[order], many)]].T
-        if self.made.rows == "model":
+        codes = self.codes[order[systematic(self.weights[order], many)]].T
+        if self.start.rows == "model":
             for c in set(range(len(self.sizes))) - fixed:
-                found[c] = found[c][np.argsort(splitmix64(many, seed ^ c))]
-            return exchanged(found, self.sizes, targets, fixed, sweeps, seed)
-        return replaced(found, self.codes, self.weights, self.sizes, targets, sweeps, seed)
+                codes[c] = codes[c][np.argsort(splitmix64(many, seed ^ c))]
+            return exchanged(codes, self.sizes, targets, fixed, sweeps, seed)
+        return replaced(codes, self.codes, self.weights, self.sizes, targets, sweeps, seed)
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.

@@ -161,14 +161,14 @@ def read_pairs(
     total: int,
 ) -> list[NoisyTable]:
     """Return the released tables of pairs, with the margins of independent columns."""
-    found = list[NoisyTable]()
+    read = list[NoisyTable]()
     for (a, b), variance in noise.variances[1].items():
         independent = np.outer(columns[a], columns[b]) / total
         ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
-        found.append(NoisyTable(scope, ranked, Fraction(0), noise, variance))
-    return found
+        read.append(NoisyTable(scope, ranked, Fraction(0), noise, variance))
+    return read
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -186,16 +186,16 @@ def halves_of(
 # Proof: docs/proofs/rounds.md, lemma 12.
 def read_halves(values: Integers, noise: ConeDifference, estimator: Estimator) -> list[NoisyTable]:
     """Return the released tables of pairs in halves, with the margins of independent columns."""
-    found, cells = list[NoisyTable](), values[2 * len(noise.sizes) :].reshape(-1, 2, 2)
+    read, cells = list[NoisyTable](), values[2 * len(noise.sizes) :].reshape(-1, 2, 2)
     masses = [
-        np.bincount(grouping.of_categories(1), own)
-        for grouping, own in zip(estimator.groupings, estimator.read, strict=True)
+        np.bincount(grouping.of_categories(1), mass)
+        for grouping, mass in zip(estimator.groupings, estimator.read, strict=True)
     ]
     for ((a, b), variance), table in zip(noise.variances[1].items(), cells, strict=True):
         independent = np.outer(masses[a], masses[b]) / estimator.total
         counts = np.rint(independent + without_margins(table - independent)).astype(np.int64)
-        found.append(NoisyTable(((a, 1), (b, 1)), counts, Fraction(0), noise, variance))
-    return found
+        read.append(NoisyTable(((a, 1), (b, 1)), counts, Fraction(0), noise, variance))
+    return read
 
 
 def modelled(plan: TableStrategy, estimator: Estimator, read: Sequence[NoisyTable], whole: Whole) -> Estimate:
@@ -208,8 +208,8 @@ def modelled(plan: TableStrategy, estimator: Estimator, read: Sequence[NoisyTabl
     estimator = replace(estimator, read_from=frozenset(tables))
     model = estimator.fit(tables, (), last=True)
     making = partial(estimator.rows, model, beside)
-    told = estimator.columns, tuple(tables), tuple(beside)
-    return Estimate(plan, estimator.total, model, making, *told, whole=whole)
+    measured = estimator.columns, tuple(tables), tuple(beside)
+    return Estimate(plan, estimator.total, model, making, *measured, whole=whole)
 
 
 def dependence(table: NoisyTable) -> float:

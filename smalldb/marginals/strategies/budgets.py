@@ -19,7 +19,7 @@ from smalldb.marginals.expected_error import (
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
 from smalldb.marginals.strategies.strategy import Setting, TableStrategy
-from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Measurement
 from smalldb.noise.cone import width
 
@@ -57,12 +57,12 @@ def column_groups(
     pieces = _pieces(sizes, among)
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(pieces) + 1):
-        found = (inf, 0)
+        cheapest = (inf, 0)
         for start in range(end):
             group = [c for piece in pieces[start:end] for c in piece]
             if start == end - 1 or _may(sizes, group):
-                found = min(found, (best[start][0] + sqrt(_error(sizes, group)), start))
-        best.append(found)
+                cheapest = min(cheapest, (best[start][0] + sqrt(_error(sizes, group)), start))
+        best.append(cheapest)
     groups, end = list[tuple[int, ...]](), len(pieces)
     while end:
         start = best[end][1]
@@ -99,8 +99,12 @@ def _pieces(sizes: Sequence[int], among: Sequence[int]) -> list[list[int]]:
 
 def _may(sizes: Sequence[int], group: Sequence[int]) -> bool:
     """Tell whether columns may be measured at once."""
-    own = [sizes[c] for c in group]
-    return min(own) >= 2 and max(own) <= MOST_CATEGORIES and sum(own) - len(own) <= MOST_FREE
+    categories = [sizes[c] for c in group]
+    return (
+        min(categories) >= 2
+        and max(categories) <= MOST_CATEGORIES
+        and sum(categories) - len(categories) <= MOST_FREE
+    )
 
 
 def _error(sizes: Sequence[int], group: Sequence[int]) -> float:
@@ -148,11 +152,11 @@ class RoundsBudget(TableStrategy):
     def column_variances(self) -> dict[int, float]:
         """The noise of columns that are measured for themselves, or of all the cells of a first table."""
         universe = self.universe
-        found = column_variances(universe, self.law, self.together, self.columns)
+        variances = column_variances(universe, self.law, self.together, self.columns)
         for table in (table for table in self.first if table.whole):
             cells = universe.size(table.columns) * self.law.noise(table.cost).variance()
-            found |= {c: min(found.get(c, inf), cells / universe.sizes[c]) for c in table.columns}
-        return found
+            variances |= {c: min(variances.get(c, inf), cells / universe.sizes[c]) for c in table.columns}
+        return variances
 
     @property
     def for_first(self) -> Fraction:
@@ -173,11 +177,6 @@ class RoundsBudget(TableStrategy):
         noise = [self.law.noise(table.cost).mean_size for table in self.first]
         off = [of_groups(a * b / (2 * self.rows), ()) for a, b in zip(noise, sizes, strict=True)]
         return sum(off) / len(off) / WORTH[self.law.concentrated]
-
-    @property
-    def share_of_first(self) -> Fraction:
-        """What part of all but the certificate the first tables get."""
-        return self.for_first / (self.cost - self.certifying)
 
     @property
     def for_rounds(self) -> Fraction:
@@ -214,38 +213,41 @@ class RoundsBudget(TableStrategy):
         """
         universe, law, rows = setting.universe, setting.law, setting.rows
         left = setting.budget - setting.certifying
-        parts = _in_parts(universe, law, left, known)
-        columns_error = columns_alone(universe, law, parts, rows)
+        parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
+        costs = [left * part / sum(parts) for part in parts]  # of columns, if they got everything
+        columns_error = columns_alone(universe, law, costs, rows)
         among = pairs_of(universe)
         pairs = len(among)
         first = first_tables(universe, law, left, rows)
         rest = left - sum((table.cost for table in first), Fraction(0))
         read = {c for table in first if table.whole for c in table.columns}
-        own = [0 if c in read else part for c, part in enumerate(parts)]
+        paid_parts = [0 if c in read else part for c, part in enumerate(parts)]
         alone |= setting.column_share == 1
         usual = rounds = 0 if alone else _rounds(columns_error, pairs, len(universe.sizes), law.concentrated)
         usual_share = _column_share(columns_error, law.concentrated)
-        own_share = setting.column_share or usual_share
-        share = own_share if rounds else Fraction(1)
+        wanted_share = setting.column_share or usual_share
+        share = wanted_share if rounds else Fraction(1)
         if law.concentrated and not read and covers(universe, [table.columns for table in first]):
             share = setting.column_share or BESIDE
-        for_columns = rest * share * sum(own) / sum(parts)
+        for_columns = rest * share * sum(paid_parts) / sum(parts)
         for_rounds = rest - for_columns
         if law.concentrated:
             rounds = max(usual, min(round(CHEAPER * usual), MOST_CHEAPER, pairs + pairs // 2))
-        elif rounds and (kept := for_rounds / (left * (1 - usual_share))) < 1:
-            rounds = max(LEAST_ROUNDS, round(rounds * kept))
+        elif rounds and (left_share := for_rounds / (left * (1 - usual_share))) < 1:
+            rounds = max(LEAST_ROUNDS, round(rounds * left_share))
         if rounds and (law.concentrated or len(universe.sizes) > MANY_COLUMNS):
             least = usual if len(universe.sizes) <= MANY_COLUMNS else 0
-            heard = max(least, round(rounds * _share_above_noise(law, for_rounds / rounds, rows, dependence)))
-            if any(own):
-                for_rounds *= Fraction(heard, rounds)
+            above_noise = _share_above_noise(law, for_rounds / rounds, rows, dependence)
+            audible = max(least, round(rounds * above_noise))
+            if any(paid_parts):
+                for_rounds *= Fraction(audible, rounds)
                 for_columns = rest - for_rounds
-            rounds = heard
-        if not rounds and not any(own):
+            rounds = audible
+        if not rounds and not any(paid_parts):
             first = tuple(replace(table, cost=table.cost * left / (left - rest)) for table in first)
         each = for_rounds / rounds if rounds else Fraction(0)
-        groups = column_groups(universe.sizes, [c for c, part in enumerate(own) if part], law.concentrated)
+        paid = [c for c, part in enumerate(paid_parts) if part]
+        groups = column_groups(universe.sizes, paid, law.concentrated)
         shares = shares_of_columns(universe.sizes, groups, law.concentrated)
         plan = cls.of(
             setting,
@@ -262,29 +264,21 @@ class RoundsBudget(TableStrategy):
             plan = replace(plan, halved=_share_above_noise(law, each, rows, dependence) <= 0)
         if not pairs or (not rounds and not first):
             measured = columns_at_once(universe, law, groups, plan.columns, rows)
-            found = columns_only(universe, measured, dependence) if pairs else measured
-            return replace(plan, expected=found)
+            expected = columns_only(universe, measured, dependence) if pairs else measured
+            return replace(plan, expected=expected)
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-            columns_error *= float((1 - usual_share) / (1 - own_share))
+            columns_error *= float((1 - usual_share) / (1 - wanted_share))
         tables = rounds + len(first)
-        found = in_rounds(universe, columns_error, law.concentrated, noise, dependence, tables)
-        return replace(plan, expected=found)
-
-
-def _in_parts(universe: Universe, law: PrivacyMeasure, budget: Fraction, known: int) -> list[Fraction]:
-    """Return a budget in parts for columns, so that the sum of their distances is least."""
-    parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
-    return [budget * part / sum(parts) for part in parts]
+        expected = in_rounds(universe, columns_error, law.concentrated, noise, dependence, tables)
+        return replace(plan, expected=expected)
 
 
 def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
     """Return by how much noise puts each table of such sizes off, were all selected and measured alike."""
-    shared = sum(
-        (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
-    )
-    return put_off(plan, sizes, plan.for_rounds / shared)
+    each = (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items())
+    return put_off(plan, sizes, plan.for_rounds / sum(each, Fraction(0)))
 
 
 def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[float]:

@@ -12,9 +12,9 @@ from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.dependence import (
-    HEARD,
     LEVELS,
     LOUD,
+    QUIET,
     SHARES,
     DependenceTested,
     Way,
@@ -73,9 +73,9 @@ def plan_tables(
         raise ValueError(FIRST.format(strategy))
     for kind in AT_ONCE:
         if strategy == kind.name:
-            if (made := kind.planned(setting)) is None:
+            if (plan := kind.planned(setting)) is None:
                 raise ValueError(kind.refusal)
-            return made
+            return plan
     cells = None if column_share else AllCells.planned(setting)
     gaussian = replace(setting, law=replace(setting.law, concentrated=True), delta=delta)
     settings = [setting] if delta is None else [gaussian, setting]
@@ -128,10 +128,10 @@ def _product(way: Way) -> float:
 def _asking(setting: Setting, best: TableStrategy) -> TableStrategy:
     """Return the question before what is best at each answer; the best itself where it decides nothing."""
     costs = [share * (setting.budget - setting.certifying) for share in SHARES]
-    cost = next((cost for cost in costs if loudness(setting, cost) <= HEARD), costs[-1])
+    cost = next((cost for cost in costs if loudness(setting, cost) <= QUIET), costs[-1])
     if not pairs_of(setting.universe) or loudness(setting, cost) > LOUD:
         return best
-    after = replace(setting, asked=cost)
+    after = replace(setting, spent=cost)
     tested = DependenceTested.before(setting, [_way(after, level) for level in LEVELS], cost)
     return tested if len(tested.ways) > 1 else best
 

@@ -27,7 +27,7 @@ SPREAD = 0.07  # of distances of data sets around the usual one, as a standard d
 SKEWED = 0.75  # of what sampling adds to distances of columns whose categories are all alike
 # of all but the certificate, for the number: the first that is heard
 SHARES = (Fraction(1, 100), Fraction(1, 50), Fraction(1, 30))
-HEARD = 0.02  # noise of the number, as a distance, that is little
+QUIET = 0.02  # noise of the number, as a distance, that is little
 LOUD = 0.06  # noise that leaves nothing to hear
 GROUPS = 8  # runs of categories that a column is counted by, at most
 MOST_PAIRS = 1 << 9  # of all, evenly
@@ -38,7 +38,7 @@ Way: TypeAlias = Adaptive | AllPairs
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
 
 
-def tables_asked(universe: Universe) -> list[Marginal]:
+def dependence_tables(universe: Universe) -> list[Marginal]:
     """Return the tables that the number is about: of all pairs of columns, or evenly some."""
     groups = [tuple(code * min(size, GROUPS) // size for code in range(size)) for size in universe.sizes]
     pairs = pairs_of(universe)
@@ -71,7 +71,7 @@ def summed(counts: Sequence[Integers]) -> int:
 # Proof: docs/proofs/rounds.md, lemma 13.
 def ask(universe: Universe, law: PrivacyMeasure, cost: Fraction) -> Number:
     """Ask how far pairs of columns depend: the sum of the distances of their tables."""
-    of = tables_asked(universe)
+    of = dependence_tables(universe)
     moved = MOVED[law.replaced] * len(of)
     return Number(
         of=of,
@@ -92,14 +92,14 @@ def loudness(setting: Setting, cost: Fraction) -> float:
 
 def level_of(answer: int, setting: Setting, cost: Fraction) -> int:
     """Return the level that is nearest to what the number tells, less what sampling adds to distances."""
-    tables, rows = tables_asked(setting.universe), setting.rows
+    tables, rows = dependence_tables(setting.universe), setting.rows
     free = [(a - 1) * (b - 1) for a, b in (table.shape for table in tables)]
     sampled = sum(map(sqrt, free)) / len(free) / sqrt(2 * pi * rows)
-    found = answer / (2 * rows * len(tables))
-    found = sqrt(max(0.0, found * abs(found) - (SKEWED * sampled) ** 2))
+    apart = answer / (2 * rows * len(tables))
+    apart = sqrt(max(0.0, apart * abs(apart) - (SKEWED * sampled) ** 2))
     loud = sqrt(pi / 2) * loudness(setting, cost)
-    found = USUAL + (found - USUAL) / (1 + (loud / SPREAD) ** 2)
-    return min(range(len(LEVELS)), key=lambda level: abs(np.log(LEVELS[level] / max(found, 1e-9))))
+    apart = USUAL + (apart - USUAL) / (1 + (loud / SPREAD) ** 2)
+    return min(range(len(LEVELS)), key=lambda level: abs(np.log(LEVELS[level] / max(apart, 1e-9))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +136,8 @@ class DependenceTested(TableStrategy):
     @property
     def spread(self) -> tuple[float, float]:
         """What is expected of the ways."""
-        found = [way.expected for way in self.choices]
-        return min(found), max(found)
+        expected = [way.expected for way in self.choices]
+        return min(expected), max(expected)
 
     def saved(self, workload: Workload, beta: Fraction) -> Self:
         """Return it with all pairs without a certificate."""
@@ -149,16 +149,6 @@ class DependenceTested(TableStrategy):
         """That of the number, and of the way that loses most."""
         ways = reduce(Loss.either, (way.loss for way in self.ways))
         return self.law.loss_of_number(self.asking).together(ways)
-
-    @property
-    def most_tables(self) -> int:
-        """How many tables of counts are measured at most, whatever is answered."""
-        return max(way.most_tables for way in self.ways)
-
-    @property
-    def most_pairs(self) -> int:
-        """How many pairs of columns are measured together at most."""
-        return max(way.most_pairs for way in self.ways)
 
     @property
     def usual(self) -> Way:
@@ -184,12 +174,12 @@ class DependenceTested(TableStrategy):
     def described(self) -> str:
         """What is measured, in some words."""
         usual = self.usual.described
-        others = [said for said in dict.fromkeys(way.described for way in self.ways) if said != usual]
+        others = [text for text in dict.fromkeys(way.described for way in self.ways) if text != usual]
         return "; or ".join([f"how far columns depend decides: {usual}", *others])
 
     # Proof: docs/proofs/rounds.md, lemma 13.
     def steps(self) -> Steps:
         """Ask how far pairs of columns depend, and follow the answer."""
         answer = yield ask(self.universe, self.law, self.asking)
-        found = yield from self.choices[level_of(answer, self, self.asking)].steps()
-        return replace(found, dependence=answer)
+        estimate = yield from self.choices[level_of(answer, self, self.asking)].steps()
+        return replace(estimate, dependence=answer)

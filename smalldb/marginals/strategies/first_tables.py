@@ -40,15 +40,15 @@ class FirstTable:
 def wanted_first(universe: Universe) -> tuple[tuple[int, ...], ...]:
     """Return named tables, then those of targets with each other column that the workload has; none twice."""
     stars = [pair for pair in pairs_of(universe) if set(pair) & set(universe.targets)]
-    found = tuple(dict.fromkeys([*universe.named, *stars]))
-    for columns in found:
+    tables = tuple(dict.fromkeys([*universe.named, *stars]))
+    for columns in tables:
         least = prod(universe.sizes[c] if c in universe.targets else 2 for c in columns)
         if least > WIDEST:
             raise ValueError(
                 f"a table to measure first has {least} cells or more, at most {WIDEST} are possible: name "
                 "targets of fewer categories, or tables of fewer columns"
             )
-    return found
+    return tables
 
 
 def proportions(sizes: Sequence[int], concentrated: bool) -> list[int]:
@@ -67,8 +67,8 @@ def first_tables(
     """
     stars = wanted_first(universe)
     for wanted in dict.fromkeys((stars, universe.named)):
-        if wanted and (made := _shared(universe, law, budget, rows, wanted)):
-            return made
+        if wanted and (shared := _shared(universe, law, budget, rows, wanted)):
+            return shared
     return ()
 
 
@@ -110,8 +110,8 @@ def folds(universe: Universe, tables: Sequence[tuple[int, ...]]) -> list[float]:
     precisions: dict[int, float] = {}
     for columns in tables:
         for c in columns:
-            own = universe.sizes[c] / universe.size(columns)
-            precisions[c] = precisions.get(c, 0.0) + own
+            precision = universe.sizes[c] / universe.size(columns)
+            precisions[c] = precisions.get(c, 0.0) + precision
     return [1 / precisions[c] for c in sorted(precisions)]
 
 

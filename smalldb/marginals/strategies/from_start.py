@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import ceil, log, prod
+from math import ceil, log
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,17 +14,16 @@ from queries.domain import Integers
 from smalldb.marginals.asks import Number, Worst
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.estimation import LARGE, Estimator
+from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.weighted_rows import Started
 from smalldb.marginals.measuring import NoisyTable
-from smalldb.marginals.strategies.adaptive import Adaptive, StoppingRule, beyond_noise, worst_of
-from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, column_groups, put_off, shares_of_columns
-from smalldb.marginals.strategies.first_tables import groups_of_first
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
+from smalldb.marginals.strategies.rounds import StoppingRule, one_round
 from smalldb.marginals.strategies.strategy import (
     Estimate,
     Strategy,
     TableStrategy,
-    measured,
-    table_of,
     whole_table,
 )
 from smalldb.marginals.universe import Universe, pairs_of
@@ -44,44 +43,31 @@ FEW = 64  # categories of a column that is measured once more
 UNINFORMATIVE = 2  # tables, after which rounds end
 
 
-def asked_pairs(universe: Universe) -> tuple[tuple[int, int], ...]:
+def start_pairs(universe: Universe) -> tuple[tuple[int, int], ...]:
     """Return the pairs of columns whose tables say how near a start is: all of them, or evenly some."""
     pairs = [pair for pair in pairs_of(universe) if universe.size(pair) <= LARGE]
     return tuple(pairs[:: 1 + (len(pairs) - 1) // MOST_PAIRS] if pairs else ())
 
 
 @lru_cache(maxsize=4)
-def asked_tables(universe: Universe) -> tuple[Marginal, ...]:
+def start_tables(universe: Universe) -> tuple[Marginal, ...]:
     """Return the tables of these pairs: the same ones for both questions, so that they are counted once."""
-    return tuple(whole_table(pair, [universe.sizes[c] for c in pair]) for pair in asked_pairs(universe))
+    return tuple(whole_table(pair, [universe.sizes[c] for c in pair]) for pair in start_pairs(universe))
 
 
 # Proof: docs/proofs/start.md, lemma 1.
 def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
-    """
-    Return how far tables are from those that were expected, in rows: a row moves it by 1 for each table.
+    """Return how far tables are from those expected, in rows: a row moves it by 1 for each table."""
+    return sum(int(np.abs(table - other).sum()) for table, other in zip(counts, expected, strict=True))
 
-    Examples
-    --------
-    >>> apart([np.array([[2, 0], [1, 1]])], [np.array([[1, 1], [1, 1]])])
-    2
-    """
-    return sum(int(np.abs(own - other).sum()) for own, other in zip(counts, expected, strict=True))
+
+def always_room(name: Scope) -> None:
+    """Weights have room for every table."""
 
 
 def audible(plan: Adaptive) -> bool:
     """Whether a small table of a round is not lost in its noise."""
     return put_off(plan, [SMALL], Fraction(1))[0] <= MOST_NOISE
-
-
-class RoomForAll:
-    """Weights have room for every table."""
-
-    def __init__(self, tables: list[NoisyTable]) -> None:
-        self.tables = tables
-
-    def lacking(self, name: object) -> None:
-        """Return None: nothing lacks room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +85,12 @@ class FromStart(TableStrategy):
     def before(
         cls, start: Start, asking: Fraction, adaptive: Adaptive, other: Strategy, expected: float
     ) -> Self:
-        """
-        Return the question before what would be done without a start, whose error a rehearsal expects.
-
-        What is independent in a start makes its rehearsal too good; the plan itself knows no law.
-        """
+        """Return the question before what would be done without a start, whose error a rehearsal expects."""
+        # what is independent in a start makes its rehearsal too good; the plan itself knows no law
         other_way = None if isinstance(other, Adaptive) else other
         whole = replace(adaptive, epsilon=adaptive.epsilon + asking)
-        own = {"start": start, "asking": asking, "adaptive": adaptive, "other": other_way}
-        return cls.of(whole, expected=(expected + other.expected) / 2, **own)
+        parts = {"start": start, "asking": asking, "adaptive": adaptive, "other": other_way}
+        return cls.of(whole, expected=(expected + other.expected) / 2, **parts)
 
     @property
     def certifying(self) -> Fraction:
@@ -130,18 +113,13 @@ class FromStart(TableStrategy):
         """That of the questions, and of the way that loses more."""
         after = self.adaptive.loss if self.other is None else self.adaptive.loss.either(self.other.loss)
         number, rest = self.asking * NUMBER, self.asking * (1 - NUMBER)
-        asked = self.law.loss_of_number(number).together(self.law.loss_of_selection(rest))
-        return asked.together(after)
+        questions = self.law.loss_of_number(number).together(self.law.loss_of_selection(rest))
+        return questions.together(after)
 
     @property
     def most_tables(self) -> int:
         """How many tables of counts are measured at most, whatever is answered."""
         return max(way.most_tables for way in self.ways) + len(self.universe.sizes)
-
-    @property
-    def most_pairs(self) -> int:
-        """How many pairs of columns are measured together at most."""
-        return max(way.most_pairs for way in self.ways)
 
     @property
     def expected_pairs(self) -> int:
@@ -165,10 +143,6 @@ class FromStart(TableStrategy):
         ways = [part for way in self.ways for part in way.public]
         return (self.asking, self.start.digest, self.start.rows, *ways)
 
-    def from_other(self, start: Start) -> Self:
-        """Return the same from another start."""
-        return replace(self, start=start)
-
     # Proof: docs/proofs/start.md, "Theorem".
     def release(self, count: int | None) -> Steps:
         """Ask at once where nothing else would be measured first; else as `TableStrategy.release`."""
@@ -185,10 +159,10 @@ class FromStart(TableStrategy):
     # Proof: docs/proofs/start.md, lemma 1.
     def question(self, start: Started) -> Number:
         """Ask how far the data are from a start with weights: the sum of the distances of tables of pairs."""
-        pairs = asked_pairs(self.universe)
+        pairs = start_pairs(self.universe)
         expected = [np.rint(start.table(pair)).astype(np.int64) for pair in pairs]
         return Number(
-            of=asked_tables(self.universe),
+            of=start_tables(self.universe),
             function=partial(apart, expected),
             moved=len(pairs),
             noise=self._noise(len(pairs)),
@@ -198,7 +172,7 @@ class FromStart(TableStrategy):
     # Proof: docs/proofs/start.md, lemma 1.
     def believes(self, answer: int, total: int) -> bool:
         """Whether tables of the start are nearer than is expected without it, or noise may hide that."""
-        pairs = len(asked_pairs(self.universe))
+        pairs = len(start_pairs(self.universe))
         return answer < self.expected * 2 * total * pairs + self._noise(pairs).mean_size
 
     # Proof: docs/proofs/start.md, lemma 2.
@@ -209,7 +183,7 @@ class FromStart(TableStrategy):
         A row agrees with the start on a pair of columns where it is in a cell that one half of the start's
         rows hold more often than if the columns were independent. The other half says how often it should be.
         """
-        pairs, sizes, cost = asked_pairs(self.universe), self.universe.sizes, self.asking * (1 - NUMBER)
+        pairs, sizes, cost = start_pairs(self.universe), self.universe.sizes, self.asking * (1 - NUMBER)
         halves, signs, expected = start.halves(), list[Booleans](), list[list[float]]()
         for pair in pairs:
             one, other = (half.table(pair) for half in halves)
@@ -218,17 +192,17 @@ class FromStart(TableStrategy):
         related, chance = np.array(expected).T
         order = np.argsort(chance - related, kind="stable").tolist()
         partners = [[p for p in order if c in pairs[p]][:PARTNERS] for c in range(len(sizes))]
-        middle = [round(float((related + chance)[own].sum()) / 2) for own in partners]
+        middle = [round(float((related + chance)[pairs_of_column].sum()) / 2) for pairs_of_column in partners]
         margin = ceil(2 * PARTNERS / cost * (log(len(sizes)) + MARGIN))
 
         def scores(counts: list[Integers]) -> Integers:
-            agree = [int((own * sign).sum()) for own, sign in zip(counts, signs, strict=True)]
-            missing = [half - sum(agree[p] for p in own) for half, own in zip(middle, partners, strict=True)]
-            return np.array([*missing, margin])
+            agree = [int((table * sign).sum()) for table, sign in zip(counts, signs, strict=True)]
+            agreeing = [sum(agree[p] for p in pairs_of_column) for pairs_of_column in partners]
+            return np.array([*(half - rows for half, rows in zip(middle, agreeing, strict=True)), margin])
 
         fixed = {c for columns, _ in self.universe.rules for c in columns}
         return Worst(
-            of=asked_tables(self.universe),
+            of=start_tables(self.universe),
             scores=scores,
             moved=PARTNERS,
             law=self.law,
@@ -242,68 +216,60 @@ class FromStart(TableStrategy):
 
     def _begun(self, estimator: Estimator, first: Sequence[NoisyTable]) -> Steps:
         """Ask, and go on from the start; None: it is not believed."""
-        plan, universe, law = self.adaptive, self.universe, self.law
+        plan, universe, columns = self.adaptive, self.universe, estimator.columns
         sizes, ordered = universe.sizes, universe.ordered
-        columns = estimator.columns
 
         def weighted(start: Start) -> tuple[Started, Started]:
             shares: list[Floats] | None = None
             for _ in range(2):  # independent rows have the columns of the start, and then those of the data
                 from_start = Started.of(start, universe, estimator.total, shares)
                 now = from_start.with_columns([[one] for one in columns], ordered)
-                shares = [now.told[((c,),)][1] for c in range(len(sizes))]
+                shares = [now.targets[((c,),)][1] for c in range(len(sizes))]
             for table in first:
                 now = now.after(table, [np.arange(sizes[c]) for c, _ in table.scope])
             return from_start, now
 
         from_start, now = weighted(self.start)
         if (wrong := (yield self.worst_column(now))) < len(sizes):
-            from_start, now = weighted(self.start.without(wrong, now.told[((wrong,),)][1]))
+            from_start, now = weighted(self.start.without(wrong, now.targets[((wrong,),)][1]))
         if self.other is None and not self.believes((yield self.question(now)), estimator.total):
             return None
         read = [np.rint(now.table((c,))).astype(np.int64) for c in range(len(sizes))]
         known = tuple(replace(one, counts=n, variance=1.0) for one, n in zip(columns, read, strict=True))
         estimator = Estimator.of(plan, known)
-        tables = [estimator.ranked(table) for table in first]
-        for grouped in plan.first:
-            if not grouped.whole:
-                scope = groups_of_first(grouped, universe, estimator.groupings, law, plan.rows)
-                of = table_of(scope, estimator.groupings)
-                tables.append((yield from measured(law, scope, of, grouped.cost)))
-                now = now.after(tables[-1], [np.array(group) for group in of.groups])
+
+        def groups_of(table: NoisyTable) -> list[Integers]:
+            return [estimator.groupings[c].of_categories(level) for c, level in table.scope]
+
+        grouped = yield from plan.grouped_first(estimator)
+        tables = [*(estimator.ranked(table) for table in first), *grouped]
+        for table in grouped:
+            now = now.after(table, groups_of(table))
         left, rules, counted = plan.for_rounds, StoppingRule(), estimator.layout.linear()
         while plan.rounds and audible(plan) and rules.uninformative < UNINFORMATIVE:
             expected = now.predicted(counted)
-            worst = worst_of(plan, estimator, RoomForAll(tables), expected, [], left, counted)
-            if worst is None:
+            of_round = yield from one_round(plan, estimator, tables, always_room, expected, left, counted)
+            if of_round is None:
                 break
-            chosen = estimator.names[(yield worst)]
-            cost = plan.cost_of(prod(estimator.candidates.shape(chosen)))
-            of = table_of(chosen, estimator.groupings)
-            table = yield from measured(law, chosen, of, cost)
-            left -= plan.selecting + cost
-            foretold = estimator.layout.chosen(expected, chosen)
-            informative = beyond_noise(table, foretold, law.concentrated)
+            table, informative = of_round
+            left -= plan.selecting + table.cost
             rules = rules.after(informative)
             if informative:
-                now = now.after(table, [np.array(group) for group in of.groups])
+                now = now.after(table, groups_of(table))
             tables.append(table)
         again = tuple[NoisyTable, ...]()
         if left:
             # what the start tells of many categories is smooth: of few, noise is heard
             few = [c for c, size in enumerate(sizes) if size <= FEW] or range(len(sizes))
-            groups = column_groups(sizes, few, law.concentrated)
-            costs = [left * share for share in shares_of_columns(sizes, groups, law.concentrated)]
-            again = yield from plan.of_columns(groups, costs, columns)
+            again = yield from plan.columns_again(left, few, columns)
             both = [
-                [one, other] if c in few else [one]
-                for c, (one, other) in enumerate(zip(columns, again, strict=True))
+                [first_time, second] if c in few else [first_time]
+                for c, (first_time, second) in enumerate(zip(columns, again, strict=True))
             ]
-            now = replace(from_start, told=now.told).fitted() if tables else from_start
+            now = replace(from_start, targets=now.targets).fitted() if tables else from_start
             now = now.with_columns(both, ordered)
         pairs = [pair for pair in pairs_of(universe) if universe.size(pair) <= LARGE]
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
-        made = tuple(tables)
         making = partial(now.rows, pairs, fixed)
-        measures, left_out = (columns, made, (), again), wrong if wrong < len(sizes) else None
+        measures, left_out = (columns, tuple(tables), (), again), wrong if wrong < len(sizes) else None
         return Estimate(plan, estimator.total, None, making, *measures, from_start=True, left_out=left_out)

@@ -94,11 +94,13 @@ class Strategy(Protocol):
 
     @property
     def most_tables(self) -> int:
-        """How many tables of counts are measured at most, those of columns too."""
+        """How many tables of counts are measured at most, those of columns too, whichever way is taken."""
+        return max(way.most_tables for way in self.ways if way is not self)
 
     @property
     def most_pairs(self) -> int:
         """How many pairs of columns are measured together at most."""
+        return max(way.most_pairs for way in self.ways if way is not self)
 
     @property
     def expected_pairs(self) -> int:
@@ -133,7 +135,7 @@ class Strategy(Protocol):
     def column_variances(self) -> Mapping[int, float]:
         """The variance of noise on a count of a category, by column, where it is known: on the louder way."""
         ways = [way.column_variances for way in self.ways if way is not self]
-        return {c: max(own.get(c, inf) for own in ways) for c in (ways[0] if ways else ())}
+        return {c: max(variances.get(c, inf) for variances in ways) for c in (ways[0] if ways else ())}
 
     def expected_error(self, rows: int) -> float:
         """Return about the mean of the largest error of a query, and half a row: so much takes rounding."""
@@ -169,13 +171,13 @@ class Setting:
     memory: int = MEMORY  # how many cells the tables of the model may have beyond those of columns and rules
     certificate: Fraction = CERTIFICATE  # the share of the budget for it; 0 for none
     column_share: Fraction | None = None  # of all but that, for columns beside rounds; None: as expected
-    asked: Fraction = Fraction(0)  # what was paid before, for a number that decides
+    spent: Fraction = Fraction(0)  # what was paid before, for a number that decides
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def budget(self) -> Fraction:
         """What costs must not exceed: epsilon, or the rho of (epsilon, delta), less what was paid."""
-        return (self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)) - self.asked
+        return (self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)) - self.spent
 
     @property
     def certifying(self) -> Fraction:
@@ -190,9 +192,9 @@ class TableStrategy(Setting, Strategy):
     expected: float
 
     @classmethod
-    def of(cls, setting: Setting, **own: Any) -> Self:
+    def of(cls, setting: Setting, **details: Any) -> Self:
         """Return the strategy for a setting."""
-        return cls(**{field.name: getattr(setting, field.name) for field in fields(Setting)}, **own)
+        return cls(**{field.name: getattr(setting, field.name) for field in fields(Setting)}, **details)
 
     @property
     def public(self) -> tuple[object, ...]:
@@ -225,12 +227,12 @@ class TableStrategy(Setting, Strategy):
 
     def release(self, count: int | None) -> Steps:
         """Estimate, and make so many rows; None: as many as there are, or are read from what was released."""
-        found = yield from self.steps()
-        wanted = min(found.total, self.most_rows) if count is None else count
-        made = found.rows(wanted, (yield Coins()))
+        estimate = yield from self.steps()
+        wanted = min(estimate.total, self.most_rows) if count is None else count
+        rows = estimate.rows(wanted, (yield Coins()))
         order = yield Order(wanted)
-        codes = made.astype(codes_dtype(self.universe.sizes))
-        return replace(found, codes=codes[:, order].T)
+        codes = rows.astype(codes_dtype(self.universe.sizes))
+        return replace(estimate, codes=codes[:, order].T)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
