@@ -43,7 +43,7 @@ class Links(NamedTuple):
     """How related tables hang together, by whose walks they are known; public."""
 
     unit: str  # what is protected, as records state it
-    said: tuple[str, str]  # what a parent and children are called in words
+    words: tuple[str, str]  # what a parent and children are called
     parents: int  # how many columns of a walk are those of parents; the last is their number of children
     most: int  # so many children are told apart
     least: int  # so many each parent has at least

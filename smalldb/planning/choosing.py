@@ -3,30 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 from math import inf
 from typing import Any, Required, TypedDict
 
-import numpy as np
-
 from queries import Column, Domain, QueryClass, Workload
-from queries.expressions import joined, suggestion
 from queries.spec import named_tables
 from smalldb import bounds
 from smalldb.accounting.checked_arguments import checked_flag
 from smalldb.accounting.concentrated import group_factor, rho_of
 from smalldb.accounting.methods import LEAST_DELTA
-from smalldb.counting.scores import base_measure
-from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, positive, rounded_down, share, whole
-from smalldb.marginals.counted_rows import MOST as MOST_MEASURED
-from smalldb.marginals.estimate.modelling import cells_of_rules
-from smalldb.marginals.mechanism import MOST_CELLS, STRATEGIES, ByMarginals
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, rounded_down, share, whole
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.adaptive import Adaptive
-from smalldb.marginals.universe import Universe
-from smalldb.marginals.walks import plan_walks
 from smalldb.mechanisms import (
     MAX_N,
-    Links,
     Mechanism,
     Neighbours,
     Request,
@@ -34,22 +24,20 @@ from smalldb.mechanisms import (
     relation_of,
     workload_of,
 )
-from smalldb.mechanisms.measurement_list import short_names
 from smalldb.mechanisms.request import read_delta
+from smalldb.planning.arguments import agreed_rows, check_finer, exact_epsilon, sizes_of, starting, taking
 from smalldb.planning.mechanisms import named
-from smalldb.planning.plans import MeansCost, Plan, finer_measure
+from smalldb.planning.plans import MeansCost, Plan
+from smalldb.planning.related import USUAL_BETA, plan_related
 from smalldb.planning.starting import refined, with_start
 from smalldb.schema import Schema
-from smalldb.schema.bin_shapes import MEANS_SHARE, MOST_SHARE, FinerCost
+from smalldb.schema.bin_shapes import MEANS_SHARE, MOST_SHARE
 from smalldb.schema.mapping import finer_costs, measurable_columns
 from smalldb.schema.reading import SchemaLike, check_alone, read_any, read_schema
 from smalldb.schema.related_schema import RelatedSchema
 
-MOST_EPSILON = 1 << 1000  # what follows from it is a float
-LEAST_BETA = Fraction(1, 10**300)  # likewise
+LEAST_BETA = Fraction(1, 10**300)  # what follows from it is a float
 HIDDEN = 8  # deviations of the noise of a bin: of so few rows, little would be known of where numbers lie
-USUAL_BETA = "0.05"
-GUESS = 1 << 32  # of parents, at most
 
 
 class Settings(TypedDict, total=False):
@@ -196,14 +184,17 @@ def plan(
     read = None if schema is None else read_any(schema)
     if isinstance(read, RelatedSchema):
         others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "candidates": candidates}
-        others |= {"certificate": certificate, "column_share": column_share}
-        others |= {"rows_per_person": rows_per_person}
+        others |= {
+            "certificate": certificate,
+            "column_share": column_share,
+            "rows_per_person": rows_per_person,
+        }
         others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
         others |= {"means": means or None, "start": start, "start_is": start_is, "start_rows": start_rows}
-        others["refine"] = refine
+        others |= {"refine": refine}
         first = target, measure_first, strategy
         sizes = relation_of(neighbours), n, n_max
-        return _of_related(read, epsilon, *sizes, mechanism, queries, first, others)
+        return plan_related(read, epsilon, *sizes, mechanism, queries, first, others)
     known = None if read is None else read_schema(read)
     if known is not None:
         domain, queries = known.domain, known.queries if queries is None else queries
@@ -212,15 +203,15 @@ def plan(
     relation = relation_of(neighbours)
     if known is not None and relation is not Neighbours.ADD_REMOVE and known.drops:
         raise ValueError('breaks = "drop" makes the number of rows private: take neighbours "add-remove"')
-    given = {"start": start, "start_is": start_is, "start_rows": start_rows}
-    if start is not None and known is None and not isinstance(domain, Domain):
-        domain = Domain(domain) if domain is not None else domain
-    begun = with_start(given, domain if known is None else known)
+    if start is not None and domain is not None and not isinstance(domain, Domain):
+        domain = Domain(domain)
+    settings = {"start": start, "start_is": start_is, "start_rows": start_rows}
+    start = with_start(settings, domain if known is None else known)["start"]
     certifying = None if certificate is None else share(certificate, "certificate")
-    exact_epsilon = _exact(epsilon)
+    epsilon = exact_epsilon(epsilon)
     each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
-    finer = () if known is None else finer_costs(known.columns, exact_epsilon / each_person)
-    left = exact_epsilon / each_person - sum(each.epsilon for each in finer)
+    finer = () if known is None else finer_costs(known.columns, epsilon / each_person)
+    left = epsilon / each_person - sum(each.epsilon for each in finer)
     spent = MEANS_SHARE if means is None else as_fraction(means, "means")
     if not 0 <= spent <= MOST_SHARE:
         raise ValueError(f"means must be a share of epsilon from 0, for none, to {MOST_SHARE}")
@@ -236,29 +227,28 @@ def plan(
             )
     aimed = target is not None or bool(measure_first)
     checked_flag(calibrated, "calibrated")
-    mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
+    mechanisms = taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
     earlier = None if refine is None else refined(refine, workload_of(queries, domain).domain, n)
-    if None not in (earlier, begun["start"]):
+    if None not in (earlier, start):
         raise ValueError("pass start or refine, not both")
     of_columns = None if column_share is None else as_fraction(column_share, "column_share")
     if of_columns is not None and not 0 < of_columns <= 1:
         raise ValueError("column_share must be above 0 and at most 1")
     if None not in (earlier, of_columns):
         raise ValueError("an earlier release has measured the columns: pass column_share or refine, not both")
-    if any(each is not None for each in (earlier, begun["start"], of_columns)):
-        mechanisms = _starting(mechanisms, strategy)
+    if any(each is not None for each in (earlier, start, of_columns)):
+        mechanisms = starting(mechanisms, strategy)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
-    n, n_max = _sizes(relation, n, n_max)
+    n, n_max = sizes_of(relation, n, n_max)
     if rows is not None and alpha is not None:
         raise ValueError("pass rows or alpha, not both")
-    if rows is not None:
-        rows = whole(rows, "rows")
-    size = None if alpha is None else between_0_and_1(alpha, "alpha")
+    rows = None if rows is None else whole(rows, "rows")
+    error = None if alpha is None else between_0_and_1(alpha, "alpha")
     workload = workload_of(queries, domain)
-    if rows is None and size is not None:
-        rows = bounds.rows_for(alpha=size, queries=max(1, workload.size))
+    if error is not None:
+        rows = bounds.rows_for(alpha=error, queries=max(1, workload.size))
     request = Request(
         workload,
         n,
@@ -276,147 +266,36 @@ def plan(
         first=named_tables(measure_first or (), workload.domain.names),
         strategy=strategy,
         calibrated=calibrated,
-        start=begun["start"],
+        start=start,
         earlier=earlier,
     )
-    _check_finer(finer, request)
+    check_finer(finer, request)
     choose = _least_error if rows is None else _first
     aside = None if known is None or not spent else _means(known, request, spent)
-    if ByMarginals not in mechanisms or aside is None:
-        made = choose(request, mechanisms)
+    best: Plan | None = None
+    if ByMarginals in mechanisms and aside is not None:
+        best = choose(replace(request, epsilon=left - aside.epsilon), mechanisms)
+    if aside is not None and best is not None and isinstance(best.chosen, ByMarginals):
+        best = replace(best, means=_concentrated(aside, best, request))
     else:
-        made = choose(replace(request, epsilon=left - aside.epsilon), mechanisms)
-        if isinstance(made.chosen, ByMarginals):
-            made = replace(made, means=_concentrated(aside, made, request))
-        else:
-            made = choose(request, mechanisms)
+        best = choose(request, mechanisms)
     if each_person > 1:
-        made = _in_halves(made)
+        best = _in_halves(best)
     stated = rows_per_person is not None
-    return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
+    return replace(best, rows_per_person=each_person, persons_stated=stated, finer=finer)
 
 
-def _in_halves(made: Plan) -> Plan:
-    """Return the plan for persons of several rows: rounds that would drown give way to pairs in halves.
-
-    Halves err more in the mean of all tables than columns alone, but show which columns depend: what panels
-    are for.
-    """
-    request, chosen = made.request, made.chosen
-    asked = request.strategy or request.delta or request.start or request.earlier
-    if asked or not isinstance(chosen, ByMarginals) or not isinstance(chosen.strategy, Adaptive):
-        return made
+def _in_halves(plan: Plan) -> Plan:
+    """Return the plan for persons of several rows: rounds that would drown give way to pairs in halves."""
+    # halves err more in the mean of all tables than columns alone, but show which columns depend
+    request, chosen = plan.request, plan.chosen
+    decided = request.strategy or request.delta or request.start or request.earlier
+    if decided or not isinstance(chosen, ByMarginals) or not isinstance(chosen.strategy, Adaptive):
+        return plan
     strategy = Adaptive.shared(chosen.strategy, halves=True)
     if not strategy.halved:
-        return made
-    return replace(made, chosen=replace(chosen, strategy=strategy), runner_up=None, refused=())
-
-
-def _exact(epsilon: Number) -> Fraction:
-    exact = positive(epsilon, "epsilon")
-    if exact > MOST_EPSILON:
-        raise ValueError("epsilon must be at most 2^1000")
-    return exact
-
-
-def _sizes(relation: Neighbours, n: int | None, n_max: int | None) -> tuple[int | None, int | None]:
-    """Check the number of rows, which is public or not, and the guess of it."""
-    if relation is Neighbours.REPLACE_ONE:
-        if n is None:
-            raise TypeError(
-                "n must be a whole number: the number of people, which is public under replace-one"
-            )
-        n = whole(n, "n")
-        if n_max is not None:
-            raise ValueError("n_max is for add-remove: under replace-one n itself is public")
-    elif n is not None:
-        raise ValueError("n is private under add-remove: leave it out")
-    return n, None if n_max is None else whole(n_max, "n_max")
-
-
-def links_of(schema: RelatedSchema) -> Links:
-    """Return how the tables of a schema hang together."""
-    parents = len(schema.parents.domain.columns) + 1
-    said = schema.parent_words, schema.children_words
-    return Links(schema.protected, said, parents, schema.most, schema.least, schema.cap, schema.drop)
-
-
-def _of_related(
-    schema: RelatedSchema,
-    epsilon: Number,
-    relation: Neighbours,
-    n: int | None,
-    n_max: int | None,
-    mechanism: str,
-    queries: QueryClass | Workload | str | None,
-    first: tuple[str | Sequence[str] | None, Sequence[str] | None, str | None],
-    others: dict[str, Any],
-) -> Plan:
-    """Plan a release of related tables; `first` are targets, tables to measure first and a strategy."""
-    if mechanism not in ("auto", ByMarginals.name):
-        raise ValueError("mechanism: related tables are made by marginals: leave it out")
-    ready = queries if isinstance(queries, Workload) and queries.domain == schema.domain else None
-    if ready is None:
-        others["queries"] = queries
-    if given := [name for name, value in others.items() if value is not None]:
-        raise ValueError(f"related tables do not take {', '.join(given)} yet: leave it out")
-    exact = _exact(epsilon)
-    n, n_max = _sizes(relation, n, n_max)
-    if relation is Neighbours.ADD_REMOVE and n_max is None:
-        raise ValueError("n_max is missing: under add-remove give a public guess of the number of parents")
-    wrong = [
-        f"table {name!r}: its rules meet in tables of more than 2^21 cells: use fewer that meet"
-        for name, own in schema.tables.items()
-        if own.domain.rules and cells_of_rules(_universe(own.domain)) > MOST_CELLS
-    ]
-    if wrong:
-        raise ValueError(joined(wrong))
-    parents = _universe(schema.parents.domain, schema.most, schema.least)
-    target, measure_first, strategy = first
-    if strategy is not None:
-        _taking("marginals", strategy, None, aimed=False, calibrated=False)
-    names = short_names(schema.domain.names)
-    given = [target] if isinstance(target, str) else [*(target or ())]
-    full = dict(zip(names, schema.domain.names, strict=True))
-    targets = columns_named(schema.domain, [full.get(name, name) for name in given] or None)
-    named_first = named_tables(measure_first or (), names)
-    request = Request(
-        workload_of(ready, schema.domain),
-        n,
-        None if n_max is None else min(GUESS, n_max),
-        exact,
-        Fraction(USUAL_BETA),
-        relation,
-        targets=targets,
-        first=named_first,
-        strategy=strategy,
-        links=links_of(schema),
-    )
-    walks = plan_walks(
-        parents,
-        _universe(schema.children.domain),
-        exact,
-        relation is Neighbours.REPLACE_ONE,
-        request.rows_hint or 1,
-        cap=schema.cap,
-        n=n,
-        targets=targets,
-        named=named_first,
-        strategy=strategy,
-    )
-    return Plan(request, walks, persons_stated=True)
-
-
-def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:
-    """Return the columns of a table and its rules; and of a number from `least` to `most`, behind them."""
-    sizes, ordered = domain.sizes, tuple(column.ordered for column in domain.columns)
-    if most is not None:
-        sizes, ordered = (*sizes, most + 1), (*ordered, True)
-    pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
-    rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
-    if most is not None and least:
-        rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
-    return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
+        return plan
+    return replace(plan, chosen=replace(chosen, strategy=strategy), runner_up=None, refused=())
 
 
 def _means(schema: Schema, request: Request, share: Fraction) -> MeansCost | None:
@@ -431,89 +310,25 @@ def _means(schema: Schema, request: Request, share: Fraction) -> MeansCost | Non
 
 
 # Proof: docs/proofs/curator.md, lemma 5.
-def _concentrated(aside: MeansCost, made: Plan, request: Request) -> MeansCost:
+def _concentrated(aside: MeansCost, plan: Plan, request: Request) -> MeansCost:
     """Return the cost of means beside a mechanism: a rho, if that of the mechanism is one."""
-    rho, delta = made.chosen.guarantee.stated.rho, made.chosen.guarantee.delta
+    rho, delta = plan.chosen.guarantee.stated.rho, plan.chosen.guarantee.delta
     if rho is None or delta is None:
         return aside
     left = rho_of(request.epsilon, delta) - rho
     return replace(aside, rho=left) if left > 0 else aside
 
 
-def _check_finer(finer: Sequence[FinerCost], request: Request) -> None:
-    """Refuse finer bins whose counts would be lost in noise, or of more rows than are measured."""
-    if finer and request.largest_n >= MOST_MEASURED:
-        raise ValueError("finer bins are measured of less than 2^53 rows: leave out finer")
-    for each in finer:
-        if finer_measure(request.neighbours).drowns(each.epsilon):
-            raise ValueError(
-                f"column {each.column!r}: noise on finer bins would be above 2^40: give them a larger share"
-            )
-
-
-def agreed_rows(given: int | None, schema: int | None) -> int | None:
-    """Return how many rows a person has, as an argument or a schema states; ValueError: they state two."""
-    if None not in (given, schema) and given != schema:
-        raise ValueError(f"rows_per_person: the schema says {schema}, not {given}")
-    return schema if given is None else given
-
-
-def _starting(mechanisms: tuple[type[Mechanism], ...], strategy: str | None) -> tuple[type[Mechanism], ...]:
-    """Return the mechanisms that start from a public table; ValueError: none of them."""
-    left = tuple(each for each in mechanisms if each.takes_start)
-    if not left or strategy not in (None, "adaptive"):
-        takers = " and ".join(each.name for each in named("auto") if each.takes_start)
-        raise ValueError(
-            f"a start is for {takers}, strategy adaptive, and so are an earlier release and column_share: "
-            "leave out the other"
-        )
-    return left
-
-
-def _taking(
-    mechanism: str, strategy: str | None, candidates: str | None, aimed: bool, calibrated: bool
-) -> tuple[type[Mechanism], ...]:
-    """Return the mechanisms that the arguments leave, the first choice first."""
-    left = named(mechanism)
-    if strategy is not None:
-        if strategy not in STRATEGIES:
-            near = suggestion(strategy, STRATEGIES) if isinstance(strategy, str) else ""
-            known = ", ".join(map(repr, STRATEGIES))
-            raise ValueError(f"strategy must be one of {known}, not {strategy!r}{near}")
-        left = tuple(each for each in left if each.name == "marginals")
-        if not left:
-            raise ValueError(f"a strategy is for marginals: {mechanism} has none; leave it out")
-    if aimed:
-        left = tuple(each for each in left if each.takes_target)
-        if not left:
-            takers = " and ".join(each.name for each in named("auto") if each.takes_target)
-            raise ValueError(
-                f"a target is for {takers}, and so are tables to measure first: {mechanism} would take no "
-                "notice of them; leave them out"
-            )
-    if calibrated:
-        left = tuple(each for each in left if each.name == "census")
-        if not left:
-            raise ValueError("calibrated is for the census: leave it out, or strategy, target and delta")
-    if candidates is None:
-        return left
-    base_measure(candidates)
-    taking = tuple(each for each in left if each.takes_candidates)
-    if not taking:
-        raise ValueError(f"{mechanism} have no candidates: leave them out")
-    return taking
-
-
 def _first(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
     """Return the plan of the first mechanism that can do the rows asked for."""
     reasons: list[str] = []
     for each in mechanisms:
-        made = each.planned(request)
-        if not isinstance(made, str):
-            return Plan(request, made, refused=tuple(reasons))
-        reasons.append(made)
-    told = [f"{reason}{each.remedy(request)}" for each, reason in zip(mechanisms, reasons, strict=True)]
-    raise ValueError("; ".join(told))
+        mechanism = each.planned(request)
+        if not isinstance(mechanism, str):
+            return Plan(request, mechanism, refused=tuple(reasons))
+        reasons.append(mechanism)
+    remedies = (each.remedy(request) for each in mechanisms)
+    raise ValueError("; ".join(map("".join, zip(reasons, remedies, strict=True))))
 
 
 def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
@@ -525,21 +340,20 @@ def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> P
         if floors[each] > least:
             reasons.append(f"{each.name} promises no mean error below {rounded_down(floors[each], 2)}")
             continue
-        made = each.planned(request)
-        if isinstance(made, str):
-            reasons.append(made)
+        mechanism = each.planned(request)
+        if isinstance(mechanism, str):
+            reasons.append(mechanism)
         else:
-            plans.append(Plan(request, made))
-            least = min(least, inf if plans[-1].expected_error is None else plans[-1].expected_error)
+            plans.append(Plan(request, mechanism))
+            least = min(least, _error(plans[-1]))
     if not plans:
         raise ValueError("; ".join(dict.fromkeys(reasons)))
-
-    def rank(plan: Plan) -> tuple[float, int]:
-        # expected errors follow from public numbers: neighbours have the same plan
-        error = inf if plan.expected_error is None else plan.expected_error
-        return error, mechanisms.index(type(plan.chosen))
-
-    plans.sort(key=rank)
+    # expected errors follow from public numbers: neighbours have the same plan
+    plans.sort(key=lambda plan: (_error(plan), mechanisms.index(type(plan.chosen))))
     if len(plans) == 1:
         return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))
     return replace(plans[0], runner_up=plans[1])
+
+
+def _error(plan: Plan) -> float:
+    return inf if plan.expected_error is None else plan.expected_error

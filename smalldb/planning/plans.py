@@ -111,8 +111,8 @@ class Plan:
         if self.means is None:
             return None
         names = [self.workload.domain.names[c] for c in self.means.columns]
-        told = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} columns"
-        return f"{brief(self.for_means * self.rows_per_person)} of epsilon is for means of {told}"
+        columns = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} columns"
+        return f"{brief(self.for_means * self.rows_per_person)} of epsilon is for means of {columns}"
 
     @property
     def beta(self) -> Fraction:
@@ -179,11 +179,10 @@ class Plan:
     @property
     def delta(self) -> Fraction | None:
         """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
-        own = self.chosen.guarantee.delta
-        if own is not None and self.rows_per_person > 1:
-            own *= group_factor(self.request.epsilon + self.for_means, self.rows_per_person)
-        deltas = (own, *(each.delta for each in self.learned))
-        return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
+        delta = self.chosen.guarantee.delta or Fraction(0)
+        if delta and self.rows_per_person > 1:
+            delta *= group_factor(self.request.epsilon + self.for_means, self.rows_per_person)
+        return delta + sum(each.delta or 0 for each in self.learned) or None
 
     # Proof: docs/proofs/losses.md, lemmas 7 and 8; docs/proofs/learned.md, lemma 7; docs/proofs/curator.md,
     # lemma 5.
@@ -195,11 +194,11 @@ class Plan:
         """
         if self.learned:
             return Loss.pure(self.privacy) if self.delta is None else Loss(None, None)
-        found = self.chosen.guarantee.stated
+        loss = self.chosen.guarantee.stated
         for each in self.finer:
-            found = found.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
-        found = found if self.means is None else found.together(self.means.loss)
-        return found.of_group(self.rows_per_person)
+            loss = loss.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
+        loss = loss if self.means is None else loss.together(self.means.loss)
+        return loss.of_group(self.rows_per_person)
 
     # Proof: docs/proofs/curator.md, "Theorem".
     def budget(self) -> PrivacyFilter:
@@ -218,10 +217,7 @@ class Plan:
 
     @property
     def bound(self) -> float | None:
-        """The provable error: not exceeded with probability 1 - beta.
-
-        None where n is private, and where it is known only with the release.
-        """
+        """The error that is not exceeded with probability 1 - beta; None: only the release will tell."""
         return self.chosen.promise.bound
 
     @property
@@ -242,15 +238,12 @@ class Plan:
 
     @property
     def expected_mean(self) -> float | None:
-        """About the mean error by noise of the mean of a number, as a share of its range; None: not known.
-
-        Bins are taken to be of one width: noise on the count of each moves the mean, and noise on where
-        numbers lie in it.
-        """
+        """About the mean error by noise of the mean of a number, as a share of its range; None: not known."""
         rows, variances, aside = self.request.rows_hint, self._column_variances, self.means
         if not rows or aside is None or not variances.keys() >= {*aside.columns}:
             return None
         sizes = self.workload.domain.sizes
+        # bins of one width: noise on the count of each moves the mean, and noise on where numbers lie in it
         parts = [Offsets((c,), sizes[c], UNITS) for c in aside.columns]
         inside = offsets_at_once(parts, aside.law(self.neighbours), aside.cost).noises
         each = (
@@ -287,11 +280,7 @@ class Plan:
 
     @property
     def nothing_expected(self) -> str | None:
-        """Why nothing useful is expected of a release, in a clause; None: something is. Public.
-
-        Noise of all of the budget on single columns alone would hide them, or the bound of a small database
-        says nothing: it is 1 or more.
-        """
+        """Why nothing useful is expected of a release, in a clause; None: something is. Public."""
         noise = self.column_noise or 0.0
         if noise > USELESS:
             points = f"about {100 * noise:.0f} of 100" if noise < 1 else "more than 100"
@@ -388,13 +377,11 @@ def _together(reasons: Iterable[str]) -> list[str]:
 
     >>> _together(["a census needs luck", "rejection needs time", "marginals need time"])
     ['a census needs luck', 'rejection and marginals need time']
-    >>> _together(["census promises nothing", "rejection promises nothing"])
-    ['census and rejection promise nothing']
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for reason in reasons:
-        found = fullmatch("(.+?) (need|promise)s? (.+)", reason)
-        subject, *what = found.groups() if found else (reason, "", "")
+        match = fullmatch("(.+?) (need|promise)s? (.+)", reason)
+        subject, *what = match.groups() if match else (reason, "", "")
         alike.setdefault((what[0], what[1] or reason), []).append(subject)
     return [
         f"{' and '.join(subjects)} {verb}{'s' * (len(subjects) == 1)} {what}" if verb else what
@@ -407,7 +394,7 @@ def _figure(mechanism: Mechanism) -> str:
     expected = mechanism.promise.expected_error
     if expected is None:
         return "unknown"
-    told = f"at most {rounded_up(expected, 2)}" if mechanism.promise.proved else f"{expected:.2g}"
+    error = f"at most {rounded_up(expected, 2)}" if mechanism.promise.proved else f"{expected:.2g}"
     count = mechanism.rows
     rows = "" if count is None else f" with {count} row{'s' * (count != 1)}"
-    return told + rows
+    return error + rows

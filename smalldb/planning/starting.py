@@ -25,7 +25,7 @@ from smalldb.schema.fields import is_text
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.table_readers import read_csv, read_table
 
-ASKED = (
+MUST_BE_PUBLIC = (
     "a start must be PUBLIC: rows of other people that are published, or a release under differential "
     "privacy. A start that holds rows of the data breaks the guarantee. Say what it is with start_is "
     "(--start-is), which the record and the page repeat: 'release of 2025, epsilon 1'"
@@ -45,8 +45,9 @@ def with_start(settings: Mapping[str, Any], described: Any, data: object = None)
         read["refine"] = earlier_of(refine)
     if start is not None:
         check_start(start, data)
-        found = start if isinstance(start, Start) else start_of(start, words, described, rows or ROWS[0])
-        read |= {"start": found, "start_is": None, "start_rows": None}
+        if not isinstance(start, Start):
+            start = start_of(start, words, described, rows or ROWS[0])
+        read |= {"start": start, "start_is": None, "start_rows": None}
     return read
 
 
@@ -59,24 +60,24 @@ def check_start(start: object, data: object, *, copies: bool = True) -> None:
     else:
         same = start is data
     if same:
-        raise ValueError(f"the start is the data, or a copy of them: {ASKED}")
+        raise ValueError(f"the start is the data, or a copy of them: {MUST_BE_PUBLIC}")
 
 
 def start_of(start: object, words: object, described: Schema | Domain, rows: str) -> Start:
     """Read a public table, by the schema or the domain of the data; ValueError: it does not fit."""
     if not isinstance(words, str) or not words.strip():
-        raise ValueError(ASKED)
+        raise ValueError(MUST_BE_PUBLIC)
     if len(words) > MOST_WORDS or not is_text(words):
         raise ValueError(f"start_is must be a text of at most {MOST_WORDS} characters")
     if rows not in ROWS:
         raise ValueError(f"start_rows must be {' or '.join(map(repr, ROWS))}, not {rows!r}")
     try:
-        found = _read(start, described)
+        table = _read(start, described)
     except DataError as error:  # of a public table
         raise ValueError(f"the start does not fit the columns of the data: {error}") from error
-    if not found.n:
+    if not table.n:
         raise ValueError("the start has no rows")
-    return Start(found.codes().astype(np.int64), found.counts, words.strip(), digest_of(found), rows)
+    return Start(table.codes().astype(np.int64), table.counts, words.strip(), digest_of(table), rows)
 
 
 def _read(start: object, described: Schema | Domain) -> Rows:
@@ -100,21 +101,23 @@ def earlier_of(refine: object) -> Earlier:
     if isinstance(refine, Earlier):
         return refine
     record = getattr(refine, "record", refine)
-    found = getattr(refine, "measurements", None)
+    measurements = getattr(refine, "measurements", None)
     if isinstance(record, str | os.PathLike):
         record = record_in(record)
     if not isinstance(record, Mapping):
         raise TypeError("refine must be a release, its record, or the path of that")
-    told = Measurements.from_record(record) if found is None else found
-    digest = hashlib.sha256(json.dumps(told.as_json(), sort_keys=True).encode()).hexdigest()
-    return Earlier(tuple(told), told.domain, told.n, str(record["privacy"]["epsilon"]), digest)
+    if measurements is None:
+        measurements = Measurements.from_record(record)
+    digest = hashlib.sha256(json.dumps(measurements.as_json(), sort_keys=True).encode()).hexdigest()
+    epsilon = str(record["privacy"]["epsilon"])
+    return Earlier(tuple(measurements), measurements.domain, measurements.n, epsilon, digest)
 
 
 def refined(refine: object, domain: Domain, n: int | None) -> Earlier:
     """Read an earlier release, of these columns and as many rows; ValueError: it is of others."""
     earlier = earlier_of(refine)
-    own, others = ([(c.name, c.labels) for c in each.columns] for each in (domain, earlier.domain))
-    if own != others or (n is not None and earlier.n not in (None, n)):
+    now, before = ([(c.name, c.labels) for c in each.columns] for each in (domain, earlier.domain))
+    if now != before or (n is not None and earlier.n not in (None, n)):
         raise ValueError(
             "refine: the earlier release is of other columns, categories or rows than these data"
         )

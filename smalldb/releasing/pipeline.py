@@ -27,7 +27,7 @@ from smalldb.mechanisms import MAX_N, Drawn, Journal, Measurements, Neighbours, 
 from smalldb.mechanisms.measurement_list import released_total
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
-from smalldb.planning.choosing import agreed_rows
+from smalldb.planning.arguments import agreed_rows
 from smalldb.planning.starting import with_start
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import (

@@ -10,7 +10,7 @@ from queries.expressions import suggestion
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.files.checkpoints import Folder
 from smalldb.planning import Plan, Settings
-from smalldb.planning.choosing import links_of
+from smalldb.planning.related import links_of
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
 from smalldb.releasing.released import Release
