@@ -88,12 +88,8 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
     sizes, shares = workload.domain.sizes, {c: _shares(size) for c, size in enumerate(workload.domain.sizes)}
     ranks: dict[tuple[int, ...], int] = {}
     kinds: dict[tuple[tuple[int, bool], ...], Floats] = {}
-    constants, lengths, members, coefficients = (
-        list[Floats](),
-        list[Integers](),
-        list[Integers](),
-        list[Floats](),
-    )
+    constants, coefficients = list[Floats](), list[Floats]()
+    lengths, members = list[Integers](), list[Integers]()
     for block in workload.cells:
         cells = _cells(workload.domain, block)
         terms = np.ones((len(cells), 1))

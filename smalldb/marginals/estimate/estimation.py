@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -51,10 +52,7 @@ def moved(
         shape = table.counts.shape
         coarse = np.zeros(shape)
         np.add.at(coarse, (first[:, None], second[None, :]), expected)
-        beyond = without_margins(table.counts - coarse)
-        noise = max(table.variance, 1e-9)
-        prior = signal(beyond, np.maximum(coarse, 1.0), noise)
-        wanted = np.maximum(coarse + beyond * prior / (prior + noise), 0.0)
+        wanted = np.maximum(shrunken(table, coarse), 0.0)
         ratio = np.divide(wanted, coarse, out=np.zeros(shape), where=coarse > 0)
         spread = expected * ratio[first[:, None], second[None, :]]
         # where nothing was expected, categories of a group share by their columns
@@ -66,6 +64,13 @@ def moved(
             spread += empty[first[:, None], second[None, :]] * np.outer(row_shares, column_shares)
         expected = fitted_margins(spread, expected.sum(axis=1), expected.sum(axis=0))
     return expected
+
+
+def shrunken(table: NoisyTable, expected: Floats) -> Floats:
+    """Return what a table holds beyond what was expected, less what of it is noise, and what was expected."""
+    beyond, noise = without_margins(table.counts - expected), max(table.variance, 1e-9)
+    prior = signal(beyond, np.maximum(expected, 1.0), noise)
+    return np.asarray(expected + beyond * prior / (prior + noise))
 
 
 def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
@@ -86,6 +91,20 @@ def affordable(rows: int, tables: int) -> int:
     return min(EXCHANGES, WORK // max(1, 8 * rows * tables))
 
 
+def beyond_targets(
+    rows: Codes, sizes: Sequence[int], targets: Mapping[tuple[int, int], Floats]
+) -> tuple[Floats, Floats, dict[tuple[int, int], int]]:
+    """Return what rows hold beyond targets in all cells, what each cell counts, and where tables start."""
+    counted = CountedRows(rows.T, np.ones(rows.shape[1], dtype=np.int64))
+    beyond = [counted.table((a, b), (sizes[a], sizes[b])) - target for (a, b), target in targets.items()]
+    starts = accumulate((target.size for target in targets.values()), initial=0)
+    return (
+        np.concatenate([table.ravel() for table in beyond]),
+        np.concatenate([1 / (target.ravel() + 1) for target in targets.values()]),
+        dict(zip(targets, starts, strict=False)),
+    )
+
+
 # Proof: docs/proofs/rounds.md, lemma 7.
 def exchanged(
     rows: Codes,
@@ -102,18 +121,13 @@ def exchanged(
     from smalldb.kernels.nearby_rows import swap
 
     rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
-    counted = CountedRows(rows.T, np.ones(count, dtype=np.int64))
-    beyond, weights, origin = [], [], 0
+    if not targets:
+        return rows
+    beyond, importance, origins = beyond_targets(rows, sizes, targets)
     beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
-    for (a, b), target in targets.items():
-        beyond.append((counted.table((a, b), (sizes[a], sizes[b])) - target).ravel())
-        weights.append(1 / (target.ravel() + 1))
+    for (a, b), origin in origins.items():
         beside[a].append((b, origin, sizes[b], 1))
         beside[b].append((a, origin, 1, sizes[b]))
-        origin += target.size
-    if not beyond:
-        return rows
-    cells, importance = np.concatenate(beyond), np.concatenate(weights)
     tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
     for sweep in range(sweeps):
         accepted = offered = 0
@@ -122,8 +136,8 @@ def exchanged(
                 sweep_seed = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
                 behind = splitmix64(count, sweep_seed) % np.uint64(max(1, min(count - 1, NEAR)))
                 partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
-                others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
-                accepted += swap(rows, column, others, origins, strides, cells, importance, partners)
+                others, starts, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
+                accepted += swap(rows, column, others, starts, strides, beyond, importance, partners)
                 offered += count
         if accepted < QUIET * offered:
             break

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -27,9 +26,7 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
 
     Given what a bucket passes on, the columns below it are independent of all others. So the table of two
     columns below different children of a bucket is P(one | cell) P(other | cell) P(cell), summed over the
-    bucket's cells. What is known of all columns below a bucket, given what it passes on, goes to its parent.
-
-    Cost: for each bucket, its cells times the pairs of groups that first meet there.
+    bucket's cells.
     """
     groupings, children = tree.groupings, tree.children
     order = _from_leaves(tree, children)
@@ -105,24 +102,7 @@ def _from_leaves(tree: Tree, children: Sequence[Sequence[int]]) -> list[int]:
     return order[::-1]
 
 
-class CurrentModel(Protocol):
-    """What the tables that were measured so far have taught."""
-
-    @property
-    def tables(self) -> list[NoisyTable]:
-        """The tables that the model has, in the order of measuring."""
-
-    def predicted(self) -> list[Floats]:
-        """Return what the model expects of every candidate table, as the estimator lays them out."""
-
-    def after(self, table: NoisyTable) -> "CurrentModel":
-        """Return the same after one more table."""
-
-    def last(self, estimator: Estimator) -> Model:
-        """Fit the model to the end."""
-
-
-def at_first(estimator: Estimator) -> CurrentModel:
+def at_first(estimator: Estimator) -> "WholeModel | ModelInParts":
     """Return what columns alone teach."""
     if isinstance(estimator.layout, PackedPairs):
         return ModelInParts.of(estimator, estimator.layout)

@@ -9,8 +9,14 @@ import numpy as np
 from queries.arrays import Codes, Floats, splitmix64
 from queries.domain import Integers
 from smalldb.marginals.counted_rows import CountedRows, PackedTables, count
-from smalldb.marginals.estimate.column_estimates import on_simplex, signal, without_margins
-from smalldb.marginals.estimate.estimation import affordable, exchanged, fitted_margins
+from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.marginals.estimate.estimation import (
+    affordable,
+    beyond_targets,
+    exchanged,
+    fitted_margins,
+    shrunken,
+)
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Marginal
@@ -128,10 +134,8 @@ class Started:
         here = tuple(group[self.codes[:, c]] for c, group in zip(columns, groups, strict=True))
         cells = np.ravel_multi_index(here, shape)
         expected = self._counted(cells, shape)
-        beyond, noise = without_margins(table.counts - expected), max(table.variance, 1e-9)
-        prior = signal(beyond, np.maximum(expected, 1.0), noise)
         least = _LEAST * self.total / expected.size
-        wanted = np.maximum(expected + beyond * prior / (prior + noise), least)
+        wanted = np.maximum(shrunken(table, expected), least)
         if len(columns) == 2:  # rare cells that noise made less than none would be cut off, and move columns
             wanted = np.maximum(fitted_margins(wanted, expected.sum(axis=1), expected.sum(axis=0)), least)
         key = tuple(columns), *(tuple(group.tolist()) for group in groups)
@@ -185,19 +189,14 @@ def replaced(
     from smalldb.kernels.nearby_rows import replace_rows
 
     rows, many = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
-    counted, ends = CountedRows(rows.T, np.ones(many, dtype=np.int64)), np.cumsum(weights)
-    beyond, importance, tables, origin = [], [], [], 0
-    for (a, b), target in targets.items():
-        beyond.append((counted.table((a, b), (sizes[a], sizes[b])) - target).ravel())
-        importance.append(1 / (target.ravel() + 1))
-        tables.append((a, b, origin, sizes[b]))
-        origin += target.size
-    if tables:
-        held, heavy = np.concatenate(beyond), np.concatenate(importance)
-        others = np.ascontiguousarray(pool.T, dtype=np.int32)
-        for sweep in range(sweeps):
-            at = splitmix64(many, (seed + sweep * 0x1_0000_0001) % (1 << 64)) / 2.0**64
-            picks = np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(ends) - 1)
-            if not replace_rows(rows, others, picks, np.array(tables), held, heavy):
-                break
+    if not targets:
+        return rows
+    beyond, importance, origins = beyond_targets(rows, sizes, targets)
+    tables = np.array([(a, b, origin, sizes[b]) for (a, b), origin in origins.items()])
+    ends, others = np.cumsum(weights), np.ascontiguousarray(pool.T, dtype=np.int32)
+    for sweep in range(sweeps):
+        at = splitmix64(many, (seed + sweep * 0x1_0000_0001) % (1 << 64)) / 2.0**64
+        picks = np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(ends) - 1)
+        if not replace_rows(rows, others, picks, tables, beyond, importance):
+            break
     return rows

@@ -163,12 +163,16 @@ def read_pairs(
     """Return the released tables of pairs, with the margins of independent columns."""
     read = list[NoisyTable]()
     for (a, b), variance in noise.variances[1].items():
-        independent = np.outer(columns[a], columns[b]) / total
-        ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
-        ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
+        counts = _with_margins(tables[a, b], np.outer(columns[a], columns[b]) / total)
+        ranked = counts[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
         read.append(NoisyTable(scope, ranked, Fraction(0), noise, variance))
     return read
+
+
+def _with_margins(table: Integers, independent: Floats) -> Integers:
+    """Return a released table with the margins of independent columns."""
+    return np.rint(independent + without_margins(table - independent)).astype(np.int64)
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -186,14 +190,14 @@ def halves_of(
 # Proof: docs/proofs/rounds.md, lemma 12.
 def read_halves(values: Integers, noise: ConeDifference, estimator: Estimator) -> list[NoisyTable]:
     """Return the released tables of pairs in halves, with the margins of independent columns."""
-    read, cells = list[NoisyTable](), values[2 * len(noise.sizes) :].reshape(-1, 2, 2)
+    tables = values[2 * len(noise.sizes) :].reshape(-1, 2, 2)
     masses = [
         np.bincount(grouping.of_categories(1), mass)
         for grouping, mass in zip(estimator.groupings, estimator.read, strict=True)
     ]
-    for ((a, b), variance), table in zip(noise.variances[1].items(), cells, strict=True):
-        independent = np.outer(masses[a], masses[b]) / estimator.total
-        counts = np.rint(independent + without_margins(table - independent)).astype(np.int64)
+    read = list[NoisyTable]()
+    for ((a, b), variance), table in zip(noise.variances[1].items(), tables, strict=True):
+        counts = _with_margins(table, np.outer(masses[a], masses[b]) / estimator.total)
         read.append(NoisyTable(((a, 1), (b, 1)), counts, Fraction(0), noise, variance))
     return read
 

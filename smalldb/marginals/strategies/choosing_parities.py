@@ -53,18 +53,12 @@ def alternatives(
         raise ValueError("contrasts are measured of at most 2^60 rows")
     coded = coding(workload.domain)
     series = spectrum(workload) if coded.plain else coded_spectrum(workload, coded)
-    orders, replaced, plans = (
-        sorted({*series.orders.tolist()}),
-        neighbours == "replace-one",
-        list[Contrasts](),
-    )
+    replaced, plans = neighbours == "replace-one", list[Contrasts]()
     for certifying in sorted({Fraction(0), epsilon * certificate}):
         bare = Contrasts(workload, series, n, epsilon - certifying, replaced, certifying)
-        designs = [
-            _columns(bare),
-            _wishart(bare),
-            *(_gaussian(bare, delta, order) for order in orders if delta),
-        ]
+        designs = [_columns(bare), _wishart(bare)]
+        if delta:
+            designs += [_gaussian(bare, delta, order) for order in sorted({*series.orders.tolist()})]
         # a certificate is paid where something is not measured
         plans += [
             plan
