@@ -171,7 +171,7 @@ def test_a_start_is_left_only_if_the_number_tells_so_beyond_its_noise():
 def test_rows_are_near_to_the_tables_of_the_weights(made):
     public = people(2000, 0)
     start = weighted(public)
-    start = replace(start, made=replace(start.made, rows=made))
+    start = replace(start, start=replace(start.start, rows=made))
     found = start.rows([(i, j) for i in range(5) for j in range(i + 1, 5)], frozenset(), 1000, 5).T
     tables = [
         np.abs(table(found, p) - start.table(p) / 1000).sum() / 2 for p in [(0, 1), (0, 2), (3, 4), (1, 3)]
@@ -272,10 +272,10 @@ def test_a_column_of_a_rule_is_not_left_out():
 
 def test_independent_rows_have_the_columns_that_were_measured():
     start, shares = weighted(people(3000, 0)), [np.eye(size)[size - 1] for size in DOMAIN.sizes]
-    codes, weights = start.made.mixed(DOMAIN.sizes, lambda rows: np.ones(len(rows), dtype=bool), shares)
-    others = codes[len(start.made.codes) :]
+    codes, weights = start.start.mixed(DOMAIN.sizes, lambda rows: np.ones(len(rows), dtype=bool), shares)
+    others = codes[len(start.start.codes) :]
     assert ((others == np.array(DOMAIN.sizes) - 1).mean(axis=0) > 0.9).all()
-    assert weights[len(start.made.codes) :].sum() == pytest.approx(0.05)
+    assert weights[len(start.start.codes) :].sum() == pytest.approx(0.05)
 
 
 def test_a_start_needs_words():

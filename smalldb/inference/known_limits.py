@@ -31,22 +31,11 @@ def limits(
     level: Fraction,
     population: bool,
 ) -> tuple[float, float] | None:
-    """
-    Return the least and the most that a ratio of sums over rows may be; None: nothing is known.
+    """Return the least and the most that a ratio of sums over rows may be; None: nothing is known.
 
-    Sums of cells that were measured lie, all together, in their intervals with probability `level`. Of all
-    tables of which this is true, and that keep the rules, the ratio is taken: a linear program.
-
-    Parameters
-    ----------
-    columns
-        Those of the arrays.
-    below
-        What each row counts in the denominator; nowhere anything: there is none.
-    least, most
-        What it counts in the numerator, at least and at most.
-    bounds
-        Between which numbers the ratio lies, whatever the data.
+    Each row counts `below` in the denominator (nowhere anything: there is none), and from `least` to `most`
+    in the numerator. Sums of cells that were measured lie, all together, in their intervals with probability
+    `level`. Of all tables of which this is true, and that keep the rules, the ratio is taken.
     """
     from scipy.optimize import linprog
 

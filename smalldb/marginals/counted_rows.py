@@ -86,10 +86,7 @@ def count(what: Sequence[Marginal] | Sequence[Parity] | PackedTables, rows: Coun
 
 # Proof: docs/proofs/rounds.md, lemma 1.
 def _tables(what: Sequence[Marginal], rows: CountedRows) -> list[Integers]:
-    """Count tables, at all categories of a column or at groups of them; each column is grouped once.
-
-    Between neighbours under add-remove one cell of each table moves by 1; under replace-one two do, or none.
-    """
+    """Count tables, at all categories of a column or at groups of them; each column is grouped once."""
     tables, grouped = list[Integers](), dict[tuple[int, tuple[int, ...]], Integers]()
     for table in what:
         shape = table.shape
@@ -137,11 +134,8 @@ def _parities(what: Sequence[Parity], rows: CountedRows) -> Integers:
 
 # Proof: docs/proofs/answers.md, lemma 1.
 def odd_counts(rows: Rows, sets: Sequence[tuple[int, ...]]) -> Integers:
-    """Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,).
-
-    Columns are packed bit by bit over the distinct rows, and so are the binary digits of the counts.
-    Cost: k (distinct rows / 64) (digits of the largest count) words.
-    """
+    """Count the rows with an odd number of ones on each set of attributes, exactly: int64, shape (k,)."""
+    # columns are packed bit by bit over the distinct rows, and so are the binary digits of the counts
     columns = _packed(rows.bits().T)
     digits = int(rows.counts.max(initial=0)).bit_length()
     planes = _packed(rows.counts >> np.arange(digits)[:, None] & 1)

@@ -62,11 +62,8 @@ class Sums(NamedTuple):
 
 # Proof: docs/proofs/certificate.md, "All cells".
 def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float, float]:
-    """Return by how many rows no query's sum of cells is off, nor the released number of rows.
-
-    But for a probability of beta in all, shared evenly (union bound). The noise of a query is a sum over
-    cells, each with a weight from 0 to 1; the largest sum of weights stands for all. From public numbers.
-    """
+    """Return by how many rows no query's sum is off, and the number of rows, but for a chance of beta."""
+    # shared evenly; weights of cells are from 0 to 1, and the largest sum of weights stands for all queries
     domain, each = workload.domain, beta / (workload.size + 1)
     every = Rows.from_codes(domain, domain.table())
     most = int(workload.answers(every).max(initial=0))

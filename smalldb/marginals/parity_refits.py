@@ -131,10 +131,6 @@ class ParityRefits:
 
 # Proof: docs/proofs/refits.md, lemma 2.
 def can_exist(attributes: int, deviation: float) -> bool:
-    """
-    Tell whether tables have parities with noise of such a deviation, twice: as released, and added once more.
-
-    Products of signs are a matrix without negative eigenvalues; noise moves these by twice its deviation
-    times the root of the attributes.
-    """
+    """Tell whether tables have parities with noise of such a deviation, as released and added once more."""
+    # products of signs have no negative eigenvalues; noise moves these by 2 deviations, times the root
     return 2 * deviation * sqrt(2 * attributes) <= LOUDEST

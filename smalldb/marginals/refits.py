@@ -287,10 +287,8 @@ class Refits:
 
 
 def fills_cells(rows: int, cells: int, variance: float) -> bool:
-    """Tell whether a table has, in the mean, at least as many rows in a cell as noise.
-
-    Where most cells of a table of three columns are empty, being cut at 0 would hide what it tells of pairs.
-    """
+    """Tell whether a table has, in the mean, at least as many rows in a cell as noise."""
+    # where most cells of three columns are empty, being cut at 0 would hide what a table tells of pairs
     return rows >= cells * sqrt(variance)
 
 

@@ -228,15 +228,13 @@ def cap_of(counts: Integers) -> int:
 
 
 def walk_universe(parents: Universe, children: Universe) -> Universe:
-    """Return the universe of walks: columns of parents first; tables of these alone are not asked for.
-
-    Where children have few cells, all of them are measured first.
-    """
+    """Return the universe of walks: columns of parents first; tables of these alone are not asked for."""
     shift = len(parents.sizes)
     sizes = (*parents.sizes, *children.sizes)
     tables = tuple(pair for pair in combinations(range(len(sizes)), 2) if pair[1] >= shift)
     rules = tuple((tuple(c + shift for c in columns), allowed) for columns, allowed in children.rules)
     of_children = tuple(range(shift, len(sizes)))
+    # where children have few cells, all of them are measured first
     named = (of_children,) if len(of_children) > 1 and children.cells <= FEW_CELLS else ()
     ordered = (*parents.ordered, *children.ordered)
     return Universe(sizes, ordered, tables, (1,) * len(tables), rules, named=named)

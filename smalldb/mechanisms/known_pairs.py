@@ -64,12 +64,7 @@ class KnownPair:
 
 
 def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> tuple[KnownPair, ...]:
-    """Return what is known of each pair of columns.
-
-    Dependence is seen where the squared differences from independent columns, over their variance, add up to
-    `SEEN` standard deviations more than their number: at most about one quiet pair in fifty is called
-    learned.
-    """
+    """Return what is known of each pair of columns; one quiet pair in fifty is called learned, at most."""
     measured: dict[tuple[int, int], list[_Seen]] = {}
     for pair, seen in _measured(domain, items, n):
         measured.setdefault(pair, []).append(seen)

@@ -65,18 +65,14 @@ def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
 
 
 def domain_of(universe: Mapping[str, Any]) -> Domain:
-    """Return the domain that a record describes: names, categories, their order, and the rules.
-
-    Attributes of one's own are not in a record: rules that name them are left out, so fewer cells are known
-    to be empty.
-    """
+    """Return the domain that a record describes: names, categories, their order, and the rules."""
     entries = universe.get("columns")
     if entries is None:
         columns = [Column(name) for name in universe["attributes"]]
     else:
         columns = [_column(each).spelled_as(each.get("spelled", ())) for each in entries]
     truth_of = finder(tuple(columns))
-    # of earlier versions there may be numbers of cells, which are left out as well
+    # attributes of one's own are not in a record, nor rules that name them, nor numbers of cells in rules
     rules = [rule for rule in rule_texts(universe["valid"]) if isinstance(rule, str)]
     return Domain(columns, [rule for rule in rules if all(map(truth_of, parse(rule).names))])
 

@@ -45,8 +45,6 @@ def attributes_of(domain: Domain) -> int:
 def coding(domain: Domain) -> Coding:
     """Return the coding of a domain: that of yes/no columns is the domain itself.
 
-    Up to 20 attributes, what no row has, two of a column, cannot exist.
-
     >>> from queries import Column
     >>> coded = coding(Domain(["smoker", Column("job", ["none", "part", "full"])]))
     >>> coded.columns, coded.categories, coded.domain.valid
@@ -59,7 +57,7 @@ def coding(domain: Domain) -> Coding:
     if domain.unlike_binary is None:
         return Coding(domain, columns, categories, starts, plain=True)
     attributes = Domain(len(columns))
-    if len(columns) <= MAX_TABLE_ATTRIBUTES:
+    if len(columns) <= MAX_TABLE_ATTRIBUTES:  # two attributes of a column cannot exist
         rules = [
             f"~({attributes.names[a]} & {attributes.names[b]})"
             for start, end in pairwise(starts)
@@ -80,11 +78,7 @@ def unlike_coded(workload: Workload) -> str | None:
 
 
 def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
-    """Write cells of tables as sums of parities of attributes.
-
-    The share of a category but the first is that of its attribute's yes, (1 - chi) / 2; that of the first is
-    what the others leave of 1. The share of a cell is a product of these, one a column.
-    """
+    """Write cells of tables as sums of parities of attributes: a cell's share is a product, one a column."""
     sizes, shares = workload.domain.sizes, {c: _shares(size) for c, size in enumerate(workload.domain.sizes)}
     ranks: dict[tuple[int, ...], int] = {}
     kinds: dict[tuple[tuple[int, bool], ...], Floats] = {}
@@ -128,6 +122,7 @@ def coded_spectrum(workload: Workload, coded: Coding) -> Spectrum:
 
 def _shares(size: int) -> Floats:
     """Return each category of a column as a constant and a number for each attribute, shape (size, size)."""
+    # the share of a category but the first is (1 - chi) / 2; that of the first is what the others leave of 1
     shares = np.zeros((size, size))
     shares[1:, 0] = 0.5
     shares[1:, 1:] = -0.5 * np.eye(size - 1)

@@ -61,10 +61,8 @@ PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range
 
 def masks(plan: Plan, sets: tuple[Positions, ...] | None = None) -> Integers:
     """Return the mask of each set of the spectrum, or of some sets."""
-    d = len(plan.domain.attributes)
-    return np.array(
-        [mask(some, d) for some in (plan.spectrum.sets if sets is None else sets)], dtype=np.int64
-    )
+    d, sets = len(plan.domain.attributes), plan.spectrum.sets if sets is None else sets
+    return np.array([mask(some, d) for some in sets], dtype=np.int64)
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
@@ -72,11 +70,9 @@ def guarded_fit(plan: Plan, parities: Means, guard: Means, both: Means) -> Fitte
     """Fit to parities; what a guard measured counts only if all else predicts it badly."""
     fitted = fit(plan, parities)
     surprising = np.abs(guard.chi - fitted.chi[masks(plan)]) > SURPRISE * guard.deviations
-    return (
-        fit(plan, both, np.where(surprising, SURPRISING, sizes_of(plan, both)))
-        if surprising.any()
-        else fitted
-    )
+    if not surprising.any():
+        return fitted
+    return fit(plan, both, np.where(surprising, SURPRISING, sizes_of(plan, both)))
 
 
 def sizes_of(plan: Plan, released: Means) -> Floats:
@@ -87,13 +83,11 @@ def sizes_of(plan: Plan, released: Means) -> Floats:
     """
     orders, known = plan.spectrum.orders, np.isfinite(released.deviations)
     means = np.full(len(plan.domain.attributes), nan)
-    for (i, *more), position in zip(plan.spectrum.sets, range(len(orders)), strict=True):
-        if not more and known[position]:
-            means[i] = released.chi[position]
+    for position in np.flatnonzero((orders == 1) & known):
+        means[plan.spectrum.sets[position][0]] = released.chi[position]
     positions = np.flatnonzero((orders == 2) & known)
-    singles = means[
-        np.array([plan.spectrum.sets[position] for position in positions]).reshape(-1, 2).astype(int)
-    ]
+    pairs = np.array([plan.spectrum.sets[position] for position in positions]).reshape(-1, 2)
+    singles = means[pairs.astype(int)]
     sure = ~np.isnan(singles).any(axis=1)
     positions, singles = positions[sure], singles[sure]
     apart, moved = released.chi[positions] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
@@ -116,8 +110,6 @@ def fit(plan: Plan, released: Means, sizes: Floats | None = None) -> Fitted:
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
     over the parities that were measured as z_S with noise sd_S; prior_S is `sizes`, (K,), or `sizes_of`.
-    What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
-    Walsh-Hadamard transforms.
     """
     contrasts, known = Contrasts.of(plan.domain), np.isfinite(released.deviations)
     codes, z, noise = masks(plan)[known], released.chi[known], released.deviations[known]
@@ -146,10 +138,7 @@ def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] |
 
 
 def flipped_towards(plan: Any, released: Means, near: Floats, start: Signs) -> Signs:
-    """Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
-
-    Each counts by the precision that its noise and a normal prior leave; pairs that no query needs do not.
-    """
+    """Return rows whose signs are turned until parities of order 1 and 2 are what they are believed to be."""
     from smalldb.kernels.nearby_rows import turn
 
     rows, d = start.shape
@@ -183,13 +172,9 @@ def _products(signs: Signs) -> Floats:
 
 
 def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
-    """Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d).
-
-    Systematic rounding: the unit interval is laid out in cells, as long as they are likely, and every row
-    takes the cell at its position (i + 1/2) / rows. Cells follow each other in Gray code order, in which
-    neighbours differ in one attribute. Any run of cells gets its share of the rows to within one row;
-    independent draws would err by about sqrt(rows). A cell of probability 0 gets no row.
-    """
+    """Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d)."""
+    # systematic rounding, in Gray code order: any run of cells, in which neighbours differ in one attribute,
+    # gets its share of the rows to within one row
     d = len(domain.attributes)
     cells = np.arange(1 << d)
     cells ^= cells >> 1

@@ -64,15 +64,9 @@ def believed(plan: Plan, released: Means) -> tuple[Floats, Floats]:
     )
     near = np.clip(near, -1.0, 1.0)
     ranks = {positions: rank for rank, positions in enumerate(sets)}
-    triples = [
-        positions
-        for positions in sets
-        if len(positions) == 3 and all(p in ranks for p in combinations(positions, 2))
-    ]
+    triples = [some for some in sets if len(some) == 3 and ranks.keys() >= {*combinations(some, 2)}]
     if triples:
-        lower = np.array(
-            [[near[ranks[pair]] for pair in combinations(positions, 2)] for positions in triples]
-        )
+        lower = np.array([[near[ranks[pair]] for pair in combinations(some, 2)] for some in triples])
         three = [ranks[positions] for positions in triples]
         independent[three] = uninteracting(means[np.array(triples)], lower)
         near[three] = independent[three] + trust[three] * (released.chi[three] - independent[three])

@@ -27,10 +27,7 @@ MAX_PARITIES = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """One query of each kind: queries of a kind have the same coefficients at sets of the same orders.
-
-    What a query's noise adds up to, order by order, is known from its kind; there are few.
-    """
+    """One query of each kind: queries of a kind have the same coefficients at sets of the same orders."""
 
     starts: Integers  # shape (k + 1,): the terms of each
     orders: Integers  # for each term, how many attributes its parity has
@@ -70,10 +67,7 @@ class Spectrum:
 
 
 def spectrum(workload: Workload) -> Spectrum:
-    """Write the queries of a workload as sums of parities.
-
-    Queries with the same table are written together: cost as that of sorting the terms.
-    """
+    """Write the queries of a workload as sums of parities; those with the same table together."""
     queries = workload.queries
     if not queries:
         raise ValueError(

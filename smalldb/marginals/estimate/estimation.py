@@ -42,12 +42,7 @@ NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with
 def moved(
     expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[tuple[Integers, Integers]]
 ) -> Floats:
-    """Move a table towards what was released of it, measurement by measurement.
-
-    The released counts of groups are read as in `modelling.factor_of`: what they are beyond the expected ones
-    is shrunk by how much of it is noise. Cells of a group change by the same factor; rows and columns keep
-    their sums, about.
-    """
+    """Move a table towards what was released of it; rows and columns keep their sums, about."""
     for table, (first, second) in zip(tables, groups, strict=True):
         shape = table.counts.shape
         coarse = np.zeros(shape)

@@ -46,11 +46,10 @@ def union(scopes: Iterable[Scope]) -> dict[int, int]:
 def junction_tree(
     scopes: Iterable[Scope], groupings: Sequence[Grouping], last: int = 0
 ) -> tuple[Bucket, ...]:
-    """Eliminate columns, level by level from the finest, so that tables stay small.
+    """Eliminate columns, level by level from the finest; the smallest bucket is next.
 
     A column at its finest level is taken with all tables that have it there; their union is a bucket. What is
-    passed on has the column at the next coarser level at which another table has it, so that groups of a
-    level are never looked at where only coarser ones matter. Greedy: the smallest bucket is next.
+    passed on has the column at the next coarser level at which another table has it.
     """
     # Tables (a, b) and (b, c): a goes with the bucket (a, b), and passes on what it says of b; then b goes.
     holding: dict[int, dict[Scope, int]] = {}  # of each column, the tables that have it, and at which level

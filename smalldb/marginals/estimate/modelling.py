@@ -26,14 +26,9 @@ _TINY = 1e-12  # of all mass, what a category of known columns has at least
 def model_rows(
     tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Codes | None = None
 ) -> Codes:
-    """
-    Return rows as codes, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
-
-    From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
-    agree in what is given are taken in a random order, and get their groups by systematic rounding.
-
-    Cost: rows times the columns of all buckets.
-    """
+    """Return rows as codes, int32, shape (C, rows): counts of all buckets' cells are met to about one row."""
+    # from the roots down, each bucket refines the groups of one column, given its other columns; rows that
+    # agree in what is given are taken in a random order, and get their groups by systematic rounding
     from smalldb.kernels.nearby_rows import refine
 
     columns = len(tree.groupings)

@@ -83,12 +83,7 @@ class Candidates:
     def scores(
         self, counts: Sequence[Integers], predicted: Sequence[Integers], weights: Sequence[int], noise: Noise
     ) -> Integers:
-        """
-        Return the integer score of every candidate: weight times (L1 distance less the noise it would get).
-
-        Between neighbours under add-remove one count moves by 1, and so does its group's at every level: the
-        distance moves by at most 1; under replace-one two counts do: by at most 2.
-        """
+        """Return the integer score of every candidate: weight times (L1 distance less noise it would get)."""
         scores = []
         for table, weight, here, expected in zip(self.tables, weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):

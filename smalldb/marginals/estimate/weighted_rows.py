@@ -181,11 +181,7 @@ def replaced(
     sweeps: int,
     seed: int,
 ) -> Codes:
-    """
-    Return rows of which some are replaced by others of a pool, so that they are nearer to tables.
-
-    Each replacement lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
-    """
+    """Return rows nearer to targets, as `exchanged` does; of these some are replaced by others of a pool."""
     from smalldb.kernels.nearby_rows import replace_rows
 
     rows, many = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]

@@ -147,11 +147,8 @@ class Adaptive(RoundsBudget):
     # Proof: docs/proofs/losses.md, lemma 8.
     @property
     def _loss_of_rounds(self) -> Loss:
-        """The loss of steps that are chosen as rounds go on, and of columns measured again at their end.
-
-        The rho of a step is convex in its cost, and 0 at no cost. So all of them lose no more for their cost
-        than the largest that there can be: one step of the whole budget, or columns at once of their share.
-        """
+        """The loss of steps that are chosen as rounds go on, and of columns measured again at their end."""
+        # the rho of a step is convex in its cost: none loses more for it than the largest that there can be
         budget = self.for_rounds
         if not budget:
             return Loss.none()

@@ -46,12 +46,8 @@ BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cov
 def column_groups(
     sizes: Sequence[int], among: Sequence[int], concentrated: bool
 ) -> tuple[tuple[int, ...], ...]:
-    """Return groups of columns such that the sum of their expected errors is least.
-
-    K-norm noise puts each column of a group off by about (categories of all - columns + 1) times (1 - 1 / its
-    own categories), over the cost. With costs proportional to the root of a group's error, the sum of all is
-    the square of the sum of these roots. Groups are of neighbours in size.
-    """
+    """Return groups of columns, neighbours in size, such that the sum of their expected errors is least."""
+    # with costs proportional to the root of a group's error, the sum of all is the square of the sum of roots
     if concentrated:
         return tuple((c,) for c in among)
     pieces = _pieces(sizes, among)
@@ -108,7 +104,7 @@ def _may(sizes: Sequence[int], group: Sequence[int]) -> bool:
 
 
 def _error(sizes: Sequence[int], group: Sequence[int]) -> float:
-    """Return the expected error of a group's columns together, at a cost of 1."""
+    """Return the expected error of a group's columns together, at a cost of 1: by K-norm noise."""
     dimensions = sum(sizes[c] - 1 for c in group)
     return (dimensions + 1) * sum(1 - 1 / sizes[c] for c in group) or 1.0
 
@@ -130,11 +126,8 @@ class RoundsBudget(TableStrategy):
     earlier: tuple[Measurement, ...] = ()  # what a release of the same data measured before; public
 
     def cost_of(self, cells: int) -> Fraction:
-        """Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.
-
-        Proportional to the square root of cells, from a quarter to four times as much: the sum over tables of
-        cells / cost, the noise of all of them, is then least for a given sum of costs.
-        """
+        """Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones."""
+        # by the root of cells the sum of cells / cost, the noise of all tables, is least
         return self.measuring * times_of(cells)
 
     def raised(self, times: Fraction) -> Self:

@@ -60,11 +60,7 @@ def proportions(sizes: Sequence[int], concentrated: bool) -> list[int]:
 def first_tables(
     universe: Universe, law: PrivacyMeasure, budget: Fraction, rows: int
 ) -> tuple[FirstTable, ...]:
-    """
-    Return the tables to measure first, with what they cost: the louder their noise, the larger their share.
-
-    Where noise would drown those of targets they are left out.
-    """
+    """Return the tables to measure first, with costs; those of targets unless noise would drown them."""
     stars = wanted_first(universe)
     for wanted in dict.fromkeys((stars, universe.named)):
         if wanted and (shared := _shared(universe, law, budget, rows, wanted)):
@@ -132,10 +128,7 @@ def _share(columns_error: float, concentrated: bool) -> Fraction:
 def groups_of_first(
     first: FirstTable, universe: Universe, groupings: Sequence[Grouping], law: PrivacyMeasure, rows: int
 ) -> Scope:
-    """Return the groups of smallest expected error; categories of a target are never grouped.
-
-    Groups tell less than categories, and cells have noise.
-    """
+    """Return the groups of smallest expected error; categories of a target are never grouped."""
     noise = law.noise(first.cost).mean_size
     levels = [
         (groupings[c].finest,) if c in universe.targets else range(groupings[c].finest, 0, -1)

@@ -60,21 +60,13 @@ class StoppingRule:
 
 
 def beyond_noise(table: NoisyTable, expected: Floats, concentrated: bool) -> bool:
-    """Whether a released table is farther from what was expected than noise alone would be.
-
-    Of N cells, the sum of squares over the variance of the noise is N in the mean; it is looked at whether
-    it is larger by more than two of its deviations.
-    """
+    """Whether a released table is farther from what was expected than noise alone, by two deviations."""
     squares = float(((table.counts - expected) ** 2).sum()) / max(table.variance, _LEAST)
     return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)
 
 
 class ModelCapacity:
-    """For which candidates the model has room, in one round.
-
-    There is room for a table where the model, with it or with any coarser candidate of its columns, stays
-    within its memory. That follows from released numbers alone, whichever candidates are looked at.
-    """
+    """For which candidates the model has room, with all coarser ones of the same columns, in one round."""
 
     def __init__(self, estimator: Estimator, tables: list[NoisyTable]) -> None:
         self._fits = cache(partial(estimator.fits, tables))
