@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import ceil, floor
 from typing import Any
@@ -169,7 +170,8 @@ def ask_related(
             named = re.compile(rf"(?<![\w.]){re.escape(f'{table}.{name}')}(?![\w.])")
             of_parents = named.sub(name.replace("\\", r"\\"), of_parents)
             of_walks = named.sub(other.replace("\\", r"\\"), of_walks)
-    how: dict[str, Any] = {"level": level, "population": population}
+    drawn = rows or {}
+    ask_parents = partial(ask, parents, of_parents, rows=drawn.get(unit), level=level, population=population)
     try:
         read = read_question(of_walks, walks.domain, walks.ranges)
         children = any(c >= width for term in read.terms for c in term.columns)
@@ -177,13 +179,13 @@ def ask_related(
         children = any(c >= width for c in error.columns)
     except ValueError:
         with suppress(ValueError):
-            return ask(parents, of_parents, rows=None if rows is None else rows[unit], **how)
+            return ask_parents()
         children = True
     if not children:
-        return ask(parents, of_parents, rows=None if rows is None else rows[unit], **how)
+        return ask_parents()
     if population:
         raise ValueError(f"rows of {child} of one parent are not a random sample: ask for the table alone")
-    return ask(walks, of_walks, rows=None if rows is None else rows[child], **how)
+    return ask(walks, of_walks, rows=drawn.get(child), level=level)
 
 
 def _answer(sums: QuestionSums, rows: Rows | None, bound: float | None) -> Answer:

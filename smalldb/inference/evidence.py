@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,14 +90,14 @@ def _categories(measurements: Measurements) -> dict[int, set[int]]:
 
 def evidence_of(measurements: Measurements, question: QuestionCells) -> list[Evidence]:
     """Return what all measurements say of the cells; each is in it at most once."""
-    telling, totals = list[Evidence](), list[Evidence]()
+    of_cells, totals = list[Evidence](), list[Evidence]()
     for number, each in enumerate(measurements):
         evidence = _evidence(measurements, number, each, question)
         if evidence is None:
             continue
-        (telling if (np.ptp(evidence.cells, axis=0) > 0).any() else totals).append(evidence)
-    totals.sort(key=lambda one: float(one.covariance[0, 0]))
-    return sorted(telling + totals[:MOST_TOTALS], key=lambda one: one.number)
+        (of_cells if (np.ptp(evidence.cells, axis=0) > 0).any() else totals).append(evidence)
+    totals.sort(key=lambda evidence: float(evidence.covariance[0, 0]))
+    return sorted(of_cells + totals[:MOST_TOTALS], key=lambda evidence: evidence.number)
 
 
 def _evidence(
@@ -105,8 +105,9 @@ def _evidence(
 ) -> Evidence | None:
     """Return what a measurement says of the cells; None: nothing."""
     pieces = list(_pieces(measurements, each, question))
-    if each.noise.repeating:
-        pieces = _without_repetition(pieces)
+    if each.noise.repeating:  # what larger pieces tell is not told again
+        pieces.sort(key=lambda piece: -piece.cells.shape[1])
+        pieces = [pieces[number] for number in telling([piece.cells for piece in pieces])]
     if not pieces:
         return None
     membership, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()
@@ -124,8 +125,7 @@ def _evidence(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """What one table or contrast says: as `Evidence`, from its own first value on."""
 
     number: int
@@ -151,32 +151,23 @@ def _pieces(measurements: Measurements, each: Measurement, question: QuestionCel
 
 def _of_table(domain: Domain, part: Marginal, question: QuestionCells) -> tuple[Integers, Floats] | None:
     """Return the sum that each cell of a table belongs to, and of which cells that is the sum."""
-    blocks, of_values = list[Integers](), list[Integers]()
-    for c, groups in zip(part.columns, part.groups, strict=True):
-        if c not in question.columns:
-            of_values.append(np.zeros(max(groups) + 1, dtype=np.int64))
-            continue
-        of_class, of_group = joined(question.classes[question.columns.index(c)], groups)
-        blocks.append(of_class)
-        of_values.append(of_group)
-    lengths = [int(numbers.max()) + 1 for numbers in of_values]
-    membership = np.zeros((1,) * len(part.columns), dtype=np.int64)
-    for axis, (numbers, length) in enumerate(zip(of_values, lengths, strict=True)):
-        membership = membership * length + numbers.reshape(
-            [-1 if i == axis else 1 for i in range(len(lengths))]
-        )
-    at = np.zeros((1,) * len(question.columns), dtype=np.int64)
-    by_column = dict(zip([c for c in part.columns if c in question.columns], blocks, strict=True))
-    for axis, (c, length) in enumerate(zip(question.columns, question.shape, strict=True)):
-        numbers = by_column.get(c, np.zeros(length, dtype=np.int64))
-        at = at * (int(numbers.max()) + 1) + numbers.reshape(
-            [-1 if i == axis else 1 for i in range(len(question.columns))]
-        )
-    of_cells = np.broadcast_to(at, question.shape).ravel()[question.possible]
-    positions = np.full(prod(lengths), -1, dtype=np.int64)
+    blocks = {
+        c: joined(question.classes[question.columns.index(c)], groups)
+        for c, groups in zip(part.columns, part.groups, strict=True)
+        if c in question.columns
+    }
+
+    def numbered(columns: Sequence[int], shape: Sequence[int], side: int) -> Integers:
+        sizes = zip(columns, shape, strict=True)
+        numbers = [blocks[c][side] if c in blocks else np.zeros(size, dtype=np.int64) for c, size in sizes]
+        return np.ravel_multi_index(np.ix_(*numbers), [int(each.max()) + 1 for each in numbers])
+
+    membership = numbered(part.columns, part.shape, 1)
+    of_cells = numbered(question.columns, question.shape, 0).ravel()[question.possible]
+    positions = np.full(int(membership.max()) + 1, -1, dtype=np.int64)
     there = np.unique(of_cells)
     positions[there] = np.arange(len(there))
-    membership = positions[np.broadcast_to(membership, part.shape)]
+    membership = positions[membership]
     if domain.valid is not None:
         membership = np.where(part.possible(domain), membership, -1)
     cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
@@ -218,12 +209,6 @@ def _of_parity(part: Parity, question: QuestionCells) -> tuple[Integers, Floats]
     odd = np.broadcast_to(odd, question.shape).ravel()[question.possible]
     numbers = np.where(odd, -1.0, 1.0) if part.signed else odd.astype(np.float64)
     return np.zeros(1, dtype=np.int64), numbers[:, None]
-
-
-def _without_repetition(pieces: list[_Piece]) -> list[_Piece]:
-    """Keep the pieces that tell what larger ones do not."""
-    ordered = sorted(pieces, key=lambda piece: -piece.cells.shape[1])
-    return [ordered[number] for number in telling([piece.cells for piece in ordered])]
 
 
 def telling(cells: Sequence[Floats]) -> list[int]:

@@ -50,9 +50,8 @@ class Refitted:
 
     model_tables: int  # of several columns that the model has
     model_contrasts: int
-    left_out: tuple[
-        tuple[str, str], ...
-    ]  # pairs of tables that it has no room for: as if not measured together
+    # pairs of tables that it has no room for: as if not measured together
+    left_out: tuple[tuple[str, str], ...]
     rare: dict[str, tuple[str, ...]]  # categories hardly more than noise, whose intervals are too narrow
 
 
@@ -85,11 +84,9 @@ class Tables(Sequence[Any]):
         made_by: Refitted,
         unmeasured: Sequence[tuple[str, str]],
         grouped: Sequence[KnownPair],
-        files: Sequence[
-            Any
-        ] = (),  # the tables as they were read; empty: they are written from their categories
+        files: Sequence[Any] = (),
     ) -> None:
-        self._files = files
+        self._files = files  # the tables as they were read; empty: they are written from their categories
         self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
         # the pairs that were measured in groups of their categories alone: within these independent likewise
         # the pairs of columns that were never measured together: independent in the tables, given others

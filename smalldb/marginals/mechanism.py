@@ -91,10 +91,8 @@ class ByMarginals(Mechanism, Promise):
         """Return what would be done without a start, for what a question about it leaves; or why not."""
         asking = request.epsilon * ASKING
         without = replace(request, epsilon=request.epsilon - asking, delta=None, start=None)
-        other, rounds = (
-            cls.planned(without),
-            cls._tables(replace(without, strategy=Adaptive.name), request.rows_hint or 1),
-        )
+        other = cls.planned(without)
+        rounds = cls._tables(replace(without, strategy=Adaptive.name), request.rows_hint or 1)
         if isinstance(other, str) or isinstance(rounds, str):
             return other if isinstance(other, str) else str(rounds)
         if not isinstance(rounds, Adaptive) or not start_pairs(rounds.universe):

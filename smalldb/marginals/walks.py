@@ -51,9 +51,8 @@ class Walks(Mechanism, Promise):
 
     name: ClassVar[str] = "marginals"
 
-    parents: (
-        TableStrategy  # the strategy for the parents' columns, the last of which is the number of children
-    )
+    # the strategy for the parents' columns, the last of which is the number of children
+    parents: TableStrategy
     children: Adaptive  # the rounds for the walks, whose first columns are those of parents
     most: int  # the last category of the number of children: so many or more
     cap: int | None  # children weigh 1 / max(their number, cap); None: read from the released parents

@@ -184,14 +184,10 @@ def plan(
     read = None if schema is None else read_any(schema)
     if isinstance(read, RelatedSchema):
         others: dict[str, Any] = {"delta": delta, "alpha": alpha, "rows": rows, "candidates": candidates}
-        others |= {
-            "certificate": certificate,
-            "column_share": column_share,
-            "rows_per_person": rows_per_person,
-        }
-        others |= {"beta": None if beta == USUAL_BETA else beta, "calibrated": calibrated or None}
-        others |= {"means": means or None, "start": start, "start_is": start_is, "start_rows": start_rows}
-        others |= {"refine": refine}
+        others |= {"certificate": certificate, "column_share": column_share}
+        others |= {"rows_per_person": rows_per_person, "beta": None if beta == USUAL_BETA else beta}
+        others |= {"calibrated": calibrated or None, "means": means or None, "start": start}
+        others |= {"start_is": start_is, "start_rows": start_rows, "refine": refine}
         first = target, measure_first, strategy
         sizes = relation_of(neighbours), n, n_max
         return plan_related(read, epsilon, *sizes, mechanism, queries, first, others)

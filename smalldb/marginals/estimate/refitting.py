@@ -33,9 +33,8 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
     finished = [_finished(tree, position, levels) for position in range(len(tree.buckets))]
     width = sum(cells(scope, groupings) for scope in finished if scope)
     probabilities, alone, end = np.zeros((width, width)), np.zeros(width), 0
-    conditional: dict[
-        int, Floats
-    ] = {}  # of each bucket: P(group of a column below it | cell that it passes on)
+    # of each bucket: P(group of a column below it | cell that it passes on)
+    conditional: dict[int, Floats] = {}
     for position in order:
         passed = tree.buckets[position].passed
         parts = [

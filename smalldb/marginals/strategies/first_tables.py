@@ -14,10 +14,7 @@ from smalldb.marginals.universe import Universe, pairs_of
 
 WHOLE = 1 << 10  # cells of a table that is measured at all categories before anything is known
 WIDEST = 1 << 14  # cells of a table that is measured by groups
-MOST_COLUMN_NOISE = {
-    False: 0.3,
-    True: 0.06,
-}  # of a table, off by noise alone: columns are not read from louder ones
+MOST_COLUMN_NOISE = {False: 0.3, True: 0.06}  # of a table, off by noise alone, that columns are read from
 LOUDEST = 0.15  # of a table, off by noise alone in the mean: more than that tells next to nothing
 FOLD = {False: 32, True: 3}  # of the noise of a cell, in squares, up to which columns are read: pure, rho
 CONCENTRATED = Fraction(3, 5)  # of the budget under rho, for tables that columns are read from
