@@ -95,7 +95,7 @@ CERTIFIED = {
     f"marginals.strategies.{where}.saved": lambda strategy, *_: strategy
     for where in ("strategy.AtOnce", "adaptive.Adaptive", "dependence.DependenceTested")
 }
-STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("estimate.packed_pairs", "strategies.adaptive")}
+STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("estimate.packed_pairs", "strategies.rounds")}
 PARITIES = {"marginals.strategies.contrasts.MAX_TABLE_ATTRIBUTES": 4}
 PURE_TOO = {"marginals.strategies.choosing_tables.CLEARLY": 0}
 ASKED_UNDER_RHO = PURE_TOO | {
@@ -104,7 +104,7 @@ ASKED_UNDER_RHO = PURE_TOO | {
 }
 GROUPS = {"marginals.strategies.first_tables.WHOLE": 12}
 ENDING = dict.fromkeys(
-    [f"marginals.strategies.adaptive.{name}" for name in ("LEAST_UNINFORMATIVE", "PER_INFORMATIVE")], 1
+    [f"marginals.strategies.rounds.{name}" for name in ("LEAST_UNINFORMATIVE", "PER_INFORMATIVE")], 1
 )
 DELTA = ADAPTIVE | {"epsilon": 1, "delta": "1e-3"}
 NAMED = DELTA | {"measure_first": ["a x b x d", "a x b"], "target": "b"}

@@ -179,7 +179,7 @@ def test_a_family_loses_no_more_than_is_stated(quick, relation, sizes):
 def test_nor_does_one_where_tables_lie_beside_the_model_or_in_strips(quick, monkeypatch, relation):
     beside, _ = replay(relation, 2, Fraction(30), sizes=MANY, memory=1)
     assert "s" in map(letter, beside.steps)
-    for where in ("estimate.packed_pairs", "strategies.adaptive"):
+    for where in ("estimate.packed_pairs", "strategies.rounds"):
         monkeypatch.setattr(f"smalldb.marginals.{where}.MANY_COLUMNS", 3)
     replay(relation, 3, Fraction(30), sizes=MANY)
 

@@ -238,7 +238,7 @@ class Adaptive(RoundsBudget):
             most = left / (ahead * (self.selecting + self.measuring))
             step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
             of_round = yield from one_round(
-                step, estimator, [*learned.tables, *beside], capacity.lacking, expected, left, counted
+                step, estimator, [*learned.tables, *beside], capacity, expected, left, counted
             )
             if of_round is None:
                 break

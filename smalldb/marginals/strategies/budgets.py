@@ -261,17 +261,14 @@ class RoundsBudget(TableStrategy):
             return replace(plan, expected=expected)
         noise = [1.0]
         if rounds:
-            noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
+            sizes = [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among]
+            counts = Counter(sizes).items()
+            alike = sum((many * (plan.cost_of(size) + plan.selecting) for size, many in counts), Fraction(0))
+            noise = put_off(plan, sizes, plan.for_rounds / alike)
             columns_error *= float((1 - usual_share) / (1 - wanted_share))
         tables = rounds + len(first)
         expected = in_rounds(universe, columns_error, law.concentrated, noise, dependence, tables)
         return replace(plan, expected=expected)
-
-
-def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
-    """Return by how much noise puts each table of such sizes off, were all selected and measured alike."""
-    each = (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items())
-    return put_off(plan, sizes, plan.for_rounds / sum(each, Fraction(0)))
 
 
 def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[float]:

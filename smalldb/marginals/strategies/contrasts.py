@@ -194,8 +194,11 @@ class Contrasts(Strategy):
         if self.columns:
             sizes = [self.workload.domain.sizes[c] for c in self.columns]
             of = [whole_table((c,), (size,)) for c, size in zip(self.columns, sizes, strict=True)]
-            values = yield columns_at_once(of, self.law, self.measuring)
-            return self.estimate_of_columns(np.split(values, np.cumsum(sizes)[:-1]))
+            counts = np.split((yield columns_at_once(of, self.law, self.measuring)), np.cumsum(sizes)[:-1])
+            odd = np.concatenate([of_column[1:] for of_column in counts])
+            total = int(counts[0].sum())  # one number: the noise of all columns has the same sum
+            values = odd if self.replaced else np.concatenate([[total], total - 2 * odd])
+            return Estimate(self, (Measured(self.sets, values, self.noises[0][0], self.deviations),))
         estimate = self.estimate((yield Noisy(self.parities(self.sets), self.noises)))
         if not self.guarded:
             return estimate
@@ -214,13 +217,6 @@ class Contrasts(Strategy):
             for (noise, _), (start, end) in zip(self.noises, pairwise(ends), strict=True)
         ]
         return Estimate(self, tuple(parts))
-
-    def estimate_of_columns(self, counts: Sequence[Integers]) -> "Estimate":
-        """Return what follows from the released counts of the categories of each column."""
-        odd = np.concatenate([counted[1:] for counted in counts])
-        total = int(counts[0].sum())  # one number: the noise of all columns has the same sum
-        values = odd if self.replaced else np.concatenate([[total], total - 2 * odd])
-        return Estimate(self, (Measured(self.sets, values, self.noises[0][0], self.deviations),))
 
     # Proof: docs/proofs/safeguard.md, lemmas 2, 3 and 4.
     def worst(self, predicted: Integers) -> Worst:

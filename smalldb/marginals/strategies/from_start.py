@@ -14,7 +14,6 @@ from queries.domain import Integers
 from smalldb.marginals.asks import Number, Worst
 from smalldb.marginals.curator import Steps
 from smalldb.marginals.estimate.estimation import LARGE, Estimator
-from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.weighted_rows import Started
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.adaptive import Adaptive
@@ -59,10 +58,6 @@ def start_tables(universe: Universe) -> tuple[Marginal, ...]:
 def apart(expected: Sequence[Integers], counts: Sequence[Integers]) -> int:
     """Return how far tables are from those expected, in rows: a row moves it by 1 for each table."""
     return sum(int(np.abs(table - other).sum()) for table, other in zip(counts, expected, strict=True))
-
-
-def always_room(name: Scope) -> None:
-    """Weights have room for every table."""
 
 
 def audible(plan: Adaptive) -> bool:
@@ -248,7 +243,7 @@ class FromStart(TableStrategy):
         left, rules, counted = plan.for_rounds, StoppingRule(), estimator.layout.linear()
         while plan.rounds and audible(plan) and rules.uninformative < UNINFORMATIVE:
             expected = now.predicted(counted)
-            of_round = yield from one_round(plan, estimator, tables, always_room, expected, left, counted)
+            of_round = yield from one_round(plan, estimator, tables, None, expected, left, counted)
             if of_round is None:
                 break
             table, informative = of_round

@@ -1,12 +1,10 @@
 """One round: the table that is worst by what was released before, its counts, and whether rounds go on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
 from math import sqrt
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,9 +19,6 @@ from smalldb.marginals.estimate.packed_pairs import association_weights
 from smalldb.marginals.measuring import NoisyTable
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
 from smalldb.marginals.strategies.strategy import measured, table_of
-
-Lacking: TypeAlias = Callable[[Scope], Scope | None]
-"""Tells what of a candidate has no room; None: it has."""
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -92,7 +87,7 @@ def worst_of(
     plan: RoundsBudget,
     estimator: Estimator,
     tables: list[NoisyTable],
-    lacking: Lacking,
+    capacity: ModelCapacity | None,  # None: there is room for all
     expected: list[Floats],
     left: Fraction,
     counted: Linear,
@@ -108,12 +103,16 @@ def worst_of(
         weights = association_weights(layout, expected, tables)
     foretold = [whole(table, estimator.total) for table in expected]
 
+    def lacking(number: int) -> Scope | None:
+        """Return what of a candidate has no room: a pair always has."""
+        pair = len(names[number]) == 2
+        return None if pair or capacity is None else capacity.lacking(names[number])
+
     def refused(number: int) -> Booleans | None:
-        full = None if len(names[number]) == 2 else lacking(names[number])
+        full = lacking(number)
         return None if full is None else np.array([as_fine(name, full) for name in names])
 
-    those = (names[number] for number in np.flatnonzero(payable).tolist())
-    if not any(len(name) == 2 or lacking(name) is None for name in those):
+    if all(lacking(number) is not None for number in np.flatnonzero(payable).tolist()):
         return None  # what has no answer is not asked for: it would cost something
     return Worst(
         of=counted,
@@ -130,13 +129,13 @@ def one_round(
     plan: RoundsBudget,
     estimator: Estimator,
     tables: list[NoisyTable],
-    lacking: Lacking,
+    capacity: ModelCapacity | None,
     expected: list[Floats],
     left: Fraction,
     counted: Linear,
 ) -> Steps:
     """Ask for the worst table, and measure it; return it, and whether it was informative; None: none left."""
-    worst = worst_of(plan, estimator, tables, lacking, expected, left, counted)
+    worst = worst_of(plan, estimator, tables, capacity, expected, left, counted)
     if worst is None:
         return None
     scope = estimator.names[(yield worst)]
