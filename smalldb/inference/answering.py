@@ -188,20 +188,27 @@ def ask_related(
     return ask(walks, of_walks, rows=drawn.get(child), level=level)
 
 
+def _begun(sums: QuestionSums) -> Answer:
+    """Return an answer without an estimate: how it is known."""
+    text, level, population = sums.question.text, float(sums.level), sums.population
+    if sums.lacking():
+        return Answer(text, "not measured", None, None, None, level, population)
+    of = tables_named(sums.measurements, sums.sums.used(), sums.columns)
+    return Answer(text, "measured", None, None, None, level, population, of)
+
+
 def _answer(sums: QuestionSums, rows: Rows | None, bound: float | None) -> Answer:
     """Return what is known of one or two terms."""
-    question, measurements, level = sums.question, sums.measurements, float(sums.level)
+    question, measurements = sums.question, sums.measurements
     if sums.lacking():
         note = "; ".join(_notes_on_lacking(sums))
-        unknown = Answer(question.text, "not measured", None, None, None, level, sums.population, note=note)
         assumed = None if rows is None else _in_table(question.terms, rows)
-        return replace(unknown, assumed=assumed, bound=bound, within=_within(sums))
-    of = tables_named(measurements, sums.sums.used(), sums.columns)
-    noise = sums.noise()
+        return replace(_begun(sums), note=note, assumed=assumed, bound=bound, within=_within(sums))
+    answer, noise = _begun(sums), sums.noise()
     intervals = [interval for start in sums.starts if (interval := sums.interval(start, noise)) is not None]
     if len(intervals) < len(sums.starts):
-        few = Answer(question.text, "measured", None, None, None, level, sums.population, of, None, FEW_ROWS)
-        return replace(few, within=sums.known_limits() if len(question.terms) == 1 else None)
+        within = sums.known_limits() if len(question.terms) == 1 else None
+        return replace(answer, note=FEW_ROWS, within=within)
     limits = sums.limits()
     least, most = (min(max(end, limits[0]), limits[1]) for end in (intervals[0].low, intervals[-1].high))
     estimate = min(max(intervals[0].estimate, limits[0]), limits[1])
@@ -220,9 +227,7 @@ def _answer(sums: QuestionSums, rows: Rows | None, bound: float | None) -> Answe
     if question.terms[0].counted and question.terms[0].of is None:  # rows are whole
         estimate = float(round(estimate))
         least, most = min(ceil(least - WHOLE), estimate), max(floor(most + WHOLE), estimate)
-    answer = Answer(
-        question.text, "measured", estimate, float(least), float(most), level, sums.population, of
-    )
+    answer = replace(answer, estimate=estimate, low=float(least), high=float(most))
     if len(intervals) > 1:
         guess = min(max(sums.guess(), limits[0]), limits[1])
         if all(term.binned is None or bins for term, bins in zip(question.terms, sums.inside, strict=True)):
@@ -337,13 +342,11 @@ def _in_table(terms: Sequence[Term], rows: Rows) -> float | None:
 
 def _quantile(sums: QuestionSums, share: Fraction) -> Answer:
     """Return the bins in which a quantile lies: those that no interval of the share below them rules out."""
-    measurements, terms, text = sums.measurements, sums.question.terms, sums.question.text
-    first, level = terms[0], float(sums.level)
+    measurements, terms, known = sums.measurements, sums.question.terms, _begun(sums)
+    first = terms[0]
     if sums.lacking():
-        note = coarser(measurements, first)
-        return Answer(text, "not measured", None, None, None, level, sums.population, note=note)
-    of, noise = tables_named(measurements, sums.sums.used(), sums.columns), sums.noise()
-    known = Answer(text, "measured", None, None, None, level, sums.population, of)
+        return replace(known, note=coarser(measurements, first))
+    noise = sums.noise()
     shares = [sums.ratio(i, sums.starts[0], noise) for i in range(len(terms))]
     assert first.of is not None
     bins = [each for each in measurements.ranges[measurements.domain.names[first.of]] if each is not None]

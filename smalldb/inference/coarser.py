@@ -31,26 +31,23 @@ def coarser(measurements: Measurements, term: Term) -> str:
     if not measurements:
         return "this release measured nothing: its mechanism draws a whole table"
     names = [measurements.domain.names[c] for c in term.columns]
-    tables = [
-        part
-        for each in measurements
-        for part in each.of
-        if isinstance(part, Marginal) and {*term.columns} <= {*part.columns}
-    ]
+    tables = _around(measurements, term)
     if not tables:
         if len(names) == 1:
             return f"{names[0]} was not measured at these categories"
         return f"{' and '.join(names)} were not measured together"
-    distinct = list(dict.fromkeys(tables))
-    listed = " and ".join(_named(measurements, part) for part in distinct[:MOST_TABLES])
-    return f"measured only: {listed}"
+    return f"measured only: {' and '.join(_named(measurements, part) for part in tables[:MOST_TABLES])}"
+
+
+def _around(measurements: Measurements, term: Term) -> list[Marginal]:
+    """Return the distinct tables that have all columns of a term."""
+    return [part for part in dict.fromkeys(measurements.marginals) if {*term.columns} <= {*part.columns}]
 
 
 def widened(measurements: Measurements, term: Term) -> str | None:
     """Return a term with its condition widened to measured groups; None: there is no such question."""
-    parts = dict.fromkeys(part for each in measurements for part in each.of if isinstance(part, Marginal))
-    around = (part for part in parts if {*term.columns} <= {*part.columns})
-    return next((offer for part in around if (offer := _offer(measurements, term, part))), None)
+    offers = (_offer(measurements, term, part) for part in _around(measurements, term))
+    return next(filter(None, offers), None)
 
 
 def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:

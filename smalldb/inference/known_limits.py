@@ -14,7 +14,6 @@ from smalldb.inference.confidence_intervals import margin
 from smalldb.inference.evidence import QuestionCells, evidence_of, telling
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import MAX_CELLS
-from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements
 
 NEAR = 1e-6  # more than what a linear program is off, in shares
@@ -127,10 +126,9 @@ def _groups(
     measurements: Measurements, columns: tuple[int, ...], shared: int
 ) -> dict[tuple[int, tuple[int, ...]], None]:
     """Return the groups of categories of each column in tables that share so many columns."""
-    parts = dict.fromkeys(part for each in measurements for part in each.of if isinstance(part, Marginal))
     return dict.fromkeys(
         (c, groups)
-        for part in parts
+        for part in measurements.marginals
         if len({*part.columns} & {*columns}) >= shared
         for c, groups in zip(part.columns, part.groups, strict=True)
         if c in columns

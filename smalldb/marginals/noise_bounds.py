@@ -147,12 +147,7 @@ def table_bounds(
     measurements: Measurements, finished: Rows, beta: Fraction, most: int
 ) -> tuple[TableBound, ...]:
     """Return a bound for each measured table; all of them hold together with probability 1 - beta or more."""
-    tables = [
-        _Table(number, part, values, part.possible(measurements.domain), each.noise)
-        for number, each in enumerate(measurements)
-        for part, values in each.tables()
-        if isinstance(part, Marginal)
-    ]
+    tables = _tables(measurements)
     if not tables or finished.n == 0:
         return ()
     if len(tables) > most:
@@ -191,6 +186,16 @@ def _quantile(noise: Noise, what: tuple[int, ...] | int, failure: Fraction) -> f
     if isinstance(what, int):
         return noise.sum_quantile(what, failure)
     return noise.cell_quantile(what, failure)
+
+
+def _tables(measurements: Measurements) -> list[_Table]:
+    """Return all tables that were measured, in order."""
+    return [
+        _Table(number, part, values, part.possible(measurements.domain), each.noise)
+        for number, each in enumerate(measurements)
+        for part, values in each.tables()
+        if isinstance(part, Marginal)
+    ]
 
 
 def _counts(part: Marginal, codes: Codes, counts: Integers) -> Floats:

@@ -177,16 +177,15 @@ class Measurements(Sequence[Measurement]):
         return known_pairs(self.domain, self._items, self.n)
 
     @property
+    def marginals(self) -> list[Marginal]:
+        """The tables of counts that were measured, in order."""
+        return [part for each in self for part in each.of if isinstance(part, Marginal)]
+
+    @property
     def numbers(self) -> int:
         """How many numbers it takes to write them: values, and the group of each category."""
-        groups = (
-            len(groups)
-            for each in self
-            for part in each.of
-            if isinstance(part, Marginal)
-            for groups in part.groups
-        )
-        return sum(len(each.values) for each in self) + sum(groups)
+        groups = sum(len(groups) for part in self.marginals for groups in part.groups)
+        return sum(len(each.values) for each in self) + groups
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return them as JSON can hold them: exact numbers are texts."""

@@ -12,7 +12,7 @@ from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
 from smalldb.files.inputs import record_in
 from smalldb.marginals.walks import UNIT, Related, Walks
-from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
+from smalldb.mechanisms import Drawn, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, schema_ranges, standing_ranges
 from smalldb.planning import Plan
@@ -151,7 +151,7 @@ def with_measurements(
     }
     whole: Record = {**record, "measurements": measurements.as_json(), "pairs": known}
     bounds = record.get("bounds")
-    measured = sum(isinstance(part, Marginal) for each in measurements for part in each.of)
+    measured = len(measurements.marginals)
     if bounds is not None and measured:
         from smalldb.marginals.noise_bounds import table_bounds
 

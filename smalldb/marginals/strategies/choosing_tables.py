@@ -53,10 +53,6 @@ def plan_tables(
 
     `rows` is the public n under replace-one, else a public guess of it; `certificate` a share of the budget.
     """
-    if not 0 <= certificate < 1:
-        raise ValueError("certificate must be a share of at least 0 and below 1")
-    if rows < 1:
-        raise ValueError("rows must be at least 1")
     setting = Setting(
         universe=universe,
         law=PrivacyMeasure(concentrated=False, replaced=replaced),
