@@ -33,10 +33,7 @@ STRATEGIES = tuple(kind.name for kind in (*AT_ONCE, Contrasts, Adaptive))
 
 @dataclass(frozen=True, slots=True)
 class ByMarginals(Mechanism, Promise):
-    """Measure with noise, estimate, make rows, and bound how far they are off; for any columns.
-
-    A `mechanisms.Mechanism`, and its own `Promise`.
-    """
+    """Measure with noise, estimate, make rows, and bound how far they are off; for any columns."""
 
     name: ClassVar[str] = "marginals"
     takes_delta: ClassVar[bool] = True

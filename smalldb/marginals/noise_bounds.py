@@ -171,10 +171,8 @@ def table_bounds(
 
 
 def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float]:
-    """Return by how many rows no possible cell of a table is off, and its sum; but for a probability of beta.
-
-    Each cell, and the sum where n is private, has an equal part of it (union bound).
-    """
+    """Return by how many rows no possible cell of a table is off, and its sum; but for a chance of beta."""
+    # each cell, and the sum where n is private, has an equal part of it (union bound)
     each = beta / (int(table.possible.sum()) + private)
     margin = _quantile(table.noise, table.part.shape, each)
     return margin, _quantile(table.noise, int(table.summed.sum()), each) if private else 0.0

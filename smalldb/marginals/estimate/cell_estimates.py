@@ -128,8 +128,7 @@ def maximum_entropy(
 ) -> tuple[Floats, Floats]:
     """Return the log-linear coefficients of some contrasts, and the probabilities of the cells, shape (N,).
 
-    They are where ``log Z(theta) - theta means + ridge theta^2 / 2`` is least; what is left of each mean is
-    then ridge theta. See `minimised`.
+    They are where ``log Z(theta) - theta means + ridge theta^2 / 2`` is least.
     """
 
     def probabilities(theta: Floats) -> tuple[float, Floats]:
@@ -236,11 +235,7 @@ class CellCounts:
 
 # Proof: docs/proofs/rounds.md, lemma 9.
 def read_cells(universe: Universe, measured: NoisyTable, rate: float, total: int, replaced: bool) -> Model:
-    """Return a distribution over all cells, from the released counts of all of them.
-
-    Expected counts are log-linear in the contrasts of one and two columns: see `CellCounts.read` and
-    `prior_spread`.
-    """
+    """Return a distribution over all cells from their counts: see `CellCounts.read` and `prior_spread`."""
     contrasts = Contrasts(universe.sizes, np.flatnonzero(universe.possible()))
     counts = measured.counts.ravel()[contrasts.cells]
     noise = max(_LEAST, sqrt(measured.variance * len(counts)) / total)

@@ -104,10 +104,7 @@ class Candidates:
 
 
 def candidates(universe: Universe, groupings: Sequence[Grouping]) -> Candidates:
-    """Return the candidates for a workload: the pairs of columns in its tables, and its tables of three.
-
-    The finest levels are coarser where all tables together would be too large to count.
-    """
+    """Return the candidates for a workload: the pairs of columns in its tables, and its tables of three."""
     weights: dict[tuple[int, ...], int] = {}
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         for width in FINEST:
@@ -115,7 +112,7 @@ def candidates(universe: Universe, groupings: Sequence[Grouping]) -> Candidates:
                 weights[part] = weights.get(part, 0) + weight
     heaviest = max(weights.values(), default=1)
     tables = sorted(weights, key=lambda table: (len(table), table))
-    for cap in range(max(FINEST.values()), 0, -1):
+    for cap in range(max(FINEST.values()), 0, -1):  # coarser where all would be too large to count
         finest = {
             width: tuple(_finest(grouping, min(most, cap), cap) for grouping in groupings)
             for width, most in FINEST.items()
