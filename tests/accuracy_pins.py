@@ -152,7 +152,6 @@ def planned(case):
         domain.sizes,
         tuple(column.ordered for column in domain.columns),
         pairs,
-        (1,) * len(pairs),
         targets=(0,) if more == "target" else (),
     )
     law = PrivacyMeasure(concentrated=case.delta, replaced=True)

@@ -59,7 +59,7 @@ def universe(sizes, tables=2, ordered=False, rules=(), **more):
     """Columns of so many categories, and their tables: all of so many columns, or these."""
     if isinstance(tables, int):
         tables = tuple(combinations(range(len(sizes)), tables))
-    return Universe(tuple(sizes), (ordered,) * len(sizes), tables, (1,) * len(tables), rules, **more)
+    return Universe(tuple(sizes), (ordered,) * len(sizes), tables, rules, **more)
 
 
 def each_once(codes, sizes):

@@ -39,7 +39,7 @@ TABLES = (*PAIRS, (0, 1, 2))
 
 
 def tiny(rules=()):
-    return Universe(TINY, (False, False, True), TABLES, (1,) * len(TABLES), rules)
+    return Universe(TINY, (False, False, True), TABLES, rules)
 
 
 def rows_of(cells):
@@ -187,7 +187,6 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
         ({"ordered": (True,)}, "ordered"),
         ({"tables": ((1, 0),)}, "ascending"),
         ({"tables": ((0, 1), (0, 1))}, "distinct"),
-        ({"weights": (0,) * 4}, "weights"),
         ({"rules": (((0, 1), np.ones((3, 2), dtype=bool)),)}, "shape"),
         ({"rules": (((0, 1), np.zeros((2, 3), dtype=bool)),)}, "everything"),
         ({"targets": (-1,)}, "ascending"),
@@ -199,7 +198,7 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
     ],
 )
 def test_a_universe_is_checked(change, message):
-    given = {"sizes": TINY, "ordered": (True,) * 3, "tables": TABLES, "weights": (1,) * 4, "rules": ()}
+    given = {"sizes": TINY, "ordered": (True,) * 3, "tables": TABLES, "rules": ()}
     with pytest.raises(ValueError, match=message):
         Universe(**(given | change))
 

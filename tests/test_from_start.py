@@ -119,9 +119,7 @@ def test_what_noise_cannot_tell_stays_as_public_and_what_it_can_is_believed():
 
 
 def weighted(codes, total=1000):
-    universe = Universe(
-        DOMAIN.sizes, (True,) * 5, tuple((i, j) for i in range(5) for j in range(i + 1, 5)), (1,) * 10
-    )
+    universe = Universe(DOMAIN.sizes, (True,) * 5, tuple((i, j) for i in range(5) for j in range(i + 1, 5)))
     return Started.of(Start(codes, np.ones(len(codes), dtype=np.int64), "x", "x"), universe, total)
 
 

@@ -1,5 +1,6 @@
 """Very many columns: all pairs at once are counted, scored and predicted as they are one by one."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -31,11 +32,10 @@ SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
 
 
 def universe_of(sizes, share=1.0, seed=0, rules=()):
-    """Some of the pairs of columns, with weights."""
+    """Some of the pairs of columns."""
     rng = np.random.default_rng(seed)
     tables = tuple(pair for pair in combinations(range(len(sizes)), 2) if rng.random() < share)
-    weights = tuple(rng.integers(1, 5, len(tables)).tolist())
-    return Universe(sizes, tuple(c % 2 == 0 for c in range(len(sizes))), tables, weights, rules)
+    return Universe(sizes, tuple(c % 2 == 0 for c in range(len(sizes))), tables, rules)
 
 
 def looked_at(share, seed):
@@ -43,6 +43,8 @@ def looked_at(share, seed):
     rng = np.random.default_rng(seed)
     groupings = [halved(rng.random(size) + 0.01, bool(rng.integers(2))) for size in SIZES]
     found = candidates(universe_of(SIZES, share, seed), groupings)
+    weights = np.random.default_rng(seed).integers(1, 101, len(found.tables)).tolist()
+    found = replace(found, weights=tuple(weights))
     codes = np.stack([rng.integers(0, size, 500) for size in SIZES], axis=1)
     return found, PackedPairs.of(found), CountedRows(codes, rng.integers(0, 4, 500)), rng
 
@@ -108,7 +110,7 @@ def test_weights_at_once_are_those_one_by_one(share, seed):
 def test_only_many_columns_with_tables_of_two_are_laid_out():
     def laid(columns, size, tables=None):
         pairs = tables or tuple(combinations(range(columns), 2))
-        universe = Universe((size,) * columns, (False,) * columns, pairs, (1,) * len(pairs))
+        universe = Universe((size,) * columns, (False,) * columns, pairs)
         return laid_out(candidates(universe, [halved(np.ones(size), True)] * columns))
 
     assert isinstance(laid(28, 4), Candidates)

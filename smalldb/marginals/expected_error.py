@@ -107,10 +107,8 @@ def as_read(columns_error: float) -> float:
 def by_width(universe: Universe, pairs: float) -> float:
     """Return the mean distance of the workload's tables."""
     factors, widest = TUNING.width_factors, len(TUNING.width_factors)
-    widths = zip(map(len, universe.tables), universe.weights, strict=True)
-    mean: float = sum(weight * factors[min(width, widest) - 1] for width, weight in widths)
-    mean /= sum(universe.weights)
-    return float(min(1.0, pairs * mean))
+    total: float = sum(factors[min(len(table), widest) - 1] for table in universe.tables)
+    return float(min(1.0, pairs * (total / len(universe.tables))))
 
 
 def mean_size(variance: float) -> float:
@@ -133,13 +131,13 @@ def all_pairs(
 ) -> float:
     """Return the mean distance of the workload's tables where all pairs are measured at once."""
     columns_error, total = as_read(of_columns(universe, dict(enumerate(columns)), rows)), 0.0
-    for table, weight in zip(universe.tables, universe.weights, strict=True):
+    for table in universe.tables:
         error = 0.0
         if len(table) == 2:
             noise = mean_size(pairs[table[0], table[1]]) * universe.size(table) / (2 * rows)
             error = _shrunk(noise, dependence)
-        total += weight * hypot(error, (TUNING.unpaired_factor if error else 1) * columns_error)
-    return min(1.0, TUNING.at_once_factor * total / sum(universe.weights))
+        total += hypot(error, (TUNING.unpaired_factor if error else 1) * columns_error)
+    return min(1.0, TUNING.at_once_factor * total / len(universe.tables))
 
 
 def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
@@ -147,13 +145,13 @@ def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int
     variance, total = law.noise(cost).variance() * np.count_nonzero(universe.possible()), 0.0
     columns = {c: variance / size for c, size in enumerate(universe.sizes)}
     columns_error = as_read(of_columns(universe, columns, rows))
-    for table, weight in zip(universe.tables, universe.weights, strict=True):
+    for table in universe.tables:
         # a cell of a table is a sum of cells / size of them, each with its own noise
         noise = mean_size(variance) * sqrt(universe.size(table)) / (2 * rows)
         # towards independent columns, which are noisy themselves
         shrunk = _shrunk(noise) * hypot(1, columns_error / TUNING.dependent_distance)
-        total += weight * (as_read(noise) if len(table) == 1 else shrunk)
-    return min(1.0, total / sum(universe.weights))
+        total += as_read(noise) if len(table) == 1 else shrunk
+    return min(1.0, total / len(universe.tables))
 
 
 def of_groups(columns_error: float, groups: Sequence[int]) -> float:

@@ -134,7 +134,7 @@ class ByMarginals(Mechanism, Promise):
     def _tables(cls, request: Request, n: int) -> Strategy | str:
         """Return the strategy of least expected error that measures tables; or why there is none."""
         workload = request.workload
-        domain, tables = workload.domain, workload.tables
+        domain = workload.domain
         if not workload.size:
             return "marginals need at least one query"
         if request.largest_n >= MOST:
@@ -146,8 +146,7 @@ class ByMarginals(Mechanism, Promise):
         universe = Universe(
             domain.sizes,
             tuple(column.ordered for column in domain.columns),
-            tables,
-            (1,) * len(tables),
+            workload.tables,
             tuple((rule.columns, rule.allowed) for rule in domain.rules),
             request.targets,
             request.first,

@@ -22,7 +22,6 @@ class Universe:
     ordered: tuple[bool, ...]  # of each column, whether categories beside each other are alike; shape (C,)
     # the tables of the workload: distinct sets of columns, each ascending and without repeats
     tables: tuple[tuple[int, ...], ...]
-    weights: tuple[int, ...]  # what each table counts, at least 1 (all 1: every table the same)
     # columns, ascending, and a boolean array shaped by their sizes: False where no row can be
     rules: tuple[Rule, ...] = ()
     # columns whose tables with each other column are measured before others are selected; ascending
@@ -43,8 +42,6 @@ class Universe:
             unordered = any(map(ge, columns, columns[1:]))
             if not columns or unordered or not 0 <= columns[0] <= columns[-1] < len(self.sizes):
                 raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
-        if len(self.weights) != len(self.tables) or min(self.weights) < 1:
-            raise ValueError("weights must be integers of at least 1, one for each table")
         for columns in (self.targets, *self.named):
             if any(map(ge, columns, columns[1:])) or any(not 0 <= c < len(self.sizes) for c in columns):
                 raise ValueError("targets and named tables are numbers of columns, ascending")

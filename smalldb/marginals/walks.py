@@ -236,7 +236,7 @@ def walk_universe(parents: Universe, children: Universe) -> Universe:
     # where children have few cells, all of them are measured first
     named = (of_children,) if len(of_children) > 1 and children.cells <= FEW_CELLS else ()
     ordered = (*parents.ordered, *children.ordered)
-    return Universe(sizes, ordered, tables, (1,) * len(tables), rules, named=named)
+    return Universe(sizes, ordered, tables, rules, named=named)
 
 
 # Proof: docs/proofs/related.md, lemma 6.

@@ -107,4 +107,4 @@ def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Univer
     rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
     if most is not None and least:
         rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
-    return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
+    return Universe(sizes, ordered, pairs, rules)

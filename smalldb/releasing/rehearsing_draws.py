@@ -88,7 +88,7 @@ def _planned(foreseen: Plan, strategy: str | None) -> Plan:
 
 def rehearse_walks(*schemas: Schema) -> None:
     """Release two made related tables, and decode a row of each schema."""
-    universe = Universe(SIZES, (False, False, True), ((0, 1), (0, 2), (1, 2)), (1, 1, 1), ())
+    universe = Universe(SIZES, (False, False, True), ((0, 1), (0, 2), (1, 2)), ())
     bits, codes = SeededBits(0), _codes(SIZES)
     families = Families(codes[:, :-1], codes, np.arange(ROWS) // 3 * 3)
     walks = plan_walks(universe, universe, Fraction(EPSILON), True, ROWS)

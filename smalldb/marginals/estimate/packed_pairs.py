@@ -1,5 +1,6 @@
 """Candidates of a round, scored by how badly the model predicts them: one by one, or very many pairs."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby, product
@@ -105,11 +106,8 @@ class Candidates:
 
 def candidates(universe: Universe, groupings: Sequence[Grouping]) -> Candidates:
     """Return the candidates for a workload: the pairs of columns in its tables, and its tables of three."""
-    weights: dict[tuple[int, ...], int] = {}
-    for table, weight in zip(universe.tables, universe.weights, strict=True):
-        for width in FINEST:
-            for part in combinations(table, width):
-                weights[part] = weights.get(part, 0) + weight
+    parts = (part for table in universe.tables for width in FINEST for part in combinations(table, width))
+    weights = Counter(parts)
     heaviest = max(weights.values(), default=1)
     tables = sorted(weights, key=lambda table: (len(table), table))
     for cap in range(max(FINEST.values()), 0, -1):  # coarser where all would be too large to count

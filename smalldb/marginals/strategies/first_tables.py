@@ -97,7 +97,7 @@ def folds(universe: Universe, tables: Sequence[tuple[int, ...]]) -> list[float]:
     A count is a sum of cells, in each of the tables that have the column; these are averaged by precision.
 
     >>> pairs = ((0, 1), (0, 2))
-    >>> [round(one, 2) for one in folds(Universe((6, 2, 3), (False,) * 3, pairs, (1, 1)), pairs)]
+    >>> [round(one, 2) for one in folds(Universe((6, 2, 3), (False,) * 3, pairs), pairs)]
     [1.2, 6.0, 6.0]
     """
     precisions: dict[int, float] = {}

@@ -201,7 +201,7 @@ class TableStrategy(Setting, Strategy):
         """What decides what is done: numbers, texts and arrays."""
         where = self.universe
         rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
-        tables = (where.sizes, where.ordered, where.tables, where.weights, where.targets, where.named, *rules)
+        tables = (where.sizes, where.ordered, where.tables, where.targets, where.named, *rules)
         costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
         return (*tables, *costs, self.rows, self.memory)
 
