@@ -78,8 +78,8 @@ def inside_bins(measurements: Measurements, term: Term, assuming: bool) -> Insid
         return None
     number, part, noise, values = measurement
     axes = tuple(a for a, c in enumerate(term.columns) if c != term.of)
-    used = _any(term.rows, axes)
-    others = _any(measurements.domain.allowed(term.columns) & ~term.rows, axes)
+    used = np.asarray(term.rows.any(axis=axes))
+    others = np.asarray((measurements.domain.allowed(term.columns) & ~term.rows).any(axis=axes))
     alone = not (others & used).any()
     if not alone and not assuming:
         return None
@@ -111,12 +111,6 @@ def inside_bins(measurements: Measurements, term: Term, assuming: bool) -> Insid
     return InsideBins(
         number, noise, measured, shares, sums, counts, means * widths, widths, part.units, alone
     )
-
-
-def _any(rows: Booleans, axes: tuple[int, ...]) -> Booleans:
-    for axis in sorted(axes, reverse=True):
-        rows = np.logical_or.reduce(rows, axis=axis)
-    return rows
 
 
 def _usual(widths: Floats, counts: Floats) -> Floats:

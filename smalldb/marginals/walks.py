@@ -23,6 +23,7 @@ from smalldb.marginals.strategies.strategy import MAX_ENTRIES, Estimate, Setting
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Drawn, Facts, Guarantee, Measurement, Mechanism, Promise, Request
 from smalldb.mechanisms.measurement import Marginal
+from smalldb.mechanisms.start import systematic
 from smalldb.noise.geometric import Geometric
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
@@ -139,9 +140,7 @@ def known_columns(
     """Return what released parents tell of the walks from a parent to one of its children."""
     weights = times * unit
     total = int(weights.sum())
-    ends = np.cumsum(weights)
-    chosen = np.searchsorted(ends, (np.arange(walks) + 0.5) * (total / walks), side="right")
-    chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
+    chosen = systematic(weights, walks)
     weighed = CountedRows(parents, weights)
     variance = VARIANCE * float(total) ** 2 / len(parents)
 
@@ -248,7 +247,6 @@ def plan_walks(
     rows: int,
     *,
     cap: int | None = None,
-    share: Fraction | None = None,
     n: int | None = None,
     targets: tuple[int, ...] = (),
     named: Sequence[tuple[int, ...]] = (),
@@ -280,5 +278,4 @@ def plan_walks(
             raise ValueError(DROWNED)
         return Walks(of_parents, walks, parents.sizes[-1] - 1, cap, n)
 
-    plans = [plan(some) for some in ((share,) if share else SHARES)]
-    return min(plans, key=lambda walks: walks.parents.expected + WALKS * walks.children.expected)
+    return min(map(plan, SHARES), key=lambda walks: walks.parents.expected + WALKS * walks.children.expected)

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from queries.arrays import Floats, splitmix64
+from queries.arrays import Floats, Numbers, splitmix64
 from queries.domain import Domain, Integers
 from smalldb.mechanisms.measurement import Measurement
 
@@ -84,8 +82,8 @@ def _shuffled(shares: Floats, many: int, column: int) -> Integers:
     return systematic(shares, many)[np.argsort(splitmix64(many, column))]
 
 
-def systematic(weights: npt.NDArray[np.floating[Any]], many: int, offset: float = 0.5) -> Integers:
+def systematic(weights: Numbers, many: int) -> Integers:
     """Return so many numbers of weights, each about as often as its weight says, ascending."""
     ends = np.cumsum(weights)
-    positions = np.searchsorted(ends, (np.arange(many) + offset) * (ends[-1] / many), side="right")
+    positions = np.searchsorted(ends, (np.arange(many) + 0.5) * (ends[-1] / many), side="right")
     return np.asarray(np.minimum(positions, np.flatnonzero(weights)[-1]))

@@ -28,6 +28,7 @@ from smalldb.marginals.strategies.strategy import TableStrategy
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
 ENTRIES = 1 << 25  # of these rows, at most
+PASSES = 5  # over the margins of a table
 SWEEPS = 8  # of a fit between rounds, from the coefficients of the one before
 LAST_SWEEPS = 300
 LARGE = 1 << 16  # cells of a table that rows are not searched for
@@ -68,9 +69,9 @@ def shrunken(table: NoisyTable, expected: Floats) -> Floats:
     return np.asarray(expected + beyond * prior / (prior + noise))
 
 
-def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
+def fitted_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
-    for _ in range(passes):
+    for _ in range(PASSES):
         table = table * _ratio(rows, table.sum(axis=1))[:, None]
         table = table * _ratio(columns, table.sum(axis=0))
     return table
