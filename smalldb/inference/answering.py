@@ -188,7 +188,7 @@ def ask_related(
     return ask(walks, of_walks, rows=drawn.get(child), level=level)
 
 
-def _begun(sums: QuestionSums) -> Answer:
+def _blank(sums: QuestionSums) -> Answer:
     """Return an answer without an estimate: how it is known."""
     text, level, population = sums.question.text, float(sums.level), sums.population
     if sums.lacking():
@@ -203,8 +203,8 @@ def _answer(sums: QuestionSums, rows: Rows | None, bound: float | None) -> Answe
     if sums.lacking():
         note = "; ".join(_notes_on_lacking(sums))
         assumed = None if rows is None else _in_table(question.terms, rows)
-        return replace(_begun(sums), note=note, assumed=assumed, bound=bound, within=_within(sums))
-    answer, noise = _begun(sums), sums.noise()
+        return replace(_blank(sums), note=note, assumed=assumed, bound=bound, within=_within(sums))
+    answer, noise = _blank(sums), sums.noise()
     intervals = [interval for start in sums.starts if (interval := sums.interval(start, noise)) is not None]
     if len(intervals) < len(sums.starts):
         within = sums.known_limits() if len(question.terms) == 1 else None
@@ -342,7 +342,7 @@ def _in_table(terms: Sequence[Term], rows: Rows) -> float | None:
 
 def _quantile(sums: QuestionSums, share: Fraction) -> Answer:
     """Return the bins in which a quantile lies: those that no interval of the share below them rules out."""
-    measurements, terms, known = sums.measurements, sums.question.terms, _begun(sums)
+    measurements, terms, known = sums.measurements, sums.question.terms, _blank(sums)
     first = terms[0]
     if sums.lacking():
         return replace(known, note=coarser(measurements, first))

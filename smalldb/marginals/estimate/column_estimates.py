@@ -105,9 +105,9 @@ def _self_weights(size: int, width: float) -> Floats:
 
     reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
     weights = gaussian_filter1d(np.eye(1, 2 * reach + 1, reach)[0], width, mode="constant")
-    kept = np.full(size, weights[reach])
-    kept[[0, -1]] = weights[reach:].sum()
-    return kept
+    self_weights = np.full(size, weights[reach])
+    self_weights[[0, -1]] = weights[reach:].sum()
+    return self_weights
 
 
 def on_simplex(values: Floats, total: float) -> Floats:
