@@ -10,7 +10,9 @@ with ":16" behind it for its first 16 columns; or "made:16", a made table of 16 
 
 Printed: the error that the plan expected, each measure of `tests/measures.py`, mean and standard error over
 the releases, and the CPU seconds and the peak memory of a release, which is a process of its own. With
-``--beside FILE`` also by how many standard errors of the difference each is above FILE's. At the end, losses:
+``--beside FILE`` also by how many standard errors of the difference each is above FILE's. With ``--evaluate``
+also what `smalldb evaluate` says of releases and peers: the largest distance of a table of two columns, the
+mean of tables of three, rank correlations, and the rows whose ``--target`` is predicted. At the end, losses:
 where a release is worse than a simple way or a peer, the largest first.
 What FILE of ``--save`` has is not made again: whoever is stopped starts the same command once more.
 Simple ways are pure: see `accuracy_pins.simply`. Peers are AIM and MST of dpmm, with the settings of
@@ -40,13 +42,20 @@ from accuracy_pins import DELTA, simply, tree
 from measures import Burt, figures
 
 import smalldb
-from queries import Column, Domain, Rows
+from queries import Column, Domain, Marginals, Rows
+from smalldb.releasing import distances
 from smalldb.schema import read_schema
 from smalldb.schema.table_readers import read_table
 
 MADE = 5_000  # rows
 WORSE = 1.05  # times another's error: a loss
 PEERS = {"AIM": "aim", "MST": "mst"}
+EVALUATED = {
+    "largest 2-way": "tvd_largest_2",
+    "3-way": "tvd_mean_3",
+    "correlations": "correlation_mean",
+    "target": "accuracy",
+}
 
 
 def table(text):
@@ -98,32 +107,42 @@ def ways(domain, codes, epsilon, given):
 
 
 def ours(plan, rows, domain, seed):
-    """Return the tables of a release."""
-    return Burt.of(smalldb.release(plan, rows, rng=seed).codes, domain.sizes)
+    """Return the rows of a release."""
+    return Rows.from_codes(domain, smalldb.release(plan, rows, rng=seed).codes)
 
 
 def theirs(python, peer, domain, codes, epsilon, seed):
-    """Return the tables of a peer's release, by an interpreter that has it."""
+    """Return the rows of a peer's release, by an interpreter that has it."""
     with TemporaryDirectory() as folder:
         given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
         np.savez(given, codes=codes, sizes=domain.sizes)
         program = Path(__file__).with_name("peers.py")
         subprocess.run([python, program, given, made, peer, str(float(epsilon)), str(seed)], check=True)
-        return Burt.of(np.load(made), domain.sizes)
+        return Rows.from_codes(domain, np.load(made))
 
 
-def apart(real, made, n, seed):
+def evaluated(real, made, target):
+    """Return what the evaluation says of rows beside the real ones, by the names that are printed."""
+    domain = real.domain
+    workload = Marginals(1).workload(domain)
+    target = None if target is None else domain.names.index(target)
+    measures = distances.summary(distances.overview(real, {"": made}, workload, target))[""]
+    return {name: float(measures[key]) for name, key in EVALUATED.items() if key in measures}
+
+
+def apart(real, made, seed, further):
     """Return the measures of one release, its CPU seconds and its gigabytes: of a process of its own."""
     fork = multiprocessing.get_context("fork")
     receiving, sending = fork.Pipe(duplex=False)
 
     def run():
         start = time.process_time()
-        tables = made(seed)
+        release = made(seed)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = time.process_time() - start + used[1].ru_utime + used[1].ru_stime
-        memory = max(one.ru_maxrss for one in used) / 1e6
-        sending.send(figures(real, tables, n) | {"CPU s": seconds, "GB": memory})
+        cost = {"CPU s": seconds, "GB": max(one.ru_maxrss for one in used) / 1e6}
+        more = further(release) if further is not None and isinstance(release, Rows) else {}
+        sending.send(figures(tables(real), tables(release), real.n) | cost | more)
 
     child = fork.Process(target=run)
     child.start()
@@ -134,6 +153,13 @@ def apart(real, made, n, seed):
         raise SystemExit("a release did not end: see above") from None
     finally:
         child.join()
+
+
+def tables(release):
+    """Return the tables of one and two columns of rows; of a simple way, they are what it returns."""
+    if isinstance(release, Burt):
+        return release
+    return Burt.of(release.codes(), release.domain.sizes, release.counts)
 
 
 def losses(known, ours):
@@ -161,6 +187,7 @@ def main():
         "--strategies", nargs="*", default=["best"], help="default: that of least expected error"
     )
     parser.add_argument("--target", metavar="COLUMN")
+    parser.add_argument("--evaluate", action="store_true", help="also what smalldb evaluate says")
     parser.add_argument("--replace-one", action="store_true")
     parser.add_argument("--simple", action="store_true", help="simple ways, too")
     parser.add_argument("--peers", metavar="PYTHON", help="AIM and MST, by an interpreter that has dpmm")
@@ -173,18 +200,20 @@ def main():
     if given.save is not None and given.save.exists():
         known = json.loads(given.save.read_text(encoding="utf-8"))
     heads = ["table", "epsilon", "way", "expected", "1-way", "2-way", "conditional", "association", "missed"]
-    print("|", " | ".join([*heads, "CPU s", "GB"]), "|")
-    print("|" + "---|" * (len(heads) + 2))
+    heads += ["CPU s", "GB", *(EVALUATED if given.evaluate else {})]
+    print("|", " | ".join(heads), "|")
+    print("|" + "---|" * len(heads))
     for text in given.tables:
         name, domain, codes = table(text)
-        real = Burt.of(codes, domain.sizes)
+        real = Rows.from_codes(domain, codes)
+        further = partial(evaluated, real, target=given.target) if given.evaluate else None
         for epsilon in given.epsilon:
             for way, expected, made in ways(domain, codes, epsilon, given):
                 key = f"{name}, {float(epsilon):g}, {way}"
                 if expected is not None:
                     own.add(way)
                 if key not in known:
-                    found = [apart(real, made, len(codes), seed) for seed in range(given.releases)]
+                    found = [apart(real, made, seed, further) for seed in range(given.releases)]
                     known[key] = {"expected": [expected, 0.0]} | {
                         measure: summary([one[measure] for one in found]) for measure in found[0]
                     }
