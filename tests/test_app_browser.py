@@ -156,7 +156,7 @@ def test_the_whole_way_on_a_raw_table(site, browser, capsys):
         step(page, "3 Budget")
         fill(page, "n", str(ROWS))
         page.locator("#planned").get_by_text("guarantee: 1-differential privacy").wait_for()
-        assert "pairs of columns are expected" in page.locator("#planned").inner_text()
+        assert "pairs of columns will be measured" in page.locator("#planned").inner_text()
         step(page, "4 Release")
         page.locator("summary:visible").click()
         fill(page, "seed", "7")

@@ -31,7 +31,7 @@ from smalldb.noise.distributions import Geometric
 from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.privacy_loss import Amount
 from smalldb.noise.privacy_loss import Loss as PureLoss
-from smalldb.planning import choosing
+from smalldb.planning import arguments
 from smalldb.reporting.page import page
 
 DOMAIN, N = Domain([Column("job", 3), "flag"]), 60
@@ -123,7 +123,7 @@ def _lists(monkeypatch):
     monkeypatch.setattr(distributions, "KINDS", (*distributions.KINDS, Toyish))
     monkeypatch.setattr(choosing_tables, "AT_ONCE", (*choosing_tables.AT_ONCE, Toy))
     names = (*mechanism.STRATEGIES, Toy.name)  # made of that list where the package is imported
-    for module in (mechanism, choosing):
+    for module in (mechanism, arguments):
         monkeypatch.setattr(module, "STRATEGIES", names)
     known = replay.Known(draws, lambda ask, exact, coins: ask.draw(exact, coins))
     monkeypatch.setitem(replay.KNOWN, Parted, known)

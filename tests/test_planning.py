@@ -21,6 +21,7 @@ from smalldb.counting.recursion import state_bytes
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
 from smalldb.mechanisms import Marginal
 from smalldb.planning.plans import pairs_reached, tables_reached
+from smalldb.releasing.imputed_tables import check_drawable
 from smalldb.reporting.words import laid_out, tell
 
 
@@ -346,20 +347,20 @@ def released(domain, **more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("domain", "more", "expected"),
+    ("domain", "more", "expected", "pairs"),
     [
-        (FLAGS, {"queries": "marginals:2", "strategy": "contrasts"}, 15),
-        (FLAGS, {"queries": "marginals:1", "strategy": "contrasts"}, 0),
-        (FLAGS, {"queries": "marginals:2", "strategy": "cells"}, 15),
-        (WIDE, {"queries": "marginals:2", "strategy": "pairs"}, 15),
-        (WIDE, {"queries": "marginals:1", "strategy": "adaptive"}, 0),
-        (WIDE, {"queries": "marginals:2", "strategy": "adaptive"}, None),
-        (WIDE, {"queries": "marginals:3", "strategy": "adaptive"}, None),
-        (WIDE, {"queries": "marginals:1", "strategy": "adaptive", "measure_first": ["c0 x c1 x c2"]}, 3),
-        (WIDE, {"queries": "marginals:2", "strategy": "adaptive", "target": "c2"}, None),
+        (FLAGS, {"queries": "marginals:2", "strategy": "contrasts"}, 15, "all"),
+        (FLAGS, {"queries": "marginals:1", "strategy": "contrasts"}, 0, "none"),
+        (FLAGS, {"queries": "marginals:2", "strategy": "cells"}, 15, "all"),
+        (WIDE, {"queries": "marginals:2", "strategy": "pairs"}, 15, "all"),
+        (WIDE, {"queries": "marginals:1", "strategy": "adaptive"}, 0, "none"),
+        (WIDE, {"queries": "marginals:2", "strategy": "adaptive"}, None, "all"),
+        (WIDE, {"queries": "marginals:3", "strategy": "adaptive"}, None, "all"),
+        (WIDE, {"queries": "marginals:1", "strategy": "adaptive", "measure_first": ["c0 x c1 x c2"]}, 3, "3"),
+        (WIDE, {"queries": "marginals:2", "strategy": "adaptive", "target": "c2"}, None, "about 7"),
     ],
 )
-def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expected):
+def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expected, pairs):
     made = released(domain, **more)
     few, most, every = pairs_reached(made.plan)
     measured = sum(pair.known != "not measured" for pair in made.measurements.pairs())
@@ -370,10 +371,9 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
     assert tables <= tables_reached(made.plan)
     if expected is not None:
         assert measured == few == most == expected
-    how = "all" if few == 15 else f"about {few} of"
     told = plan_account(made.plan, "none")
-    assert f"{how} 15 pairs of columns are expected to be measured together" in told
-    assert ("are assumed to be independent" in told) is (few < every)
+    assert f"{pairs} of 15 pairs of columns will be measured together" in told
+    assert ("others are assumed to be independent" in told) is (pairs != "all")
     assert (
         told.index("\nexpected: ")
         < told.index("\nnoise: ")
@@ -385,6 +385,21 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
     assert ("--measure-first" in summary) is (measured < every)
     said = plan_json(made.plan, "none")["pairs_of_columns"]
     assert said == {"expected": few, "measured_at_most": most, "all": 15}
+
+
+def test_a_plan_says_each_number_of_pairs_that_may_be_measured_and_whether_several_tables_can_be_drawn():
+    said = plan_account(smalldb.plan(WIDE, "marginals:2", n=10_000, epsilon="1/2"), "none")
+    assert "\nrelations: none or all of 15 pairs of columns will be measured together\n" in said
+    assert "\ntables:    one: --tables" in said
+    for strategy, more, remedy in (
+        ("pairs", 10_000, "--strategy adaptive"),
+        ("adaptive", 400, "--measure-first"),
+    ):
+        plan = smalldb.plan(WIDE, "marginals:2", n=more, epsilon=1, strategy=strategy)
+        with pytest.raises(
+            ValueError, match=f"cannot be drawn from that: add {remedy}, or leave out --tables"
+        ):
+            check_drawable(plan)
 
 
 def test_a_census_measures_none():

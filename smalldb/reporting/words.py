@@ -9,6 +9,7 @@ from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.numbers import brief, number_told, promised, rounded_up, sized
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
@@ -177,18 +178,30 @@ def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
         of_means = "" if mean is None else f", and a mean of numbers by about {mean:.2g} of their range"
         lines.append(("noise", f"moves the share of a category by about {plan.expected_share:.2g}{of_means}"))
     if reached is not None and reached.every:
-        few, every = reached.expected, reached.every
-        how = f"all {every}" if few == every else f"about {few} of {every}"
-        lines.append(("relations", f"{how} pairs of columns are expected to be measured together"))
-        if few < every:
-            others = "others" if 2 * few >= every else "at this size, most"
-            lines.append(("", f"({others} are assumed to be independent, given the columns in between)"))
+        lines += _pairs_expected(plan, reached.every)
     if plan.request.links is not None:
         other = "none: related tables are released without a delta"
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
     if plan.request.delta is not None:
         sides.reverse()
     return [*lines, *zip(("pure", "delta"), sides, strict=True)]
+
+
+def _pairs_expected(plan: Plan, every: int) -> list[tuple[str, str]]:
+    """Say how many pairs are expected to be measured together, on each way that a release may go."""
+    assert isinstance(plan.chosen, ByMarginals)
+    ways = plan.chosen.strategy.ways
+    sure = {min(way.expected_pairs, every) for way in ways if way.expected_pairs >= way.most_pairs}
+    about = {min(way.expected_pairs, every) for way in ways} - sure
+    each = ["none"] * (0 in sure) + [f"about {few}" for few in sorted(about)]
+    each += [f"{few}" if few < every else "all" for few in sorted(sure - {0})]
+    lines = [("relations", f"{' or '.join(each)} of {every} pairs of columns will be measured together")]
+    fewer = "fewer if rounds find little; " if about else ""
+    if about or sure != {every}:
+        lines.append(("", f"({fewer}others are assumed to be independent, given the columns in between)"))
+    if plan.chosen.strategy.undrawable(plan.n) is not None:
+        lines.append(("tables", "one: --tables, for standard errors, would be refused, and says what to add"))
+    return lines
 
 
 def _cost(plan: Plan) -> list[tuple[str, str]]:

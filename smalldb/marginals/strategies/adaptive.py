@@ -128,7 +128,7 @@ class Adaptive(RoundsBudget):
 
     def undrawable(self, n: int | None) -> str | None:
         """Say why several tables cannot be drawn, where pairs are measured at once: no refit is known."""
-        return PAIRS_UNDRAWABLE if self.halved else None
+        return f"{PAIRS_UNDRAWABLE}: add --measure-first, or leave out --tables" if self.halved else None
 
     # Proof: docs/proofs/losses.md, lemma 8.
     @property

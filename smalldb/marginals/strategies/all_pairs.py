@@ -38,7 +38,7 @@ from smalldb.noise.privacy_loss import Loss
 
 MOST_CATEGORIES = 64  # of a column
 PAIRS_UNDRAWABLE = (
-    f"all pairs of columns may be measured at once, and several tables cannot be drawn from that: {OTHERWISE}"
+    "all pairs of columns may be measured at once, and several tables cannot be drawn from that"
 )
 REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
 
@@ -67,7 +67,7 @@ class AllPairs(AtOnce):
 
     def undrawable(self, n: int | None) -> str:
         """Say why several tables cannot be drawn: no refit of all pairs is known."""
-        return PAIRS_UNDRAWABLE
+        return f"{PAIRS_UNDRAWABLE}: {OTHERWISE}"
 
     @property
     def noise(self) -> ConeDifference:
