@@ -281,6 +281,13 @@ def test_the_page_on_asking_can_be_followed(shell, capfd):
         assert read_question(question.replace("\\|", "|"), names["measured"].domain, names["measured"].ranges)
 
 
+def test_the_page_on_public_starts_can_be_followed(shell):
+    text = page("public-start.md")
+    followed(text, shell)
+    (session,) = re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S)
+    printed_alike(session, shell)
+
+
 def test_the_page_on_many_releases_can_be_followed(shell):
     text = page("many-releases.md")
     names, rows = followed(text, shell), table_rows(text)

@@ -133,8 +133,8 @@ def add_size(command: Parser) -> None:
             "--rows-per-person K": "the most rows that one person has, from public knowledge (default: the "
             "schema's); epsilon and delta cover all of them together; without it, they protect rows and not "
             "people",
-            "--certificate SHARE": "share of epsilon that marginals spend on a bound for every query "
-            "(default 1/20; 0: no bound)",
+            "--certificate SHARE": "share of epsilon that marginals spend on a bound for every query, where "
+            "not all are measured (default 1/20; 0: no bound)",
             "--column-share SHARE": "share of the budget of single columns, where marginals measure tables "
             "in rounds: more for columns is less for pairs (default: by expected errors; 1: columns alone)",
             "--means SHARE": "share of epsilon that marginals spend on the means of numbers in their bins, "
