@@ -26,7 +26,7 @@ from smalldb.marginals.curator import Curator
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.table_source import Source
-from smalldb.releasing.transaction import begun_beside
+from smalldb.releasing.transaction import begun_beside, request_of
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -628,3 +628,14 @@ def test_fifty_kills_of_named_releases_pay_once_each_and_lose_nothing(several, n
         told = ", ".join(f"{times} {what}" for what, times in found.items())
         print(f"\n{name}: {number - 2} releases ({lasts[-1]:.1f} s): {told}")
     assert min(found["before it"], found["with the payment made"]) >= KILLS // 10
+
+
+def test_what_a_paid_release_is_known_by_stays(examples):
+    """Of a version before: with another digest the same command would pay again."""
+    small = smalldb.plan(4, "conjunctions:2", n=3000, epsilon=1, rows=5)
+    people, homes = (
+        smalldb.plan(schema=examples / f"{name}.toml", n=3000, epsilon=1) for name in ("people", "homes")
+    )
+    assert request_of(small).startswith("46f0db48d6c81c10")
+    assert request_of(people).startswith("70d5ac577c5c0d69")
+    assert request_of(homes).startswith("e9b39c509d592beb")

@@ -40,10 +40,13 @@ def relation_of(name: str) -> Neighbours:
 
 
 class Links(NamedTuple):
-    """How related tables hang together, by whose walks they are known; public."""
+    """How related tables hang together, by whose walks they are known; public.
+
+    The names of its fields are part of what a paid release is known by (`transaction.request_of`): keep them.
+    """
 
     unit: str  # what is protected, as records state it
-    words: tuple[str, str]  # what a parent and children are called
+    said: tuple[str, str]  # what a parent and children are called
     parents: int  # how many columns of a walk are those of parents; the last is their number of children
     most: int  # so many children are told apart
     least: int  # so many each parent has at least

@@ -236,7 +236,7 @@ def privacy(plan: Plan) -> str:
     """Write the guarantee."""
     spent = brief(plan.privacy) if plan.delta is None else f"({brief(plan.privacy)}, {brief(plan.delta)})"
     links = plan.request.links
-    whose = "" if links is None else " of each {} with all its {}".format(*map(visible, links.words))
+    whose = "" if links is None else " of each {} with all its {}".format(*map(visible, links.said))
     return f"{spent}-differential privacy{whose}"
 
 

@@ -201,7 +201,8 @@ class TableStrategy(Setting, Strategy):
         """What decides what is done: numbers, texts and arrays."""
         where = self.universe
         rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
-        tables = (where.sizes, where.ordered, where.tables, where.targets, where.named, *rules)
+        alike = (1,) * len(where.tables)  # tables had weights once: releases begun then are known by them
+        tables = (where.sizes, where.ordered, where.tables, alike, where.targets, where.named, *rules)
         costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
         return (*tables, *costs, self.rows, self.memory)
 

@@ -185,7 +185,7 @@ NEIGHBOURS = {
 def protected(plan: Plan, record: Record) -> str:
     """Say which tables are neighbours, and what a change of one child is."""
     assert plan.request.links is not None
-    (parent, children), least = plan.request.links.words, plan.request.links.least
+    (parent, children), least = plan.request.links.said, plan.request.links.least
     kept = ""
     covered, moved = "is one such change: the same epsilon covers it", "twice"
     if record["neighbours"] == "add-remove":
@@ -213,7 +213,7 @@ def protected(plan: Plan, record: Record) -> str:
 def derivation(plan: Plan, record: Record) -> str:
     """Say what the tables are, and how they were made."""
     assert plan.request.links is not None
-    (of_parents, of_children), (parent, children) = record["tables"].values(), plan.request.links.words
+    (of_parents, of_children), (parent, children) = record["tables"].values(), plan.request.links.said
     return section(
         "How the tables were made",
         "how",
@@ -242,7 +242,7 @@ def derivation(plan: Plan, record: Record) -> str:
 def suited(plan: Plan) -> str:
     """Say what related tables may be used for, and what not."""
     assert plan.request.links is not None
-    parent, children = plan.request.links.words
+    parent, children = plan.request.links.said
     return section(
         "What they may be used for",
         "uses",

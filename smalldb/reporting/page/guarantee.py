@@ -98,7 +98,7 @@ def assumed(plan: Plan, record: Record) -> str:
         )
     elif plan.request.links is not None:
         rules = "as the schemas of the tables state them"
-        person = "one {} with all its {}: epsilon covers all of them".format(*plan.request.links.words)
+        person = "one {} with all its {}: epsilon covers all of them".format(*plan.request.links.said)
     elif each == 1:
         person = "one row. A person with k rows is protected at k epsilon"
     else:
@@ -139,7 +139,7 @@ def assumed(plan: Plan, record: Record) -> str:
 def _rows(plan: Plan) -> str:
     each, links = plan.rows_per_person, plan.request.links
     if links is not None:
-        return "any one {} with all its {} was".format(*links.words)
+        return "any one {} with all its {} was".format(*links.said)
     if not plan.persons_stated:
         return "any one row was"
     return "any one person's row was" if each == 1 else f"all rows of any one person, up to {each:,}, were"
