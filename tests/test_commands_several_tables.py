@@ -282,6 +282,24 @@ def test_tables_from_public_files_know_what_was_measured(workdir, capfd):
     assert called(capfd, *asked[:4], "other.toml", "-o", "third")[0] == 2
 
 
+def test_tables_from_public_files_keep_the_orders_of_the_schema(workdir, capfd):
+    """A record states them for people alone."""
+    a, b, c = np.random.default_rng(2).integers(0, 3, (3, 3000))
+    pd.DataFrame({"a": a, "b": a + b, "c": a + b + c + 1}).to_csv("abc.csv", index=False)
+    columns = "".join(f'columns.{name} = {{ kind = "integers", range = [0, 7] }}\n' for name in "abc")
+    (workdir / "abc.toml").write_text('valid = "a <= b < c"\n' + columns)
+    rounds = ["--strategy", "adaptive", "--epsilon", 2, "--seed", 1, "--schema", "abc.toml"]
+    assert called(capfd, "generate", "abc.csv", *rounds, "-o", "new.csv", "--record", "new.json")[0] == 0
+    code, out, _ = called(capfd, "ask", "new.json", "a>=1")
+    assert code == 0 and "measured: a" in out
+    public = ["new.json", "new.csv", "--schema", "abc.toml"]
+    code, _, told = called(capfd, "tables", *public, "--tables", 2, "--seed", 1, "-o", "out")
+    assert code == 0, told
+    for path in Path("out").glob("table-*.csv"):
+        table = pd.read_csv(path)
+        assert ((table.a <= table.b) & (table.b < table.c)).all()
+
+
 def test_tables_of_yes_no_columns_need_no_schema(workdir, capfd):
     frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (900, 2)), columns=["a", "b"])
     made = smalldb.release(frame, "marginals:2", epsilon=5, mechanism="marginals", strategy="cells", rng=1)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from asking import release_tables
 from builders import tied
@@ -16,6 +17,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
+from smalldb.inference import ask
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Dependence, Measurements, Parity
 from smalldb.noise.distributions import read
@@ -118,6 +120,26 @@ def test_groups_are_named_by_their_categories():
     columns = frame[frame["table"] == "a"]
     assert columns["cell"].tolist() == ["a=0", "a=1", "a=2"]
     assert frame["cell"].str.contains(" or ").any()
+
+
+def test_a_record_is_read_whatever_the_schema_says_of_rows():
+    number = {"kind": "integers", "range": [0, 3]}
+    columns = {
+        "a": {**number, "determines": {"y": {"0": "yes", "1": "no", "2": "yes", "3": "no"}}},
+        "b": number,
+        "c": number,
+        "y": {"kind": "bool"},
+        "d": {"kind": "bool", "missing": True, "only_if": "y"},
+        "e": {"kind": "bool", "missing": True, "missing_with": "d"},
+    }
+    frame = pd.DataFrame({"a": [0, 1, 2], "b": [1, 2, 3], "c": [2, 2, 3], "y": ["yes", "no", "yes"]})
+    frame = frame.assign(d=["no", None, "yes"], e=["no", None, "no"]).loc[[0, 1, 2] * 100]
+    schema = {"valid": ["a <= b <= c", "~(y & b>=3)"], "columns": columns}
+    frame = frame[~((frame.y == "yes") & (frame.b == 3))]
+    made = smalldb.release(frame, schema=schema, epsilon=9, seed=1)
+    read = Measurements.from_record(json.loads(json.dumps(made.record)))
+    assert read.domain.valid == ("~(y & b>=3)",)
+    assert ask(read, "a=0").known == ask(made.measurements, "a=0").known == "measured"
 
 
 def test_mechanisms_that_draw_a_table_at_once_publish_none():

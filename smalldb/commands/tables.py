@@ -66,6 +66,8 @@ def run_tables(arguments: argparse.Namespace) -> None:
     domain = source.domain
     if domain.names != measurements.domain.names or domain.sizes != measurements.domain.sizes:
         raise ValueError(f"{arguments.synthetic}: other columns or categories than those of {arguments.file}")
+    # a record states rules that relate columns for people alone: the schema has them
+    measurements = Measurements(domain, [*measurements], measurements.n, measurements.ranges)
     n = measurements.n
     total = released_total(measurements) if n is None else n
     stream = streamed(

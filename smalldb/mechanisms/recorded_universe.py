@@ -1,6 +1,6 @@
 """How a record holds the columns of a table, and how they are read again, with what their categories mean."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -74,7 +74,15 @@ def domain_of(universe: Mapping[str, Any]) -> Domain:
     truth_of = finder(tuple(columns))
     # attributes of one's own are not in a record, nor rules that name them, nor numbers of cells in rules
     rules = [rule for rule in rule_texts(universe["valid"]) if isinstance(rule, str)]
-    return Domain(columns, [rule for rule in rules if all(map(truth_of, parse(rule).names))])
+    return Domain(columns, [rule for rule in rules if _is_predicate(rule, truth_of)])
+
+
+def _is_predicate(rule: str, truth_of: Callable[[str], object]) -> bool:
+    """Tell whether a rule is a predicate of the columns; others relate columns, such as a < b < c."""
+    try:
+        return all(map(truth_of, parse(rule).names))
+    except ValueError:
+        return False
 
 
 def ranges_of(universe: Mapping[str, Any]) -> dict[str, tuple[Range, ...]] | None:

@@ -118,13 +118,13 @@ def theirs(python, peer, domain, codes, epsilon, seed):
         np.savez(given, codes=codes, sizes=domain.sizes)
         program = Path(__file__).with_name("peers.py")
         subprocess.run([python, program, given, made, peer, str(float(epsilon)), str(seed)], check=True)
-        return Rows.from_codes(domain, np.load(made))
+        return Rows.from_codes(Domain(domain.columns), np.load(made))  # peers know no rules
 
 
 def evaluated(real, made, target):
     """Return what the evaluation says of rows beside the real ones, by the names that are printed."""
-    domain = real.domain
-    workload = Marginals(1).workload(domain)
+    domain = made.domain
+    real, workload = Rows.from_codes(domain, real.codes(), real.counts), Marginals(1).workload(domain)
     target = None if target is None else domain.names.index(target)
     measures = distances.summary(distances.overview(real, {"": made}, workload, target))[""]
     return {name: float(measures[key]) for name, key in EVALUATED.items() if key in measures}
