@@ -180,6 +180,7 @@ def test_a_shard_can_be_sent_to_another_process():
     assert tuple(tally.tolist()) == enumerate_scores(scores).counts
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # where nothing is compiled
 @pytest.mark.parametrize(("count", "units"), [(enumerate_scores, " 330/330 "), (count_scores, "40/40")])
 def test_progress_is_public_and_says_nothing_else(count, units, capsys):
     scores, _ = posed(*CASES["thresholds"])
