@@ -846,6 +846,14 @@ def test_pairs_tell_what_was_learned():
     assert whole["age", "death"] == "learned" and whole["age", "kids"] == "not measured"
 
 
+def test_products_of_large_counts_do_not_wrap_around():
+    """Walks count each row in units of 720,720."""
+    of, noise = (Marginal((0, 1), ((0, 1), (0, 1))),), Geometric(Fraction(1, 720_720))
+    released = Measurement(of, np.full(4, 25_000 * 720_720), noise, Fraction(1))
+    (pair,) = Measurements(Domain(["a", "b"]), [released]).pairs()
+    assert pair.known == "little dependence"
+
+
 @pytest.mark.parametrize("kind", ["table", "contrasts"])
 @pytest.mark.parametrize("rate", [Fraction(1, 60), Fraction(1, 10), Fraction(2)])
 @pytest.mark.parametrize("table", [[[350, 350], [150, 150]], [[230, 270], [215, 285]]], ids=["none", "some"])

@@ -291,6 +291,12 @@ def test_a_schema_is_written_as_it_was_read():
     assert tomllib.loads(schema_text(given), parse_float=Decimal) == given
 
 
+def test_an_empty_table_of_columns_stays():
+    """The page writes one where the last column is ignored."""
+    for given in ({"columns": {}, "ignore": ["a"]}, {"unit": "a", "tables": {"a": {"columns": {}}}}):
+        assert tomllib.loads(schema_text(given)) == given
+
+
 def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text(SCHEMA, encoding="utf-8-sig")

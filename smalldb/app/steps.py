@@ -116,8 +116,8 @@ class Steps:
 
     def _settings(self) -> dict[str, Any]:
         """Return what was chosen for a release and its plan; what is as usual is left out."""
-        chosen: dict[str, Any] = self._texts(layout.NOISE)
-        chosen.pop("n", None)
+        noise = {name: label for name, label in layout.NOISE.items() if name != "n"}
+        chosen: dict[str, Any] = self._texts(noise)
         usual = {"neighbours": "replace-one", "mechanism": "auto", "target": (), "start": "", "refine": ""}
         values = {name: self.input[name]() for name in usual}
         chosen |= {name: value for name, value in values.items() if value != usual[name]}

@@ -21,7 +21,7 @@ class Sums:
 
     values: Floats  # shape (sums,); of those that are not known nothing
     known: Booleans  # which of them follow from what was measured
-    # what each released sum counts in them, for each of `told`: shape (its sums, sums)
+    # what each released sum counts in them, for each of `evidence`: shape (its sums, sums)
     weights: tuple[Floats, ...]
     evidence: tuple[Evidence, ...]  # what was measured
 

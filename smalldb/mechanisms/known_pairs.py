@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from queries import Domain
-from queries.arrays import Floats
+from queries.arrays import Floats, Integers
 from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
 
 LEARNED, NOT_MEASURED = "learned", "not measured"
@@ -158,13 +158,14 @@ def _white(each: Measurement, start: int, part: Marginal, i: int, j: int) -> flo
     return max(each.noise.variance(weights) / float((unit**2).sum()), 1e-9)
 
 
-def independent(table: Floats) -> Floats:
+def independent(table: Integers | Floats) -> Floats:
     """Return a table of two columns as if they were independent."""
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    # products of whole numbers would wrap around: those of walks count in units
+    rows, columns = table.sum(axis=1, dtype=np.float64), table.sum(axis=0, dtype=np.float64)
     return np.asarray(np.outer(rows, columns) / max(float(rows.sum()), 1.0))
 
 
-def from_independence(table: Floats) -> float:
+def from_independence(table: Integers | Floats) -> float:
     """Return the sum of squared differences from independent columns."""
     return float(((table - independent(table)) ** 2).sum())
 

@@ -13,6 +13,7 @@ from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import finer_measure
 from smalldb.schema.bin_shapes import FinerCost
 
+USUAL_BETA = "0.05"
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
 
 

@@ -25,10 +25,18 @@ from smalldb.mechanisms import (
     workload_of,
 )
 from smalldb.mechanisms.request import read_delta
-from smalldb.planning.arguments import agreed_rows, check_finer, exact_epsilon, sizes_of, starting, taking
+from smalldb.planning.arguments import (
+    USUAL_BETA,
+    agreed_rows,
+    check_finer,
+    exact_epsilon,
+    sizes_of,
+    starting,
+    taking,
+)
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import MeansCost, Plan
-from smalldb.planning.related import USUAL_BETA, plan_related
+from smalldb.planning.related import plan_related
 from smalldb.planning.starting import refined, with_start
 from smalldb.schema import Schema
 from smalldb.schema.bin_shapes import MEANS_SHARE, MOST_SHARE
@@ -269,11 +277,11 @@ def plan(
     choose = _least_error if rows is None else _first
     aside = None if known is None or not spent else _means(known, request, spent)
     best: Plan | None = None
-    if ByMarginals in mechanisms and aside is not None:
-        best = choose(replace(request, epsilon=left - aside.epsilon), mechanisms)
-    if aside is not None and best is not None and isinstance(best.chosen, ByMarginals):
-        best = replace(best, means=_concentrated(aside, best, request))
-    else:
+    if aside is not None and ByMarginals in mechanisms:
+        beside = choose(replace(request, epsilon=left - aside.epsilon), mechanisms)
+        if isinstance(beside.chosen, ByMarginals):
+            best = replace(beside, means=_concentrated(aside, beside, request))
+    if best is None:
         best = choose(request, mechanisms)
     if each_person > 1:
         best = _in_halves(best)

@@ -17,11 +17,10 @@ from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import plan_walks
 from smalldb.mechanisms import Links, Neighbours, Request, columns_named, workload_of
 from smalldb.mechanisms.measurement_list import short_names
-from smalldb.planning.arguments import exact_epsilon, sizes_of, taking
+from smalldb.planning.arguments import USUAL_BETA, exact_epsilon, sizes_of, taking
 from smalldb.planning.plans import Plan
 from smalldb.schema.related_schema import RelatedSchema
 
-USUAL_BETA = "0.05"
 GUESS = 1 << 32  # of parents, at most
 
 

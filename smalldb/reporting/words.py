@@ -5,15 +5,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from io import StringIO
-from math import floor, isfinite, log10
+from math import comb, floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 from smalldb.exact.numbers import brief, number_told, promised, rounded_up, sized
 from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.strategies.strategy import Strategy
 from smalldb.mechanisms import Measurements
 from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED
 from smalldb.planning import Plan
-from smalldb.planning.plans import pairs_reached
 from smalldb.releasing.record_keys import Record
 from smalldb.reporting import visible
 
@@ -172,13 +172,13 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
 
 def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
     """Tell which pairs are expected to be measured, and the error to expect pure and with a delta."""
-    lines, reached = list[tuple[str, str]](), pairs_reached(plan)
+    lines, every = list[tuple[str, str]](), comb(len(plan.workload.domain.sizes), 2)
     if plan.expected_share is not None:
         mean = plan.expected_mean
         of_means = "" if mean is None else f", and a mean of numbers by about {mean:.2g} of their range"
         lines.append(("noise", f"moves the share of a category by about {plan.expected_share:.2g}{of_means}"))
-    if reached is not None and reached.every:
-        lines += _pairs_expected(plan, reached.every)
+    if isinstance(plan.chosen, ByMarginals) and every:
+        lines += _pairs_expected(plan.chosen.strategy, plan.n, every)
     if plan.request.links is not None:
         other = "none: related tables are released without a delta"
     sides = [_side(plan), other if isinstance(other, str) else _side(other)]
@@ -187,19 +187,20 @@ def foretold(plan: Plan, other: Plan | str) -> list[tuple[str, str]]:
     return [*lines, *zip(("pure", "delta"), sides, strict=True)]
 
 
-def _pairs_expected(plan: Plan, every: int) -> list[tuple[str, str]]:
+def _pairs_expected(strategy: Strategy, n: int | None, every: int) -> list[tuple[str, str]]:
     """Say how many pairs are expected to be measured together, on each way that a release may go."""
-    assert isinstance(plan.chosen, ByMarginals)
-    ways = plan.chosen.strategy.ways
-    sure = {min(way.expected_pairs, every) for way in ways if way.expected_pairs >= way.most_pairs}
-    about = {min(way.expected_pairs, every) for way in ways} - sure
+    expected = {
+        (min(way.expected_pairs, every), way.expected_pairs >= way.most_pairs) for way in strategy.ways
+    }
+    sure = {few for few, certain in expected if certain}
+    about = {few for few, _ in expected} - sure
     each = ["none"] * (0 in sure) + [f"about {few}" for few in sorted(about)]
     each += [f"{few}" if few < every else "all" for few in sorted(sure - {0})]
     lines = [("relations", f"{' or '.join(each)} of {every} pairs of columns will be measured together")]
     fewer = "fewer if rounds find little; " if about else ""
     if about or sure != {every}:
         lines.append(("", f"({fewer}others are assumed to be independent, given the columns in between)"))
-    if plan.chosen.strategy.undrawable(plan.n) is not None:
+    if strategy.undrawable(n) is not None:
         lines.append(("tables", "one: --tables, for standard errors, would be refused, and says what to add"))
     return lines
 

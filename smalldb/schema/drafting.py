@@ -165,7 +165,7 @@ def schema_text(document: Mapping[str, Any]) -> str:
 
 def _tables_of(table: Mapping[str, Any], path: str) -> Iterator[str]:
     """Yield the lines of a table, and those of the tables of columns, and related ones, in it."""
-    groups = [key for key in ("columns", "tables") if isinstance(table.get(key), Mapping)]
+    groups = [key for key in ("columns", "tables") if table.get(key) and isinstance(table[key], Mapping)]
     groups = [key for key in groups if all(isinstance(each, Mapping) for each in table[key].values())]
     lines = [f"{_key(key)} = {toml(value)}\n" for key, value in table.items() if key not in groups]
     yield "".join([f"\n[{path}]\n" if path else "", *lines])

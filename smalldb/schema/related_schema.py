@@ -214,8 +214,7 @@ def _schema(
             problem = f"column {keys[0]!r} is the key and the link: a child needs a key of its own, or none"
             wrong.append(Fault(problem))
         for key in (key for key in keys if isinstance(key, str)):
-            stated = columns.get(key, ID_COLUMN)
-            if not isinstance(stated, dict) or stated.get("kind") != ID:
+            if not _is_id(columns, key):
                 problem = f'column {key!r} links rows and is written anew: give it no table, or kind = "id"'
                 wrong.append(Fault(problem))
         alone["columns"] = {**columns, **{key: ID_COLUMN for key in keys if key and key not in columns}}
@@ -231,6 +230,12 @@ def _schema(
             path = error.each[0].path if isinstance(error, Faults) else ()
             wrong.append(Fault(str(error), *path))
     raise Faults([Fault(f"table {name!r}: {each.message}", "tables", name, *each.path) for each in wrong])
+
+
+def _is_id(columns: Mapping[str, Any], key: str) -> bool:
+    """Tell whether a column has no table, or one that says that it holds ids."""
+    stated = columns.get(key, ID_COLUMN)
+    return isinstance(stated, dict) and stated.get("kind") == ID
 
 
 ROWS = "rows"  # what the table of children is called
@@ -250,15 +255,14 @@ def person_schema(document: Mapping[str, Any], text: str, folder: str = "") -> R
         wrong.append(f"person: {ROWS!r} is the name of the table of rows: give the column another name")
     if not fixed:
         wrong.append('fixed is missing: name the columns that are the same in all rows of a person, ["sex"]')
-    if wrong or not isinstance(person, str) or not fixed:
+    if wrong or not isinstance(person, str):
         raise Faults(wrong)
     columns = document.get("columns")
     table = {key: value for key, value in rest.items() if key in KNOWN}
     if isinstance(columns, dict):
-        stated = columns.get(person, ID_COLUMN)
-        if not isinstance(stated, dict) or stated.get("kind") != ID:
+        if not _is_id(columns, person):
             raise Faults([f'column {person!r} is written anew: give it no table, or kind = "id"'])
-        table["columns"] = {**columns, person: stated}
+        table["columns"] = {**columns, person: columns.get(person, ID_COLUMN)}
     whole, to_learn = table_of(table, lambda: key_lines(text), folder=folder)
     if to_learn:
         wrong.append(f"column {to_learn[0].column!r}: persons' tables learn no categories: write them out")

@@ -40,9 +40,7 @@ NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
-def moved(
-    expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[tuple[Integers, Integers]]
-) -> Floats:
+def moved(expected: Floats, tables: Sequence[NoisyTable], groups: Sequence[Sequence[Integers]]) -> Floats:
     """Move a table towards what was released of it; rows and columns keep their sums, about."""
     for table, (first, second) in zip(tables, groups, strict=True):
         shape = table.counts.shape
@@ -314,11 +312,7 @@ class Estimator:
             sizes = (universe.sizes[a], universe.sizes[b])
             expected = walks.table((a, b), sizes).astype(np.float64) * (self.total / len(walks.counts))
             those = outside.get((a, b), [])
-            groups = [
-                (self.groupings[a].of_categories(level), self.groupings[b].of_categories(other))
-                for (_, level), (_, other) in (table.scope for table in those)
-            ]
-            target = moved(expected, those, groups)
+            target = moved(expected, those, [self.groups_of(table) for table in those])
             if walks is not sample:
                 factors = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
                 target = factors * sample.table((a, b), sizes)
@@ -326,6 +320,10 @@ class Estimator:
             targets[a, b] = target * (count / self.total)
         fixed = frozenset(c for columns, _ in universe.rules for c in columns) | {*range(self.last)}
         return exchanged(codes, universe.sizes, targets, fixed, sweeps, seed)
+
+    def groups_of(self, table: NoisyTable) -> list[Integers]:
+        """Return the group of each category of each column of a released table."""
+        return [self.groupings[c].of_categories(level) for c, level in table.scope]
 
     def fits(self, tables: list[NoisyTable], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""

@@ -219,4 +219,4 @@ def modelled(plan: TableStrategy, estimator: Estimator, read: Sequence[NoisyTabl
 def dependence(table: NoisyTable) -> float:
     """Return the sum of squared differences from independent columns, less what noise adds to it."""
     freedom: int = (table.counts.shape[0] - 1) * (table.counts.shape[1] - 1)
-    return from_independence(table.counts.astype(np.float64)) - table.variance * freedom
+    return from_independence(table.counts) - table.variance * freedom

@@ -232,14 +232,10 @@ class FromStart(TableStrategy):
         read = [np.rint(now.table((c,))).astype(np.int64) for c in range(len(sizes))]
         known = tuple(replace(one, counts=n, variance=1.0) for one, n in zip(columns, read, strict=True))
         estimator = Estimator.of(plan, known)
-
-        def groups_of(table: NoisyTable) -> list[Integers]:
-            return [estimator.groupings[c].of_categories(level) for c, level in table.scope]
-
         grouped = yield from plan.grouped_first(estimator)
         tables = [*(estimator.ranked(table) for table in first), *grouped]
         for table in grouped:
-            now = now.after(table, groups_of(table))
+            now = now.after(table, estimator.groups_of(table))
         left, rules, counted = plan.for_rounds, StoppingRule(), estimator.layout.linear()
         while plan.rounds and audible(plan) and rules.uninformative < UNINFORMATIVE:
             expected = now.predicted(counted)
@@ -250,7 +246,7 @@ class FromStart(TableStrategy):
             left -= plan.selecting + table.cost
             rules = rules.after(informative)
             if informative:
-                now = now.after(table, groups_of(table))
+                now = now.after(table, estimator.groups_of(table))
             tables.append(table)
         again = tuple[NoisyTable, ...]()
         if left:

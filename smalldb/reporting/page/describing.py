@@ -83,6 +83,14 @@ def _cited(plan: Plan, record: Record, about: About, title: str) -> str | None:
     return f"{about.publisher}{when}: {title}. Synthetic data{source}, {privacy(plan)}, smalldb {version}."
 
 
+BOUNDS = {
+    "sharp": "of this release, for any data",
+    "released": "of this release, from its released numbers",
+    "proposition_4_4": "Proposition 4.4 of the lecture",
+    "theorem_4_5": "Theorem 4.5, for the number of rows that it sets",
+}
+
+
 def errors(plan: Plan, record: Record) -> str:
     """Say which error is expected, and then what is provable about it."""
     bounds = record.get("bounds")
@@ -97,8 +105,9 @@ def errors(plan: Plan, record: Record) -> str:
         certain = as_text(1 - as_fraction(bounds["beta"], "beta"))
         sure = f"With probability at least {certain}, every query's share of rows in the synthetic "
         sure += "table differs from that in the data by at most the bound. A bound of 1 or more is vacuous."
-        stated = {key: bounds[key] for key in BOUNDS if bounds.get(key) is not None}
-        rows = [(BOUNDS[key], promised(bound)) for key, bound in stated.items()]
+        rows = [
+            (words, promised(bounds[key])) for key, words in BOUNDS.items() if bounds.get(key) is not None
+        ]
         inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
         if not rows:
             inner = paragraph("This release has no bound.")
@@ -116,14 +125,6 @@ def errors(plan: Plan, record: Record) -> str:
         element("div", queries, class_="queries"),
         paragraph("No error is promised for other analyses."),
     )
-
-
-BOUNDS = {
-    "sharp": "of this release, for any data",
-    "released": "of this release, from its released numbers",
-    "proposition_4_4": "Proposition 4.4 of the lecture",
-    "theorem_4_5": "Theorem 4.5, for the number of rows that it sets",
-}
 
 
 def _by_table(tables: Sequence[Mapping[str, Any]], certain: str) -> str:

@@ -39,8 +39,10 @@ def uses(release: Release, confidential: bool) -> str:
     record, measured = release.record, bool(len(release.measurements))
     queries = record["queries"]["text"]
     publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
-    lacking = any(pair.known == NOT_MEASURED for pair in release.measurements.pairs())
-    of_unmeasured = UNMEASURED_BOUND if lacking and stated_bound(record) is not None else ""
+    lacking = stated_bound(record) is not None and any(
+        pair.known == NOT_MEASURED for pair in release.measurements.pairs()
+    )
+    of_unmeasured = UNMEASURED_BOUND if lacking else ""
     may = [
         f"{publish}: no use of the table costs the people in the data any more privacy.",
         f"Read from it what it was made to answer ({queries}), with the error that is stated below."

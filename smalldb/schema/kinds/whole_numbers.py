@@ -52,7 +52,7 @@ class Integers(Kind):
             exact = as_decimal(end, "range")
             if exact != int(exact):
                 raise Fault("range must be two whole numbers", "range")
-            object.__setattr__(self, name, int(exact))
+            self._set(**{name: int(exact)})
         if not 2 <= self.size <= MAX_CATEGORIES:
             raise Fault(f"range must hold 2 to {MAX_CATEGORIES} whole numbers: take cuts for more", "range")
 

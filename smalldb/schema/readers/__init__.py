@@ -56,13 +56,11 @@ class Reader(Protocol):
         """Yield the wanted columns, in constant memory."""
 
 
-def unbroken(
-    pieces: Iterable[T], errors: tuple[type[Exception], ...], path: str, error: DataError | None = None
-) -> Iterator[T]:
-    """Hand on pieces; in place of one of the errors raise another: nothing of the data may travel in it."""
+def unbroken(pieces: Iterable[T], errors: tuple[type[Exception], ...], error: DataError | str) -> Iterator[T]:
+    """Hand on pieces; in place of an error raise another, or that a path is broken: nothing of the data."""
     try:
         yield from pieces
         return
     except errors:
         pass  # what is raised below is not chained
-    raise error or DataError(f"{path} is broken: it cannot be read to its end")
+    raise DataError(f"{error} is broken: it cannot be read to its end") if isinstance(error, str) else error

@@ -139,7 +139,7 @@ class _DatabaseFiles(Reader):
                 yield from iter(partial(cursor.fetchmany, CHUNK), [])
 
             error = DataError(f"{path} is broken, or its query is: it cannot be read to its end")
-            read = unbroken(rows(), (*self.errors(), OverflowError), path, error)
+            read = unbroken(rows(), (*self.errors(), OverflowError), error)
             yield from pieces_of_rows(read, range(len(chosen)))
 
     @contextmanager

@@ -13,7 +13,7 @@ from queries.expressions import shorten, suggestion
 from smalldb.files import of_extra
 from smalldb.schema.fields import Piece, as_field, objects
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.readers import Reader, Wanted
+from smalldb.schema.readers import Reader, Wanted, unbroken
 from smalldb.schema.readers.csv_files import RECORDS, check_header
 
 Rows: TypeAlias = Iterator[Sequence[Any]]  # of cells of openpyxl
@@ -122,10 +122,7 @@ def _names(rows: Rows, path: str, known: Collection[str]) -> tuple[list[str], in
 
 def _next(rows: Rows, path: str, count: int = RECORDS) -> list[Sequence[Any]]:
     """Return the next rows; DataError: they are broken."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they name cells
-            return [*islice(rows, count)]
-    except Exception:  # which ones openpyxl raises for any bytes is not documented
-        pass
-    raise DataError(f"{path} is broken: it cannot be read to its end")  # not chained: nothing of the data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they name cells
+        # which errors openpyxl raises for any bytes is not documented
+        return [*unbroken(islice(rows, count), (Exception,), path)]

@@ -53,7 +53,7 @@ class SqlDatabases(Reader):
             positions = wanted.choose(check_columns([*result.keys()], shown(path)))
             error = QueryEnded(f"{shown(path)}: the database stopped the query")
             # which errors drivers raise is not documented
-            batches = unbroken(result.partitions(CHUNK), (Exception,), path, error)
+            batches = unbroken(result.partitions(CHUNK), (Exception,), error)
             yield from pieces_of_rows(batches, positions)
 
 
