@@ -515,6 +515,30 @@ def test_an_unknown_domain_loses_no_more(k, known, epsilon, delta):
     assert worst_excess(k, known, each, 0, found.epsilon) > float(delta)
 
 
+@pytest.mark.parametrize(
+    ("most", "reached"), [(20, 0.0218), pytest.param(150, 0.0372, marks=pytest.mark.long)]
+)
+def test_with_a_delta_the_number_of_releases_must_be_fixed(most, reached):
+    """Who may stop anywhere, and states what `compose` says of so many, breaks the delta."""
+    eps, delta = 0.1, Fraction(1, 100)
+    truth = 1 / (1 + math.exp(-eps))
+    stated = [0.0, *(compose(epsilon="0.1", releases=k, delta=delta).epsilon for k in range(1, most + 1))]
+    # best[s]: the largest excess of P over e^stated P' of a rule that goes on from k answers, of sum s
+    best = {s: 0.0 for s in range(-most - 1, most + 2)}
+    for k in reversed(range(most + 1)):
+        onwards = {s: truth * best[s + 1] + (1 - truth) * best[s - 1] for s in range(-k, k + 1, 2)}
+        best |= {s: max(-math.expm1(stated[k] - s * eps), onwards[s]) for s in onwards}
+    assert reached < best[0] < reached + 1e-4
+    fixed = math.fsum(
+        math.comb(most, i)
+        * truth ** (most - i)
+        * (1 - truth) ** i
+        * max(0.0, -math.expm1(stated[most] - (most - 2 * i) * eps))
+        for i in range(most + 1)
+    )
+    assert fixed <= float(delta)
+
+
 def test_rounds_of_one_release_are_never_taken_as_fixed_in_advance():
     """What is peeled next depends on what was drawn before, whoever chose the releases."""
     step = BoundedRange(Fraction(1, 2))

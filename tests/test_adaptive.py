@@ -353,8 +353,32 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     assert plan.rounds and made.tables and not made.again
 
 
+@pytest.mark.parametrize("columns", [3, pytest.param(300, marks=pytest.mark.long)])
+def test_few_and_many_columns(columns):
+    """300 columns: some minutes."""
+    sizes = (3,) * columns
+    z = np.random.default_rng(1).integers(0, 3, (1_000, columns))
+    z[:, 1::2] = z[:, ::2][:, : columns // 2]
+    plan = plan_tables(wide(sizes), Fraction(4), None, True, 1_000)
+    made = release_tables(plan, each_once(z, sizes), SeededBits(1))
+    assert made.codes.shape == (1_000, columns)
+    assert made.spent <= plan.cost - plan.certifying
+
+
 def columns_alike(columns, size=8):
     return universe((size,) * columns)
+
+
+def test_wide_tables_get_rounds_for_every_column():
+    given = Fraction(1), None, False, 100_000
+    rounds = [plan_tables(columns_alike(c), *given, strategy="adaptive").rounds for c in (14, 28, 56, 100)]
+    assert rounds[0] >= 26
+    assert rounds[2] > 50
+    assert rounds[3] > 90
+    assert plan_tables(columns_alike(100), Fraction(10), None, False, 100_000).rounds == 200
+    for columns in (28, 100):
+        plan = plan_tables(columns_alike(columns), Fraction(1), None, False, 100_000)
+        assert plan.cost <= plan.budget
 
 
 def test_columns_get_all_where_noise_leaves_nothing_to_be_found():

@@ -99,6 +99,16 @@ def test_a_bar_says_that_pyarrow_would_be_faster(tmp_path, capsys, monkeypatch):
         assert (csv_files.SLOW in capsys.readouterr().err) is told
 
 
+def test_a_quote_that_csv_refuses_is_refused_by_both(tmp_path):
+    path = tmp_path / "data.csv"
+    for row in ('"a"b,1', '"a" ,1', '"a,1', '"a""b,1', '1,"', '""a,"1"'):
+        path.write_text(f"age,job\n1,none\n{row}\n2,part\n")
+        for block in (10, 1 << 20):
+            with by_pyarrow(block):
+                kind, said = texts(path)
+                assert kind is DataError and said.startswith(f"{path} {csv_files.NO_CSV}")
+
+
 def test_a_field_longer_than_csv_allows_is_read_by_both(tmp_path):
     path, limit = tmp_path / "data.csv", csv.field_size_limit()
     long = "x" * (limit + 1)

@@ -264,7 +264,7 @@ def listed(table):
     return [tuple(row) for row, times in pairs for _ in range(times)]
 
 
-def naive(real, made, width, max_cells):
+def by_definition(real, made, width, max_cells):
     """Tables -> TVD and largest difference of a cell, as fractions, and TVD of independent columns."""
     ours, theirs, sizes = listed(real), listed(made), real.domain.sizes
     margins = {
@@ -294,7 +294,7 @@ def naive(real, made, width, max_cells):
 def test_distances_are_those_of_the_definition(seed, n, m, width, max_cells):
     real, made = rows(seed, n), rows(seed + 1000, m)
     found = distances(real, made, width, max_cells)
-    expected = naive(real, made, width, max_cells)
+    expected = by_definition(real, made, width, max_cells)
     assert found.tables == tuple(expected)
     assert found.left_out == len(list(combinations(range(4), width))) - len(expected)
     assert list(zip(found.tvd, found.largest, strict=True)) == [

@@ -394,3 +394,21 @@ def test_what_cannot_be_refined_is_refused():
         released(data, refine=3)
     with pytest.raises(ValueError, match="strategy adaptive"):
         released(data, refine=first, strategy="cells")
+
+
+@pytest.mark.slow
+def test_intervals_of_two_releases_cover():
+    data = people(600, 1)
+    truth, hits = {q: (data[:, c] == v).mean() for q, c, v in (("a=1", 0, 1), ("d=2", 3, 2))}, []
+    for seed in range(20):
+        first = released(data, seed=seed, strategy="adaptive")
+        both = released(
+            data,
+            people(1000, 2) if seed % 2 else None,
+            seed=100 + seed,
+            **({} if seed % 2 else {"refine": first}),
+        )
+        for question, share in truth.items():
+            answer = both.ask(question)
+            hits.append(answer.low <= share <= answer.high)
+    assert np.mean(hits) >= 0.85

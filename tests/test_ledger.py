@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from fractions import Fraction
 from hashlib import sha256
 
@@ -331,7 +332,8 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
 
 def in_a_child(work):
     """Let a child process do something; return its number."""
-    child = os.fork()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of a fork beside a thread
+        child = os.fork()
     if not child:
         try:
             work()

@@ -20,6 +20,7 @@ from smalldb.marginals.counted_rows import CountedRows, checked, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.budgets import column_groups
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms.journal import CountedBits, Journal
@@ -169,6 +170,22 @@ def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(tmp_path):
         with pytest.raises(ValueError, match="a part is missing: it cannot be done again"):
             smalldb.release(**given)
         path.write_bytes(whole)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
+    """The same bytes whatever the data, but for what is released."""
+    rows = rows_of(WIDE)
+    smalldb.release(rows, epsilon=2, checkpoint=tmp_path, rng=1)
+    parts = [json.loads(p.read_bytes().split(b"\n")[3])[1] for p in sorted(tmp_path.glob("*.shard"))]
+    assert [len(text) for text in parts[0]] == [64, 64]  # a salt, and a digest of it and of the data
+    assert parts[1] == ""  # paid from no ledger
+    groups = column_groups(WIDE.sizes, range(len(WIDE.sizes)), False)
+    columns, rest = parts[2 : 2 + len(groups)], parts[2 + len(groups) :]
+    assert [len(part) for part in columns] == [sum(WIDE.sizes[c] for c in group) for group in groups]
+    assert all(type(part) in (int, list, type(None)) for part in rest)
+    digest, query = rest[-2]  # of which rows, the query; and then its sum with noise
+    assert len(digest) == 64 and type(query) is int and len(rest[-1]) == 1
 
 
 def test_only_marginals_take_an_executor(tmp_path):

@@ -397,6 +397,28 @@ def moves_certified(plan, recording, change):
     return np.dot(change.signs, answers) != 0
 
 
+REALLY_WIDE = {
+    "strips": replace(
+        CASES["strips"],
+        domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
+        given=ADAPTIVE | {"epsilon": 20},
+        steps="k(sm)+k?cn",
+        patched={"marginals.strategies.budgets.EVER_ROUNDS": 4},
+        n=400,
+    ),
+    "parities": replace(CASES["parities"], domain=Domain([f"a{i}" for i in range(24)]), patched={}),
+    "parities, delta": replace(
+        CASES["parities, delta"], domain=Domain([f"a{i}" for i in range(24)]), patched={}
+    ),
+}
+
+
+@pytest.mark.slow
+@replayed_with(REALLY_WIDE)
+def test_more_columns_than_a_table_can_have(name, relation, patched):
+    replay(REALLY_WIDE[name], relation, patched, np.random.default_rng(8))
+
+
 @pytest.mark.slow
 @replayed_with(["asked, then rounds", "adaptive", "pairs at once", "wishart"])
 def test_a_row_beside_rows_that_are_all_alike(name, relation, patched):
