@@ -140,7 +140,7 @@ def read_any(schema: object) -> Schema | OpenSchema | RelatedSchema:
     if isinstance(schema, Schema | OpenSchema | RelatedSchema):
         return schema
     if isinstance(schema, Mapping):
-        return _parsed(schema_text(schema if "tables" in schema else {"columns": {}, **schema}), "")
+        return _parsed(schema_text(schema), "")
     text, path = _text_of(schema)
     try:
         return _parsed(text, "" if path is None else os.path.dirname(path))
