@@ -318,10 +318,23 @@ def test_a_check_counts_no_cuts_of_a_column_that_is_computed():
         'columns.a = { kind = "cuts", cuts = [5], range = [0, 9] }\ncolumns.b.derive = "a * 2"'
     )
     whole = schema.with_derived(["a", "b"])
-    found = check_table(whole, whole.pieces(pd.DataFrame({"a": [1, 7], "b": [2, 15]})), schema.derived)
+    found = check_table(schema, whole.pieces(pd.DataFrame({"a": [1, 7], "b": [2, 15]})), schema.derived)
     none = {"gaps": 0, "not_covered": 0, "fractions": 0}
     ranged = {"below_range": 0, "above_range": 0, "before_cuts": 1, "behind_cuts": 1}
     assert found.counts == {"a": none | ranged, "b": none} and dict(found.broken) == {1: 1}
+
+
+def test_a_rule_may_compare_a_column_that_is_computed_and_is_in_the_table():
+    years = "".join(
+        f'columns.{name} = {{ kind = "integers", range = [5, 80] }}\n' for name in ("age", "educ")
+    )
+    schema = parse_schema(f'valid = ["exper >= 0"]\n{years}columns.exper.derive = "age - educ - 6"')
+    frame = pd.DataFrame({"age": [30, 30, 30, 25], "educ": [20, 10, 10, 20], "exper": [4, 14, 15, -1]})
+    check = check_table(schema, schema.with_derived(["exper"]).pieces(frame), schema.derived)
+    assert (check.broken, check.first) == ({1: 1, 2: 1}, {1: [4], 2: [3]})
+    assert (check.ruled_out, check.refused, check.fits) == (1, 1, False)
+    assert [column.name for column in check.columns] == [*frame]
+    assert check_table(schema, schema.pieces(frame[["age", "educ"]])).broken == {1: 1}
 
 
 def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):

@@ -225,13 +225,13 @@ def run_check(arguments: argparse.Namespace) -> None:
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
-        form, derived = file_format(arguments), tuple[Derived, ...]()
+        form, derived, read_too = file_format(arguments), tuple[Derived, ...](), schema
         if schema.derived:  # a table may lack them
             known = [*schema.names, *schema.unread]
             names = read_columns(path, file=agreed(form, schema.file), known=known)
             derived = tuple(each for each in schema.derived if each.column.name in names)
-            schema = schema.with_derived([*names])
-        check = check_table(schema, table_pieces(path, schema, file=form), derived)
+            read_too = schema.with_derived([*names])
+        check = check_table(schema, table_pieces(path, read_too, file=form), derived)
     computed = [f"column {each.column.name!r}: derive = {each.text!r}" for each in derived]
     texts = [*rule_texts(schema.domain.valid), *computed]
     if arguments.json:
@@ -255,7 +255,7 @@ def run_check(arguments: argparse.Namespace) -> None:
 
 def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     """Tell what fits, for people; counts and numbers of rows alone. `texts` are those of the rules."""
-    columns = check.schema.columns
+    columns = check.columns
     names = [visible(column.name) for column in columns]
     width = max(len("column"), *map(len, names))
     lines = [

@@ -39,45 +39,53 @@ class Check:
     first: Mapping[str | int, Sequence[int]]
     # columns that a release computes: for them no row is refused. The rows in which one is another are among
     # the `broken`, with numbers behind those of rules.
-    computed: tuple[str, ...] = ()
+    computed: tuple[Derived, ...] = ()
 
     def __repr__(self) -> str:
         return "<Check: computed from the data>"
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the schema, and behind them those that are computed."""
+        return (*self.schema.columns, *(each.column for each in self.computed))
+
+    @property
     def fits(self) -> bool:
         """Whether the table would be taken."""
-        read = [column for column in self.schema.columns if column.name not in self.computed]
-        unfit = [self.counts[column.name]["not_covered"] for column in read]
-        unfit += [self.counts[column.name]["gaps"] for column in read if not column.missing]
+        unfit = [self.counts[column.name]["not_covered"] for column in self.schema.columns]
+        unfit += [self.counts[column.name]["gaps"] for column in self.schema.columns if not column.missing]
         return not self.refused and not any(unfit)
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
-    """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`)."""
+    """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`).
+
+    Behind its columns they have those that are `derived` (see `Schema.with_derived`).
+    """
     rows, ruled_out, refused_rows = 0, 0, 0
-    computed = tuple(each.column.name for each in derived)
+    columns = (*schema.columns, *(each.column for each in derived))
     nothing = np.zeros(0, dtype=np.int64)
-    counts = {c.name: Counter(_counted(c, nothing, nothing, c.name in computed)) for c in schema.columns}
+    counts = {c.name: Counter(_counted(c, nothing, nothing, c not in schema.columns)) for c in columns}
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
-    known = dict(zip(schema.names, schema.columns, strict=True))
+    known = {column.name: column for column in columns}
     first_computed = len(rule_texts(schema.domain.valid)) + 1  # behind the numbers of rules
 
     def note(key: str | int, where: Integers) -> None:
-        noted = first.setdefault(key, [])
-        noted += (rows + 1 + where[: SHOWN - len(noted)]).tolist()
+        if len(where):
+            noted = first.setdefault(key, [])
+            noted += (rows + 1 + where[: SHOWN - len(noted)]).tolist()
 
     for fields, _ in pieces:
-        codes = np.stack([column.encode(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
-        for c, column in enumerate(schema.columns):
-            counts[column.name].update(_counted(column, fields[c], codes[:, c], column.name in computed))
-        refused = schema.refused(codes)
-        for c in np.flatnonzero(refused.any(axis=0)).tolist():
-            note(schema.names[c], np.flatnonzero(refused[:, c]))
+        by_column = [column.encode(of) for column, of in zip(columns, fields, strict=False)]
+        for column, of, those in zip(columns, fields, by_column, strict=False):
+            counts[column.name].update(_counted(column, of, those, column not in schema.columns))
+            refused = UNKNOWN if column.missing else column.kind.size
+            note(column.name, np.flatnonzero((those == UNKNOWN) | (those == refused)))
+        codes = np.stack(by_column[: len(schema.columns)], axis=1)
         broken = schema.broken(fields, codes)
         for number, each in enumerate(derived, first_computed):
-            others = np.flatnonzero(each.broken(dict(zip(schema.names, fields, strict=False)), known))
+            others = np.flatnonzero(each.broken(dict(zip(known, fields, strict=False)), known))
             if len(others):
                 many[number] += len(others)
                 note(number, others)
@@ -90,7 +98,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
             many[number] += len(those)
             note(number, those)
         rows += len(codes)
-    return Check(schema, rows, counts, ruled_out, refused_rows, many, first, computed)
+    return Check(schema, rows, counts, ruled_out, refused_rows, many, first, tuple(derived))
 
 
 def _counted(column: Column, fields: Fields, codes: Integers, computed: bool) -> dict[str, int]:

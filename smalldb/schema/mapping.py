@@ -178,10 +178,10 @@ class Schema:
         return any(each.how == DROP for each in self.breaking.values())
 
     def with_derived(self, names: Collection[str]) -> Schema:
-        """Return the schema that reads the computed columns, too, of those that a table has."""
+        """Return the schema, without its rules, that reads also what a table has of computed columns."""
         read = tuple(each.column for each in self.derived if each.column.name in names)
         others = tuple(each for each in self.derived if each.column.name not in names)
-        return replace(self, columns=(*self.columns, *read), derived=others)
+        return replace(self, columns=(*self.columns, *read), derived=others, valid=None, breaks="")
 
     def chosen(self, names: Sequence[str], counts: str | None = None, keys: Sequence[str] = ()) -> list[int]:
         """Tell where columns (then counts, then keys) stand in a table; ValueError: it has other columns."""
