@@ -95,6 +95,13 @@ def test_a_start_that_is_not_believed_costs_the_questions_alone(n, wished):
     assert plan.privacy == 1
 
 
+def test_of_the_ways_from_a_start_the_one_that_loses_more_is_stated():
+    given = {"n": 4000, "epsilon": 2, "start": rows(people(50, 0)), "start_is": WORDS}
+    strategy = smalldb.plan(DOMAIN, mechanism="marginals", **given).chosen.strategy
+    rounds, pairs = (way.loss.rho for way in strategy.ways)
+    assert rounds < pairs < strategy.loss.rho < pairs + rounds
+
+
 def test_a_shifted_start_is_weighted_by_columns_before_it_is_asked_about():
     data, shifted = people(4000, 1), people(4000, 20, shift=0.2)
     without = smalldb.plan(DOMAIN, epsilon=1, n=4000, mechanism="marginals").chosen.strategy
