@@ -134,6 +134,10 @@ def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
         assert found.counts <= found.laplace / 2
         assert found.gumbel <= 2 * math.pi * math.sqrt(k * tail) / (math.sqrt(6) * e)
         assert found.counts <= 4 * math.sqrt(2 * k * tail) / e
+    both = one_shot_top_k(**given)
+    for each, width in ((found, 1), (both, 2)):  # k draws, each of that range over its scale
+        drawn = width * math.pi / (math.sqrt(6) * each.gumbel)
+        assert k * drawn**2 == pytest.approx(each.parameter**2, rel=1e-9)
     rho = Fraction(found.parameter) ** 2 / 4
     assert float(rho) + 2 * math.sqrt(float(rho) * tail) == pytest.approx(e, rel=1e-9)
     tight = one_shot_top_k(**given, monotone=True, conversion="tight")

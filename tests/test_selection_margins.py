@@ -1,22 +1,26 @@
 """Margins of selection: trees of decisions, coins that are probabilities, octaves that are never too deep."""
 
+import math
 from collections import Counter
+from contextlib import suppress
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, comb
+from types import SimpleNamespace
 
 import naive
 import numpy as np
 import pytest
-from margins import LN2, check_coins, obeys, outcomes
+from margins import LN2, OutOfBits, check_coins, obeys, outcomes
 
-from smalldb.exact import coins
+import smalldb
+from smalldb.exact import coins, integers
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Known, Shifted, Uniform
-from smalldb.exact.enclosures import Real
+from smalldb.exact.enclosures import Real, contexts
 from smalldb.exact.integers import uniform_subset
-from smalldb.selection import drawing, scored, selection_law
+from smalldb.selection import drawing, scored, selecting, selection_law
 from smalldb.selection import law as laws
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import OCTAVES, Scored
@@ -46,6 +50,81 @@ def test_the_first_death_by_its_decision_tree(monkeypatch, rate, end):
 
     law = {cell: alive(cell) - alive(cell + 1) for cell in range(cells)} | {None: alive(cells)}
     assert obeys(outcomes(position, 11), law, Fraction(3, 5))
+
+
+class Branches:
+    """Takes every decision of a draw by its probability; uniform numbers are the nodes of a quadrature."""
+
+    private = False
+    nodes, odds = np.polynomial.legendre.leggauss(5)
+
+    def __init__(self, patch, least):
+        for module in (drawing, scored, selecting, integers):
+            patch.setattr(module, "uniform_below", lambda n, source: self._choose([1 / n] * n))
+        for module in (drawing, selecting):
+            patch.setattr(module, "bernoulli_exp", self._toss)
+        patch.setattr(drawing, "Uniform", self._uniform)
+        patch.setattr(drawing, "isqrt", lambda size: 10**9)
+        self._least = least
+
+    def law(self, draw):
+        """The probability of each outcome, without what is decided by steps of less than the least one."""
+        found, self._left = Counter(), [()]
+        while self._left:
+            self._script, self._read, self._weight, self._fresh = self._left.pop(), 0, 1.0, True
+            with suppress(OutOfBits):
+                found[draw(self)] += self._weight
+        return found
+
+    def bits(self, count):
+        return self._choose([0.5**count] * (1 << count))
+
+    def _choose(self, odds):
+        if self._read == len(self._script):
+            self._left += [(*self._script, i) for i in range(1, len(odds)) if odds[i]]
+            self._script += (0,)
+        chosen = self._script[self._read]
+        self._read, self._weight = self._read + 1, self._weight * odds[chosen]
+        if self._weight <= self._least:
+            raise OutOfBits
+        return chosen
+
+    def _toss(self, r, source, factor=1):
+        p = float(factor) * math.exp(-(r if isinstance(r, Fraction) else sum(r.enclosure(64)) / 2))
+        assert p <= 1
+        return self._choose([p, 1 - p]) == 0
+
+    def _uniform(self, source):
+        # it is kept with probability 1 - 1/e, and all that follows when it is not is alike
+        if not self._fresh:
+            raise OutOfBits
+        self._fresh, self._weight = False, self._weight / (1 - math.exp(-1))
+        node = Fraction((1 + self.nodes[self._choose(self.odds / 2)]) / 2)
+        near = [Fraction(2, 1 << precision) for precision in range(65)]
+        return SimpleNamespace(enclosure=lambda precision: (node - near[precision], node + near[precision]))
+
+
+@pytest.mark.parametrize("scores", [[0, 0, -1, -3], [0, -2, -2, -4]], ids=str)
+def test_noisy_max_by_the_probabilities_of_its_coins(monkeypatch, scores):
+    """Levels lie whole steps apart, each of 1 over the number that may die."""
+    made = Scored([np.array(scores)], Fraction(1, 2))
+    found = Branches(monkeypatch, 0).law(lambda source: noisy_max(made, source))
+    law = selection_law(scores, epsilon=1, sensitivity=1, method="noisy-max")
+    assert {i: float(p) for (i,), (p, _) in law.items()} == pytest.approx(found, rel=1e-9)
+
+
+def test_a_count_by_the_probabilities_of_its_coins(monkeypatch):
+    """Half of epsilon is for who is selected, half for the count; both are independent."""
+    given = {"sensitivity": 1, "method": "permute-and-flip"}
+
+    def draw(source):
+        made = smalldb.select([0, -1], **given, epsilon=4, counts=True, rng=source)
+        return made.index, made.counts[0] + made.index
+
+    found, law = Branches(monkeypatch, 3e-4).law(draw), selection_law([0, -1], **given, epsilon=2)
+    assert sum(found.values()) > 0.9
+    for (index, noise), p in found.items():
+        assert p <= float(law[index,][1]) * math.tanh(1) * math.exp(-2 * abs(noise)) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -79,6 +158,20 @@ def test_sums_of_products_are_rounded_outwards():
         made = laws._plus(c, factor, x)
         exact = Fraction(factor.low) * Fraction(x.low) + Fraction(c.low)
         assert Fraction(made.low) < exact < Fraction(made.high)
+
+
+@pytest.mark.parametrize("method", ["permute-and-flip", "noisy-max"])
+@pytest.mark.parametrize("scores", [[0, 10, 4, 20], [50, 0, 150]], ids=str)
+def test_a_law_of_few_digits_encloses_that_of_many(monkeypatch, method, scores):
+    given = {"scores": scores, "epsilon": 1, "sensitivity": 1, "method": method}
+    finely = selection_law(**given)
+    monkeypatch.setattr(laws, "_exp", laws._exp.__wrapped__)  # as it keeps what it found
+    for digits in range(3, 25):
+        monkeypatch.setattr(laws, "DIGITS", digits)
+        for name, context in zip(("DOWN", "UP"), contexts(digits), strict=True):
+            monkeypatch.setattr(laws, name, context)
+        for outcome, (low, high) in selection_law(**given).items():
+            assert low <= finely[outcome][0] and finely[outcome][1] <= high
 
 
 @pytest.mark.parametrize("weights", [None, [1, 3, 2, 1]], ids=str)
@@ -176,6 +269,24 @@ def test_octaves_are_never_too_deep(kind):
         octaves = made._octaves_of(made._chunks[0])
         assert (octaves[1:] < np.arange(1, 200)).all()
     assert Scored([np.array([0, -(10**9)])], Fraction(1)).octaves == {0: 1, OCTAVES - 1: 1}
+
+
+@pytest.mark.parametrize(
+    "method, scores, rate",
+    [
+        # octaves from integers and from fractions: a little less than whole ones
+        ("exponential", np.array([0] + [-3] * 20), LN2 * (1 - Fraction(1, 10**14))),
+        ("exponential", [Fraction(0)] + [Fraction(-3)] * 20, LN2 * (1 - Fraction(1, 10**15))),
+        # seen from a little more than a whole one
+        ("noisy-max", [0] + [-1 - Fraction(1, 10**10)] * 5 + [-2 - Fraction(1, 10**12)] * 40, LN2 * MORE),
+    ],
+    ids=["integers", "fractions", "ranks"],
+)
+def test_selections_near_whole_octaves_are_drawn(monkeypatch, method, scores, rate):
+    """A coin refuses a probability above 1, however little it is."""
+    monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
+    for seed in range(20):
+        smalldb.select(scores, epsilon=rate, range=1, method=method, rng=seed)
 
 
 @pytest.mark.parametrize("size, count", [(4, 2), (3, 3), (5, 1), (3, 0)])
