@@ -2,6 +2,7 @@ import math
 import random
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 import naive
 import numpy as np
@@ -193,14 +194,19 @@ def test_rows_are_the_exact_ceiling(queries, alpha):
         assert rows - 1 < ln(2 * queries) / (2 * number(alpha) ** 2) < rows
 
 
+HOEFFDING = partial(bounds.rows_for, queries=10), 10, 1
+VC = partial(bounds.vc_rows, dimension=1, method="standard"), 4 * (1 + 2 * 231), 8
+
+
 @pytest.mark.parametrize("digits", [20, 49, 80, 150])
-def test_a_near_tie_is_decided(digits):
+@pytest.mark.parametrize("rows, count, factor", [HOEFFDING, VC], ids=["Hoeffding", "VC"])
+def test_a_near_tie_is_decided(digits, rows, count, factor):
     with localcontext(prec=digits):
-        below = (Decimal(10).ln() / 231).sqrt()
+        below = (factor * Decimal(count).ln() / 231).sqrt()
         step = below.scaleb(-digits + 3)
         above, below = below + step, below - step
-    assert bounds.rows_for(alpha=above, queries=10) == 231
-    assert bounds.rows_for(alpha=below, queries=10) == 232
+    assert rows(alpha=above) == 231
+    assert rows(alpha=below) == 232
 
 
 @pytest.mark.parametrize("queries", [1, 2, 3, 7])

@@ -15,7 +15,7 @@ from asking import asked as answered
 from builders import counted
 from hypothesis import given
 from hypothesis import strategies as st
-from margins import ScriptedBits, outcomes
+from margins import ScriptedBits, obeys, outcomes
 from parities import alternatives, asked, columns_alone, exact, planned
 from scipy import stats
 from scipy.linalg import hadamard
@@ -128,16 +128,14 @@ def test_uniform_integers(bound):
 
 def test_coins_digit_by_digit(monkeypatch):
     monkeypatch.setattr(drawing_module, "DIGIT", 1)
-    low, high = Fraction(123456, 10**6), Fraction(123457, 10**6)
+    heads = Fraction(123456, 10**6)
 
-    def enclosure(precision):
-        return int(low * 2**precision), int(high * 2**precision) + 1 if precision < 50 else int(
-            low * 2**precision
-        )
+    def enclosure(precision):  # at first it holds numbers on either side
+        apart = Fraction(1, 3) if precision < 50 else Fraction(0)
+        return int(heads * (1 - apart) * 2**precision), int(heads * (1 + apart) * 2**precision)
 
     found = outcomes(lambda source: bool(coins(enclosure, 1, source)[0]), 12)
-    assert low - Fraction(1, 2**12) <= found[True] <= low
-    assert found[False] <= 1 - low
+    assert obeys(found, {True: heads, False: 1 - heads}, Fraction(1, 2**12))
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@ import math
 from collections import Counter
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 
 import naive
 import numpy as np
@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from margins import OutOfBits, ScriptedBits, outcomes
-from rejecting import chi_square
+from margins import OutOfBits, ScriptedBits, obeys, outcomes
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.auditing import by_score
+from smalldb.exact import levels as levels_module
 from smalldb.exact.bits import SeededBits, bit_source
 from smalldb.exact.coins import Known, Shifted, Uniform, bernoulli_exp, halved
-from smalldb.exact.integers import coins, decay, uniform_below, uniform_integers
+from smalldb.exact.integers import coins, decay, logistic, uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, _loudness, draw_level, draw_loudest, exp_enclosure
 from smalldb.exact.numbers import as_fraction, as_text
 
@@ -223,6 +223,14 @@ def test_many_integers_are_the_bits_in_order(width, count):
     assert found.tolist() == [int(text[i : i + width], 2) for i in range(0, len(text), width)]
 
 
+@pytest.mark.parametrize("width, bound", [(2, 3), (3, 5), (3, 8)])
+def test_integers_that_are_too_large_are_drawn_again(width, bound):
+    for seed in range(30):
+        slow = SeededBits(seed)
+        fields = [slow.bits(width) for _ in range(30)]
+        assert uniform_integers(bound, 1, SeededBits(seed)) == next(each for each in fields if each < bound)
+
+
 @pytest.mark.parametrize("n", range(1, 13))
 def test_tree_of_uniform_below(n):
     found, mass = with_bits(lambda source: uniform_below(n, source), 24), Counter()
@@ -302,6 +310,13 @@ def test_enclosures_shrink_around_one_number():
     assert Known(Fraction(1, 3)).enclosure(5) == (Fraction(1, 3), Fraction(1, 3))
 
 
+@pytest.mark.parametrize("kind", [decay, logistic])
+def test_short_enclosures_meet_long_ones(kind):
+    for r, precision in product((Fraction(p, 7) for p in range(1, 30)), range(1, 9)):
+        (low, high), (least, most) = kind(r)(precision), kind(r)(precision + 200)
+        assert low << 200 <= most and least <= high << 200
+
+
 @pytest.mark.parametrize("count, times", [(0, 3), (5, 0), (7, 1), (4, 3)])
 def test_halving_is_binomial(count, times):
     p = Fraction(1, 1 << times)
@@ -356,20 +371,16 @@ def test_bits_are_revealed_until_they_decide():
     assert draw_loudest({3: 10**40}, Fraction(1), words(0)) == 3
 
 
-@pytest.mark.slow
-def test_draws_follow_the_exact_law():
-    """That of all candidates, one by one; a rate off by a third is seen."""
-    levels, source = {0: 1, 2: 5, 4: 58}, SeededBits(7)
-    scores = [-level for level, count in levels.items() for _ in range(count)]
-    law = smalldb.selection_law(scores, epsilon=1, range=1, method="permute-and-flip")
-    expected = Counter()
-    for (i,), (low, _) in law.items():
-        expected[-scores[i]] += low
-    found, wrong = (
-        chi_square(Counter(draw_loudest(levels, rate, source) for _ in range(400)), expected)
-        for rate in (Fraction(1), Fraction(2, 3))
-    )
-    assert found < 4 and wrong > 6
+@pytest.mark.parametrize("counts", [{0: 1, 1: 1}, {3: 2, 4: 5}])
+def test_draws_follow_the_exact_law(monkeypatch, counts):
+    """That of all candidates, one by one, by the decision tree in words of two bits."""
+    monkeypatch.setattr(levels_module, "BITS", 2)
+    scores = [-level for level, count in counts.items() for _ in range(count)]
+    exact, law = smalldb.selection_law(scores, epsilon=1, range=1, method="permute-and-flip"), Counter()
+    for (i,), (_, high) in exact.items():
+        law[-scores[i]] += high
+    found = outcomes(lambda source: draw_loudest(counts, Fraction(1), source), 8)
+    assert obeys(found, law, Fraction(1, 8))
 
 
 def test_a_census_is_drawn_from_by_either_law():

@@ -3,17 +3,19 @@
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
-from math import factorial
+from math import exp, factorial, pi, sqrt
 
 import naive
+import numpy as np
 import pytest
 from margins import ScriptedBits, obeys, outcomes
+from scipy import stats
 
 from smalldb.exact import coins, enclosures, integers, levels, normals
 from smalldb.exact.coins import Shifted, Uniform, bernoulli_exp
 from smalldb.exact.enclosures import Real, ceiling, is_positive, root, round_up, round_up_text
 from smalldb.exact.levels import LogConcave, draw_level
-from smalldb.exact.numbers import rounded_up
+from smalldb.exact.numbers import rounded_down, rounded_up
 
 FRACTIONS = sorted({Fraction(p, q) for q in range(1, 24) for p in range(3 * q)})
 
@@ -29,15 +31,20 @@ def test_a_coin_by_its_decision_tree(monkeypatch, r, factor):
         assert obeys(found, {True: heads, False: 1 - heads}, Fraction(1, 1 << 7))
 
 
-def test_a_coin_of_a_lazy_number_by_its_decision_tree(monkeypatch):
-    """The exponent is 2 u, u uniform and unknown at first."""
+@pytest.mark.parametrize("start, factor", [(0, 2), (2, -2)])
+def test_a_coin_of_a_lazy_number_by_its_decision_tree(monkeypatch, start, factor):
+    """The exponent is 2 u or 2 - 2 u, u uniform and unknown at first; with it, the eighth that u lies in."""
     monkeypatch.setattr(coins, "_BITS", 4)
 
     def thrown(source):
-        return bernoulli_exp(Shifted(Fraction(0), Fraction(2), Uniform(source)), source)
+        u = Uniform(source)
+        head = bernoulli_exp(Shifted(Fraction(start), Fraction(factor), u), source)
+        return head, u.value >> (u.drawn - 3)
 
-    heads = (1 - naive.exp_minus(2)) / 2
-    assert obeys(outcomes(thrown, 14), {True: heads, False: 1 - heads}, Fraction(1, 2))
+    lost = [naive.exp_minus(start + Fraction(factor * i, 8)) / factor for i in range(9)]
+    law = {(True, i): lost[i] - lost[i + 1] for i in range(8)}
+    law |= {(False, i): Fraction(1, 8) - law[True, i] for i in range(8)}
+    assert obeys(outcomes(thrown, 14), law, Fraction(1, 2))
 
 
 @pytest.mark.slow
@@ -70,6 +77,27 @@ def test_a_family_by_its_decision_tree_in_words_of_four_bits(monkeypatch):
     family = LogConcave(lambda r: 2 * r + 1, power=2)
     found = outcomes(lambda source: draw_level(family, Fraction(1, 2), source), 10)
     assert obeys(found, law, Fraction(1, 8))
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(4), Fraction(50)])
+def test_levels_begin_and_end_for_certain_within_their_part_of_the_unit_interval(rate):
+    def below(level):
+        return 1 - naive.exp_minus(rate) ** level
+
+    for precision in (1, 2, 4, 30):
+        for level, start, end in zip(
+            *levels._cumulative(LogConcave(lambda s: 1), rate, precision), strict=True
+        ):
+            assert below(level) * 2**precision <= start and end <= below(level + 1) * 2**precision
+
+
+@pytest.mark.parametrize("power", [1, 40])
+def test_levels_that_a_family_leaves_out_weigh_no_more_than_its_tails(power):
+    rate, family = Fraction(1, 5), LogConcave(lambda r: 2 * r + 1, power=power)
+    names, weights, left, right = levels._family_weights(family, rate, 4)
+    true = [(2 * r + 1) ** power * naive.exp_minus(rate * r) for r in range(1500)]
+    unit = max(true) / max(low for low, _ in weights)
+    assert sum(true[: names[0]]) <= left * unit and sum(true[names[-1] + 1 :]) <= right * unit
 
 
 @pytest.mark.parametrize("bits", [4, 8, 30])
@@ -126,6 +154,18 @@ def test_comparisons_of_normal_numbers_in_words_of_four_bits(monkeypatch):
                 assert normals._below_line(*uniforms(one + a, other + b), k) == (r < line)
 
 
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_numbers_lie_below_the_line_as_often_as_it_is_high(monkeypatch, k):
+    monkeypatch.setattr(normals, "_BITS", 1)
+    for script in (f"{x:04b}" + "01" * 10 for x in range(16)):
+        line = (2 * k + Fraction(int(script, 2), 1 << 24)) / (2 * k + 2)
+
+        def below(source, script=script):
+            return normals._below_line(Uniform(source), Uniform(ScriptedBits(script)), k)
+
+        assert obeys(outcomes(below, 10), {True: line, False: 1 - line}, Fraction(1, 1 << 8))
+
+
 @pytest.mark.slow
 def test_whole_parts_of_normal_numbers_by_their_decision_tree(monkeypatch):
     """k has the weight exp(-k^2 / 2), less what is refused: the law of one try, -1 for no number."""
@@ -136,6 +176,26 @@ def test_whole_parts_of_normal_numbers_by_their_decision_tree(monkeypatch):
     law[-1] = 1 - sum(law.values())
     assert obeys(found, law, Fraction(1, 10))
     assert all(found[k] > 0 for k in (-1, 0, 1, 2))
+
+
+@pytest.mark.parametrize("k, undecided", [(0, "1/10"), (1, "1/3")])
+def test_one_try_for_a_normal_number_by_its_decision_tree(monkeypatch, k, undecided):
+    """Of size k + x, x has the density exp(-x (2 k + x) / 2) of being kept; both signs are alike."""
+    monkeypatch.setattr(normals, "_BITS", 1)
+
+    def kept(source):
+        wholes = iter([[k]])
+        monkeypatch.setattr(normals, "_wholes", lambda count, source: next(wholes))
+        try:
+            return normals.normals(1, source)[0].floor(1)
+        except StopIteration:
+            return None
+
+    scale = sqrt(2 * pi) * exp(k**2 / 2) / 2
+    halves = {v: [v / 2, (v + 1) / 2] for v in (-2 * k - 2, -2 * k - 1, 2 * k, 2 * k + 1)}
+    law = {v: scale * np.diff(stats.norm.cdf(ends))[0] for v, ends in halves.items()}
+    law[None] = 1 - sum(law.values())
+    assert obeys(outcomes(kept, 14), law, Fraction(undecided))
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 7])
@@ -172,13 +232,19 @@ def test_what_is_read_off_an_enclosure_waits_for_enough_digits():
     )
 
 
+def test_a_zero_lies_wherever_a_function_may_be_zero():
+    eighth, ten = Decimal(1) / 8, Real.of(10, 20)
+    zero = root(lambda x: x - Real(5 - eighth, 5 + eighth, 20), 0 * ten, ten)
+    assert zero.low <= 5 - eighth and 5 + eighth <= zero.high
+
+
 def test_shown_floats_are_never_below():
     for value in (Fraction(p, q) for q in range(2, 60) for p in (1, 2, 10**9 + 7)):
         x = Real.of(value, 40)
         assert Fraction(round_up(x)) >= value
         assert Fraction(repr(round_up_text(x))) >= value
         for digits in (1, 3):
-            assert Fraction(rounded_up(round_up(x), digits)) >= value
+            assert Fraction(rounded_up(round_up(x), digits)) >= value >= Fraction(rounded_down(value, digits))
 
 
 def test_logarithms_of_factorials_hold_the_true_ones():

@@ -12,6 +12,7 @@ import pytest
 import smalldb
 from smalldb.cli import main
 from smalldb.exact.bits import BitSource, SeededBits, SystemBits, bit_source
+from smalldb.selection import randomised_response
 
 # what `openssl dgst -shake256` makes of the bytes of the seed and eight zero bytes, first eight bytes
 STREAMS = {0: 0xD5167A096C7DB7C8, -1: 0x5526A740DCC4EA5D, 12345: 0xDCB395E243F91C9C}
@@ -199,3 +200,14 @@ def test_what_other_sources_draw_is_checked():
     with pytest.raises(TypeError, match="Python ints"):
         bit_source(Own(True)).bits(3)
     assert [said for said in (True, False, "yes", 2) if bit_source(Own(0, said)).private] == [True]
+
+
+def test_a_bit_too_many_is_refused_where_it_is_drawn():
+    class OneMore:
+        private = True
+
+        def bits(self, count):
+            return 1 << count
+
+    with pytest.raises(ValueError, match="more bits than it was asked for"):
+        randomised_response([True] * 8, epsilon=1, rng=OneMore())

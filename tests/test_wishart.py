@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from margins import ScriptedBits
 from scipy import stats
 
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Uniform
-from smalldb.exact.normals import Normal, _below_line, _less, normals
+from smalldb.exact.normals import Normal, normals
 from smalldb.marginals.strategies.choosing_parities import TILTS
 from smalldb.noise import wishart as wishart_module
 from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail
@@ -44,17 +43,6 @@ def test_the_digits_of_a_normal_number_are_those_of_one_number():
     for x in normals(50, SeededBits(2)):
         deep = x.floor(200)
         assert [x.floor(bits) for bits in (1, 30, 64, 150)] == [deep >> (200 - b) for b in (1, 30, 64, 150)]
-
-
-def test_comparisons_go_as_deep_as_they_must():
-    half = "1" + "0" * 31
-    one, other = (Uniform(ScriptedBits(half + "0" * 32 + tail), 32) for tail in ("0" * 32, "1" * 32))
-    assert _less(one, other)
-    assert not _less(other, one)
-    # r < (2 + x) / 4 with x = 0 + ... on either side of the line
-    x = Uniform(ScriptedBits("0" * 31 + "1" + "1" * 64), 32)
-    assert _below_line(Uniform(ScriptedBits("1" + "0" * 31 + "0" * 64), 32), x, 1)
-    assert not _below_line(Uniform(ScriptedBits("1" + "0" * 30 + "1" + "0" * 64), 32), x, 1)
 
 
 def fresh(d, seed):
