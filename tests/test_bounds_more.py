@@ -166,6 +166,14 @@ def test_inverses_invert(cells, queries, n, error, beta, candidates, method):
     assert bounds.theorem_4_5(**given, epsilon=Fraction(theorem)) <= float(Fraction(error)) * (1 + 1e-15)
 
 
+def test_an_epsilon_as_its_text_is_read_needs_no_more_data():
+    given = {"error": "1/10", "cells": 16, "queries": 11, "beta": "0.05"}
+    fixed = given | {"rows": 500, "method": "hoeffding"}
+    for n in range(1, 100):
+        assert bounds.sharp_data(epsilon=bounds.sharp_epsilon(n=n, **fixed), **fixed) == n
+        assert bounds.theorem_4_5_data(epsilon=bounds.theorem_4_5_epsilon(n=n, **given), **given) == n
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["least", "hoeffding"])
 def test_the_largest_number_of_queries(method):
