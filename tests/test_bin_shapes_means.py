@@ -29,6 +29,7 @@ from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.noise.distributions import DiscreteGaussian, Geometric
 from smalldb.noise.privacy_loss import Amount
 from smalldb.releasing.learned_categories import gather_finer, no_offsets
+from smalldb.releasing.transaction import Transaction
 from smalldb.reporting.words import answer_cell
 from smalldb.schema import Column, Cuts, parse_schema
 from smalldb.schema.bin_shapes import HALF, UNITS, BinMeans, InBins, measurable
@@ -259,6 +260,25 @@ def test_a_release_goes_on_with_the_same_values_only(tmp_path, schema, made, cha
     assert (parsed.encode(other).codes() == parsed.encode(frame).codes()).all()
     with pytest.raises(ValueError, match="other data or parameters"):
         smalldb.release(other, **given)
+
+
+@pytest.mark.parametrize(("means", "apart"), [("1/2", 5), (0, 3)])
+def test_a_release_is_bound_to_all_that_it_counts(monkeypatch, means, apart):
+    """Of numbers in one bin: to each where means are measured, else to their finer bins."""
+    schema, bound = SCHEMA if means else SCHEMA.replace("1000]", "1000], finer = 4"), []
+
+    class Bound(Exception):
+        pass
+
+    def bind(*given):
+        bound.append(str([array.tolist() for array in given[2:]]))
+        raise Bound
+
+    monkeypatch.setattr(Transaction, "bind", bind)
+    for pay in (120, 130, 230, 430, 499):
+        with pytest.raises(Bound):
+            smalldb.release(people(300).assign(pay=pay), schema=schema, epsilon=1, means=means)
+    assert len({*bound}) == apart
 
 
 def test_categories_that_are_learned_have_means_too():

@@ -291,6 +291,25 @@ def test_a_ledger_that_is_replaced_under_way_is_refused(path, monkeypatch):
     assert len(ledger.read().records) == 3
 
 
+def test_a_ledger_that_another_file_replaces_as_it_is_opened_is_not_used(path, monkeypatch):
+    """Neither of the two files, nor to read: each says less than both together."""
+    ledger, opened = filled(path), os.open
+    before, old = path.read_bytes(), path.with_name("old")
+    old.hardlink_to(path)
+
+    def late(name, *flags, **more):
+        handle = opened(name, *flags, **more)
+        path.with_name("copy").write_bytes(before)
+        path.with_name("copy").replace(path)
+        return handle
+
+    for use in (lambda: Ledger(path), ledger.read, lambda: ledger.spend(record())):
+        with monkeypatch.context() as patched, pytest.raises(ValueError, match="was replaced"):
+            patched.setattr(os, "open", late)
+            use()
+    assert path.read_bytes() == old.read_bytes() == before
+
+
 def test_who_reads_shares_the_lock_and_who_writes_waits_for_all(path, monkeypatch):
     class Waiting(Exception):
         pass
@@ -439,6 +458,33 @@ def test_a_ledger_whose_maker_was_killed_is_in_its_folder_before_anything_is_rel
     monkeypatch.setattr(os, "fsync", noted)
     Ledger(path).spend(record())
     assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
+
+
+def test_a_power_cut_at_the_first_draw_finds_the_payment_on_the_disk(path, monkeypatch):
+    """A disk keeps of a file what it held when it was synced, and its name if its folder was synced since."""
+    Ledger(path, 1)  # by a process that was killed before it had synced anything
+    (path.parent / "elsewhere").mkdir()
+    plain, disk = os.fsync, {}
+
+    def synced(handle):
+        inode = os.fstat(handle).st_ino
+        disk[inode] = path.read_bytes() if inode == path.stat().st_ino else os.listdir(path.parent)
+        plain(handle)
+
+    class Cut(Exception):
+        pass
+
+    class Bits:
+        private = True
+
+        def bits(self, _):
+            raise Cut(path.name in disk.get(path.parent.stat().st_ino, ()), disk.get(path.stat().st_ino))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    given = {"epsilon": "1/2", "rows": 2, "checkpoint": path.parent / "elsewhere" / "kept", "rng": Bits()}
+    with pytest.raises(Cut) as cut:
+        smalldb.release(pd.DataFrame({"a": [0, 1]}), ledger=Ledger(path), **given)
+    assert cut.value.args == (True, path.read_bytes()) and len(said(path)) == 2
 
 
 def test_sums_that_no_text_can_tell_are_refused_before_they_are_spent(workdir, capsys):

@@ -12,6 +12,7 @@ from calling import called
 import smalldb
 from smalldb.accounting import Loss, compose
 from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.numbers import as_text
 from smalldb.noise.privacy_loss import RandomisedResponse
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account, OutOfBudget
@@ -25,11 +26,15 @@ def record(epsilon="1/2", rho=None, delta=None):
 
 
 def gaussian(rho):
-    """Discrete Gaussian noise on a number that moves by 1: its record, losses and their probabilities."""
+    """Discrete Gaussian noise on a number that moves by 1: its record, losses and their probabilities.
+
+    The record says no more than that the two laws share 4/5: epsilons that are stated beside a delta add up
+    to nothing.
+    """
     scale = float(1 / (2 * rho))
     z = np.arange(-int(7 * scale**0.5) - 2, int(7 * scale**0.5) + 3)
     p = np.exp(-(z**2) / (2 * scale))
-    return record(1, rho, "1e-9"), (1 - 2 * z) / (2 * scale), p / p.sum()
+    return record("1/10", rho, "1/5"), (1 - 2 * z) / (2 * scale), p / p.sum()
 
 
 def response(epsilon):
@@ -176,6 +181,20 @@ def test_budgets_that_no_rho_proves_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             Account.of(budget, delta)
+
+
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_all_sums_of_an_account_are_texts_that_are_read_again(tmp_path, delta):
+    """Of releases without a common denominator: the first that would make a sum too long spends nothing."""
+    ledger = Ledger(tmp_path / "l", 1, delta)
+    small = [Fraction(1, prime**1300) for prime in (3, 7, 11, 13)]
+    asked = [record(each) if delta is None else record("1/9", each, "1e-9") for each in small]
+    with pytest.raises(ValueError, match="added up with all before it, must be"):
+        for one in asked:
+            account = ledger.spend(one)
+            sums = (account.spent, account.left, account.spent_rho)
+            assert [Fraction(as_text(total)) for total in sums] == [*sums]
+    assert len(ledger.read().records) == 2
 
 
 def test_a_ledger_with_a_delta_is_read_again(tmp_path):

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from test_ledger import sealed
 
 from smalldb.accounting import compose_records
 from smalldb.cli import main
@@ -122,6 +123,21 @@ def test_a_ledger_that_an_earlier_version_wrote_is_read_and_spent_from(workdir, 
     assert main(["ledger", "l", "--records", "out.json"]) == 0
     assert Path("l").read_bytes().startswith(before)
     assert main([*given, "--release-id", "b"]) == 5
+
+
+@pytest.mark.parametrize("name", ["0.2.0", "filter"])
+def test_a_ledger_that_a_later_version_wrote_is_left_alone(folder, capsys, name):
+    """What its first line says besides, or otherwise, may change what all others mean."""
+    head = json.loads((EARLIER / f"{name}.ledger").read_text().split("\n")[0][65:])
+    given = ["generate", "data.csv", "--epsilon", "1/2", "-o", "out.csv", "--ledger", "l"]
+    for change in ({"ledger": 3}, {"ledger": 3 - head["ledger"]}, {"unit": "person"}, {"budget": "2/2"}):
+        Path("l").write_bytes(sealed(json.dumps(head | change)))
+        before = Path("l").read_bytes()
+        for refused in (["ledger", "l"], given):
+            assert main(refused) == 2 and "damaged, or no ledger" in capsys.readouterr().err
+        assert Path("l").read_bytes() == before and not Path("out.csv").exists()
+    Path("l").write_bytes(sealed(json.dumps(head)))
+    assert main(given) == 0
 
 
 def test_records_that_earlier_versions_wrote_are_read(capsys):

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, get_args, get_type_hints
@@ -182,6 +183,16 @@ def test_a_plan_is_for_one_table_and_has_its_settings():
         smalldb.release(plan, Rows.from_frame(Domain(["a"]), FRAME[["a"]]))
     with pytest.raises(TypeError, match="a plan has its domain and settings"):
         smalldb.release(plan, FRAME, epsilon=2)
+
+
+@pytest.mark.parametrize("mechanism", FOR_FLAGS)
+def test_no_record_states_another_n_than_that_of_the_data(mechanism):
+    """A plan under replace-one is for tables of its n, which its losses and bounds are of."""
+    plan = smalldb.plan(Domain(["a", "b"]), n=3, epsilon=1, rows=2, **way(mechanism))
+    for n in range(1, 6):
+        rows = Rows.from_counts(Domain(["a", "b"]), FRAME[:1], [n])
+        with nullcontext() if n == 3 else pytest.raises(ValueError, match="another n"):
+            assert smalldb.release(plan, rows, rng=1).record["n"] == n
 
 
 def test_settings_are_the_keywords_of_plan():
