@@ -3,9 +3,11 @@
 import re
 import textwrap
 from bisect import bisect_left, bisect_right
+from contextlib import nullcontext
 from datetime import date, timedelta
 from functools import cache
 from itertools import product
+from operator import gt, le, lt
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +239,16 @@ def test_values_of_two_bins_are_uniform_among_those_in_order():
     assert {*counts.index} == {*possible}
     expected = 60_000 / len(possible)
     assert ((counts - expected) ** 2 / expected).sum() < 35  # chi-square of 7 degrees of freedom
+
+
+def test_exactly_the_rows_whose_values_are_in_order_are_read():
+    """All pairs of two columns with the same two bins."""
+    columns = "\n".join(f'columns.{c} = {{ kind = "cuts", cuts = [3], range = [0, 5] }}' for c in "ab")
+    for text, keeps in {"<=": le, "<": lt, ">": gt}.items():
+        schema = parse_schema(f'valid = "a {text} b"\n{columns}')
+        for a, b in product(range(6), range(6)):
+            with nullcontext() if keeps(a, b) else pytest.raises(DataError, match="rule 1"):
+                assert schema.encode(pd.DataFrame({"a": [a], "b": [b]})).n == 1
 
 
 def test_what_many_draws_do_not_bring_in_order_is_drawn_one_by_one():

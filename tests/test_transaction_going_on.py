@@ -484,6 +484,11 @@ def test_a_release_with_a_checkpoint_of_its_own_is_listed_until_it_is_finished(w
     assert main(["ledger", "l", "--json"]) == 0
     unfinished = json.loads(capsys.readouterr().out)["unfinished"]
     assert unfinished == [{"release": 1, "folder": str(workdir / "own")}]
+    paid = Path("l").read_bytes()
+    Path("l").write_bytes(paid.splitlines(keepends=True)[0])  # a copy from before the payment
+    assert main(given) == 2 and "was not paid from this ledger" in capsys.readouterr().err
+    assert Ledger("l").read().spent == 0
+    Path("l").write_bytes(paid)
     assert main(given) == 0 and Ledger("l").read().spent == 1
     assert main(["ledger", "l"]) == 0
     assert "unfinished" not in capsys.readouterr().out and not [*workdir.glob(".l.*")]
