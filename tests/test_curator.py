@@ -2,21 +2,24 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
-from builders import universe
+from builders import letters, universe
+from losses import Change
 from margins import ScriptedBits
+from replay import of_noisy
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.asks import Noisy, Number, Worst, columns_at_once, offsets_at_once, one_table
-from smalldb.marginals.counts import Answers, FinerBins, InMemory
+from smalldb.marginals.counts import Answers, FinerBins, InMemory, SumsOfOffsets
 from smalldb.marginals.curator import SHOWN, Curator, PrivacyFilter, Unpaid
 from smalldb.marginals.families import Families, release_families
-from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.choosing_parities import alternatives
 from smalldb.marginals.strategies.strategy import whole_table
 from smalldb.marginals.walks import plan_walks
@@ -132,6 +135,45 @@ def test_every_number_has_noise_of_its_own():
 def curator_of(budget):
     rows = Rows.from_codes(Domain([Column("job", 3), "b"]), np.array([[0, 1], [2, 0]]))
     return Curator(InMemory(rows), Journal(ScriptedBits("")), budget)
+
+
+@pytest.mark.parametrize("law", [*LAWS, PrivacyMeasure(False, True, unit=2), PrivacyMeasure(True, True, 2)])
+def test_the_pair_of_rows_that_loses_most_loses_what_an_answer_says(law):
+    """By the laws of all noise, over all rows that there are, of all weights up to the unit."""
+    asks = asked_by(law) if law.unit == 1 else [one_table(each, law, COST) for each in TABLES]
+    if law.unit > 1 and not law.concentrated:
+        asks.append(columns_at_once(TABLES[:2], law, COST))
+    for ask in asks:
+        if not isinstance(ask, Noisy) or isinstance(ask.of, FinerBins | SumsOfOffsets):
+            continue
+        domain = letters(3) if isinstance(ask.parts[0][0], Parity) else WORKLOAD.domain
+        some = [[row] * weight for row in domain.table().tolist() for weight in range(1, law.unit + 1)]
+        codes = (np.array(each, dtype=np.int64).reshape(-1, len(domain.sizes)) for each in ([], *some))
+        exact = (ask.exact(InMemory(Rows.from_codes(domain, each))) for each in codes)
+        every, lost = [(rows, of_noisy(ask, own)) for rows, own in zip([[], *some], exact, strict=True)], []
+        for (one, a), (other, b) in product(every[1:] if law.replaced else every[:1], every[1:]):
+            change = Change((-1,) * len(one) + (1,) * len(other), (*one, *other), domain.sizes)
+            lost.append(sum(x.law.worst(x.exact, y.exact, change) for x, y in zip(a, b, strict=True)))
+        assert max(lost) == max(ask.lost(law.replaced, law.unit))
+
+
+def test_what_nothing_is_proved_of_is_refused_before_a_bit_is_drawn():
+    """Noise of other columns, of one number for several, and scores of other neighbours."""
+    noise, law = columns_at_once(TABLES[:2], LAWS[1], COST).noises, LAWS[1]
+    one = whole_table((0,), (1,))
+    for ask in [
+        Noisy(TABLES[1::-1], noise),
+        Noisy((one, *TABLES), ((Geometric(COST), 1),)),
+        Worst(TABLES, lambda counts: counts[2].ravel(), 2, LAWS[0], COST),
+    ]:
+        with pytest.raises(AssertionError):
+            curator_of(PrivacyFilter(Amount(Fraction(9)), law.replaced)).answer(ask)
+
+
+def test_what_is_beyond_all_answers_shows_in_none():
+    for beyond in (LIMIT, LIMIT + 1, 3 * LIMIT):
+        ask = Number(TABLES, lambda _, far=beyond: far, 5, Geometric(COST), Dependence(((0, 1),), (9,)))
+        assert ask.exact(curator_of(None).data) == [LIMIT]
 
 
 @pytest.mark.parametrize("law", LAWS)

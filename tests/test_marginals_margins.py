@@ -1,22 +1,25 @@
 """Margins of rounds: what each step costs, what the certificate adds to its distance, and that it holds."""
 
 from fractions import Fraction
+from itertools import count as count_from
 from itertools import product
 
 import naive
 import numpy as np
 import pytest
 from asking import certify
-from builders import each_once, universe
+from builders import counted, each_once, universe
+from margins import law_of
 
 import smalldb
 from queries import Column, Domain, Linear, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
-from smalldb.marginals import asks
+from smalldb.marginals import asks, certificate
 from smalldb.marginals.certificate import Certificate, beyond, expected, missed
 from smalldb.marginals.counted_rows import count
+from smalldb.marginals.counts import InMemory
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import candidates
 from smalldb.marginals.measuring import PrivacyMeasure
@@ -60,6 +63,38 @@ def test_a_certificate_is_its_distance_and_two_margins(law):
         assert made.rows(beta) == Fraction(37 + margins, unit)
         times = 1 if law.replaced else 2
         assert made.share(beta) == (times * made.rows(beta) + Fraction(1, 2 * unit)) / total
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_certificate_of_no_distance_is_what_both_laws_allow(law):
+    """By the definitions: the least numbers that a selection and that noise exceed with half of beta each."""
+    cost, half, unit = Fraction(1, 2), Fraction(1, 40), HALVES.denominator
+    rate, noise = law.selecting(cost) / (2 * unit), law_of(law.noise_of_number(cost, unit))
+    far = abs(np.arange(len(noise)) - len(noise) // 2)
+    selected = next(t for t in count_from(0) if 2 * naive.exp_minus(rate * t) <= half)
+    noisy = next(z for z in count_from(0) if noise[far > z].sum() <= half)
+    beyond_0 = Certificate(0, 0, 99, HALVES, law, cost).rows(2 * half) * unit
+    assert selected + noisy <= beyond_0 <= selected + noisy + law.concentrated  # a bound of its tail
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_without_noise_a_certificate_is_right_of_all_small_tables(replaced, monkeypatch):
+    """Whatever the number of rows and what is read of it: then rounding alone is added to the worst query."""
+    monkeypatch.setattr(certificate, "beyond", lambda *_: 0)
+    law, unit, beta = PrivacyMeasure(False, replaced), HALVES.denominator, Fraction(1, 20)
+    tables = [counted(DOMAIN, (*x, 0, 0)) for n in (1, 2, 3) for x in naive.multisets(4, n) if not x[1]]
+    sums = {table: Fraction(int(HALVES.answers(table)[0]), unit) for table in tables}
+    for real, finished in product(tables, tables[-10:]):
+        for total in [real.n] if replaced else (1, 2, 3):
+            steps, counts = certificate.certify(HALVES, finished, total, law, Fraction(1)), InMemory(real)
+            worst = int(next(steps).exact(counts).argmax())
+            asked = steps.send(worst)
+            with pytest.raises(StopIteration) as end:
+                steps.send(asked.exact(counts))
+            share, rows = sums[finished] / finished.n, end.value.value.rows(beta)
+            off = max(abs(sums[real] - share * total), Fraction(abs(real.n - total)))
+            assert abs(rows - off) <= Fraction(1, 2 * unit)
+            assert abs(sums[real] / real.n - share) <= end.value.value.share(beta)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -137,6 +172,20 @@ def test_weights_that_would_pass_64_bits_are_refused():
         asked(1 << 20, neighbours="add-remove", n_max=1000)
     with pytest.raises(ValueError, match=r"2\^60"):
         asked(1 << 50, n=1 << 10)
+
+
+@pytest.mark.parametrize("public", [{"n": 1000}, {"neighbours": "add-remove", "n_max": 1000}])
+def test_no_sum_over_the_largest_table_of_a_plan_passes_2_60(public):
+    largest = Rows.from_codes(DOMAIN, np.array([[1, 0]]), np.array([public.get("n", 1 << 40)]))
+    for power in (1, 10, 19, 20, 30, 50, 51):
+        queries = Linear([[0, Fraction(1, 1 << power), 1, 0, 0, 0]]).workload(DOMAIN)
+        sums_fit = largest.n << power < 1 << 60 and int(queries.answers(largest)[0]) == largest.n << power
+        try:
+            smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="marginals", **public)
+        except ValueError:
+            assert not sums_fit
+        else:
+            assert sums_fit
 
 
 def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():

@@ -1,11 +1,12 @@
 """Bounds from the noise alone: of all cells, of all tables at once, of each measured table."""
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 
 import naive
 import numpy as np
 import pytest
+from margins import law_of
 from records import check_record
 
 import smalldb
@@ -82,6 +83,20 @@ def test_margins_are_exceeded_as_seldom_as_they_say_and_no_sooner():
         beyond, beyond_half = beyond + (sizes.max() > 1), beyond_half + (sizes.max() > 0.45)
     assert beyond <= 40
     assert beyond_half > 40  # less than half of them would not do
+
+
+@pytest.mark.parametrize("beta", [Fraction(1, 5), Fraction(1, 1000)])
+def test_the_chances_that_margins_are_exceeded_add_up_to_beta_at_most(beta):
+    """By the law of a sum of so many independent cells: of each query, and of all rows."""
+    workload, rate = Marginals(2).workload(DOMAIN), Fraction(1, 3)
+    of_query, of_rows = margins(workload, Geometric(rate), beta)
+    every = Rows.from_codes(DOMAIN, DOMAIN.table())
+    cells = (workload.answers(every) // workload.denominator).tolist()
+    exceeded = 0.0
+    for many, margin in [*((many, of_query) for many in cells), (every.n, of_rows)]:
+        law = reduce(np.convolve, [law_of(Geometric(rate), 100)] * many)
+        exceeded += law[abs(np.arange(len(law)) - len(law) // 2) > margin].sum()
+    assert 0 < exceeded <= beta
 
 
 def test_the_smaller_margin_is_taken_from_public_numbers():

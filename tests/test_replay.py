@@ -23,7 +23,7 @@ from losses import Change
 from replay import HASTY, Player, Recording, letter
 
 import smalldb
-from queries import Column, Domain, Rows
+from queries import Column, Domain, Linear, QueryClass, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.asks import Noisy
 from smalldb.marginals.mechanism import ByMarginals
@@ -67,7 +67,7 @@ class Case:
     changed: Callable[[Any], Any] = lambda chosen: chosen  # changes the mechanism that was planned
     n: int = 300
     tied: int = 6  # how many rows of ten have all columns alike
-    queries: str = "marginals:2"
+    queries: str | QueryClass = "marginals:2"
 
 
 SMALL = Domain([Column("a", 3), Column("b", cuts=[1, 2, 3, 4]), "c"])
@@ -78,6 +78,7 @@ RULED = Domain(
 YES_NO = Domain(["a", "b", "c", "d", "e"])
 RULED_YES_NO = Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])
 WIDE = Domain([f"a{i}" for i in range(7)])
+WEIGHTS = Linear([[Fraction(cell % 5, 4) for cell in range(30)]])  # by 1 / 4 of a row
 
 ROUNDS = {"mechanism": "marginals"}
 QUICK = HASTY | {"marginals.strategies.budgets.MOST_WIDE": 0}  # rounds go on in noise that would end them
@@ -201,6 +202,7 @@ def contrasts(noise, steps, domain=YES_NO, queries="marginals:3", given=None, n=
 CASES = {
     "cells": Case(SMALL, CELLS, any_plan, "m"),
     "cells, certified": Case(SMALL, CELLS, certified, "mcn", CERTIFIED),
+    "weights, certified": Case(SMALL, CELLS, certified, "mcn", CERTIFIED, queries=WEIGHTS),
     "columns": Case(COLUMNS, ADAPTIVE, lambda c: not c.strategy.rounds, "k", queries="marginals:1"),
     "adaptive": Case(COLUMNS, ADAPTIVE, in_rounds, "k(sm)+k?cn"),
     "halves": Case(COLUMNS, ADAPTIVE, halved, "kpcn", HALVES),
