@@ -12,7 +12,9 @@ from measures import pairs_off
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.asks import Worst
 from smalldb.marginals.counted_rows import CountedRows, checked, count
+from smalldb.marginals.counts import InMemory
 from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.packed_pairs import MOST_WEIGHT, association_weights, candidates, cramers_v
@@ -72,6 +74,20 @@ def test_counts_and_scores_move_as_stated(replaced):
         scores = [found.scores(tables, expected, found.weights, lambda cells: 1.5) for tables in counted]
         largest[2] = max(largest[2], np.abs(scores[0] - scores[1]).max() / max(found.weights))
     assert largest.tolist() == [law.moved] * 3
+
+
+@pytest.mark.parametrize("delta", [None, Fraction(1, 1000)])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_scores_of_neighbours_are_as_far_apart_as_a_selection_says(replaced, delta):
+    """Of the first selection of a release, whose columns have no noise."""
+    steps = plan_tables(tiny(), Fraction(50), delta, replaced, 60, strategy="adaptive").release(60)
+    asked, data = next(steps), InMemory(rows_of([2] * 30))
+    while not isinstance(asked, Worst):
+        asked = steps.send(asked.exact(data))
+    scores = (
+        [asked.exact(InMemory(rows_of(cells))) for cells in both] for both in list(neighbours(replaced))[::3]
+    )
+    assert max(abs(one - other).max() for one, other in scores) == asked.moved
 
 
 def test_scores_are_those_of_the_definition():

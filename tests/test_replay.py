@@ -78,7 +78,7 @@ RULED = Domain(
 YES_NO = Domain(["a", "b", "c", "d", "e"])
 RULED_YES_NO = Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])
 WIDE = Domain([f"a{i}" for i in range(7)])
-WEIGHTS = Linear([[Fraction(cell % 5, 4) for cell in range(30)]])  # by 1 / 4 of a row
+WEIGHTS = Linear([[Fraction(cell % 5, 4) for cell in range(30)]])  # in quarters of a row
 
 ROUNDS = {"mechanism": "marginals"}
 QUICK = HASTY | {"marginals.strategies.budgets.MOST_WIDE": 0}  # rounds go on in noise that would end them
