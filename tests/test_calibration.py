@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from math import log
 
 import naive
 import pandas as pd
@@ -16,6 +17,7 @@ from smalldb import auditing
 from smalldb.counting import calibration as module
 from smalldb.counting import mechanism
 from smalldb.counting.scores import rate_of
+from smalldb.noise.privacy_loss import Loss
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
 FRAME = pd.DataFrame({"a": [0, 1, 1, 0], "b": [1, 0, 1, 1]})
@@ -132,6 +134,8 @@ def test_a_table_of_up_to_n_rows():
     assert found.loss == made.loss
     unlimited = auditing.calibrated(AB, "conjunctions:2", rows=3, epsilon=1, neighbours="add-remove")
     assert found.internal > unlimited.internal
+    plain = smalldb.plan(AB, "conjunctions:2", rows=3, epsilon=unlimited.internal, neighbours="add-remove")
+    assert plain.privacy == 1  # at the internal epsilon no more is stated
 
 
 def test_a_release_is_drawn_at_the_internal_epsilon(monkeypatch):
@@ -162,6 +166,14 @@ def test_a_plan_states_what_holds_at_the_internal_epsilon():
     assert made.bound < plain.bound
     assert made.privacy == 1
     assert "internal epsilon of 1.556" in made.chosen.facts.method
+
+
+def test_rho_is_at_least_a_divergence_by_definition():
+    """That of order 1, which is above the rho of a range of epsilon."""
+    plan = smalldb.plan(A, "conjunctions:1", n=4, rows=4, epsilon=1, calibrated=True)
+    pairs = naive.neighbouring(naive.laws(plan.workload, 4, plan.chosen.guarantee.internal, 4))
+    divergence = max(sum(float(p) * log(p / q) for p, q in zip(*pair, strict=True)) for pair in pairs)
+    assert Loss.ranged(Fraction(1)).rho < divergence <= plan.chosen.guarantee.loss.rho
 
 
 def test_each_row_of_a_person_is_calibrated():

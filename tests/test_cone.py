@@ -1,11 +1,13 @@
 """The noise of all tables of one and two columns at once: its cone, its law, and how it is rounded."""
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, pairwise, product
-from math import floor, sqrt
+from math import factorial, floor, sqrt
 
 import numpy as np
 import pytest
+from margins import p_value
 
 from smalldb.exact.bits import SeededBits
 from smalldb.noise import cone
@@ -106,6 +108,20 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
         assert len(total) == 2 * (1 + 2 + 1 + 4 + 2 * 1 + 2 * 4 + 1 * 4)
         every += [number for column in (*frames, *shares) for row in column for number in row] + total
     assert len(set(map(id, every))) == len(every)
+
+
+def test_the_counts_of_one_column_have_laplace_noise_and_are_independent():
+    """The cone is of all nonnegative numbers, on which exp(-rate total) is a product."""
+    for k in (1, 2, 5):
+        wanted = {m: factorial(2 * m) for m in (1, 2, 3)}
+        assert cone._even_moments((k,), (k,), list(wanted)) == wanted
+        assert ConeDifference((k,), Fraction(1, 3), ()).covariance(np.eye(k)) == pytest.approx(18 * np.eye(k))
+    noise, source = ConeDifference((2,), Fraction(1, 3), ()), SeededBits(0)
+    drawn = Counter(number for _ in range(60) for number in noise.draw(2, source).tolist())
+    ends = np.exp((np.arange(100) - 0.5) / -3)  # the odds of |x| > number - 1/2
+    odds = dict(enumerate((ends[:-1] - ends[1:]) / 2))
+    law = {sign * number: p for number, p in odds.items() for sign in (1, -1)} | {0: 1 - ends[1]}
+    assert p_value(drawn, law) > 0.01
 
 
 def uniform_on_the_slice(sizes, count, rng):
@@ -211,6 +227,17 @@ def test_both_ends_must_round_alike(later, wanted, swapped, monkeypatch):
     found = rounded_tables([other, zero] if swapped else [zero, other], Fraction(1), [])
     assert found.tolist() == [-wanted if swapped else wanted]
     assert sorted(set(looks)) == [start, 2 * start]
+
+
+def test_the_total_is_rounded_as_by_definition(monkeypatch):
+    """In one category, whose share is 1, and with a first look that is too short."""
+    monkeypatch.setattr(cone, "_BITS", 1)
+    given, factor = numbers((1,), 80, np.random.default_rng(3)), Fraction(10**6)
+    totals = [factor * sum(Fraction(number) ** 2 for number in row) for row in given[2].tolist()]
+    for one in range(0, 80, 2):
+        both = [drawn_of(*given, one), drawn_of(*given, one + 1)]
+        exact = totals[one] - totals[one + 1]
+        assert rounded_tables(both, factor, []).tolist() == [floor(exact + Fraction(1, 2))]
 
 
 def test_tables_are_those_of_the_pairs_that_are_asked_for():

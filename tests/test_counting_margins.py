@@ -1,7 +1,9 @@
 """Margins of the census: guards at their last number, and laws in words of four bits."""
 
+from collections import Counter
+from contextlib import suppress
 from fractions import Fraction
-from itertools import accumulate, permutations
+from itertools import accumulate, permutations, product
 from math import factorial
 
 import naive
@@ -11,7 +13,7 @@ from builders import counted
 from margins import obeys, outcomes
 
 import smalldb
-from queries import Domain, Linear, Predicates, Rows
+from queries import Conjunctions, Domain, Linear, Predicates, Rows
 from smalldb.counting import level_counts, multisets
 from smalldb.counting.level_counts import Law
 from smalldb.counting.mechanism import arranged
@@ -79,6 +81,28 @@ def test_an_enumeration_stays_below_62_bits(monkeypatch):
             smalldb.census(data, Predicates(["a"]), rows=2, engine="enumeration")
 
 
+def test_an_enumeration_over_two_cells_stays_below_62_bits():
+    """Of m rows there are m + 1 multisets: fewer than 2^62 are refused for their score tables."""
+    data = counted(Domain(["a"]), [1, 0])
+    for fewer, why in ((1, r"up to 2\^62 candidates"), (2, "score tables")):
+        with pytest.raises(ValueError, match=why):
+            smalldb.census(data, Predicates(["a"]), rows=MAX_SCORE - fewer, engine="enumeration")
+
+
+@pytest.mark.parametrize("engine", ["enumeration", "dynamic", "auto"])
+def test_an_engine_counts_what_is_asked_for_or_refuses(engine):
+    counters, made = {"multisets": naive.census, "tuples": naive.ordered_census}, 0
+    for candidates, by_definition in counters.items():
+        with suppress(ValueError):
+            found = smalldb.census(
+                counted(AB, [3, 1, 0, 2]), Conjunctions(1), rows=3, engine=engine, candidates=candidates
+            )
+            expected = by_definition(Conjunctions(1).workload(AB).matrix(), [2, 3], 6, 4, 3)
+            assert dict(zip(found.levels.tolist(), found.counts, strict=True)) == expected
+            made += 1
+    assert made >= 1
+
+
 def test_a_law_in_units_of_its_weights():
     """A score is D times as large where weights are in units of 1 / D, and costs as much less."""
     domain = Domain(["a"])
@@ -124,6 +148,33 @@ def test_laws_in_words_of_four_bits(monkeypatch, counts, rate):
         assert found.exceedance(at) == above == found.exceedance(at + Fraction(1, 10**30))
 
 
+def test_a_quantile_on_both_sides_of_its_jump():
+    """Nearer to it than the precision that is tried first."""
+    law = Law(np.array([0, 1]), (1, 1), Fraction(1), 1)
+    assert [law.quantile(end) for end in law.enclosures(400)[0]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("queries", "candidates"), [(Conjunctions(1), "multisets"), (Predicates(["a"]), "tuples")]
+)
+def test_a_calibrated_draw_by_its_decision_tree(queries, candidates):
+    """By the definition, at the internal epsilon."""
+    histogram, n, tuples = [1, 0, 2, 0], 3, candidates == "tuples"
+    plan = smalldb.plan(AB, queries, n=n, epsilon=4, rows=2, candidates=candidates, calibrated=True)
+    law = naive.law(plan.workload, histogram, 2, plan.chosen.guarantee.internal, candidates)
+    counts = {y: tuple(map(y.count, range(4))) for y in product(range(4), repeat=2)}
+    if tuples:
+        orders = Counter(counts.values())
+        law = {y: law[each] / orders[each] for y, each in counts.items()}
+
+    def draw(source):
+        codes = plan.chosen.draw(counted(AB, histogram), source, progress=False).codes
+        rows = tuple((codes @ [2, 1]).tolist())
+        return rows if tuples else counts[rows]
+
+    assert obeys(outcomes(draw, 12), law, Fraction(1, 100))
+
+
 def test_every_order_of_rows_is_as_likely():
     found = outcomes(lambda source: tuple(arranged(np.array([4, 7, 9]), source).tolist()), 12)
     expected = dict.fromkeys(permutations((4, 7, 9)), Fraction(1, factorial(3)))
@@ -131,8 +182,4 @@ def test_every_order_of_rows_is_as_likely():
 
 
 def test_a_base_measure_leaves_the_mechanisms_that_have_one():
-    with pytest.raises(ValueError, match="marginals have no candidates"):
-        smalldb.plan(
-            AB, n=100, epsilon=1, rows=2, mechanism="marginals", strategy="contrasts", candidates="tuples"
-        )
     assert smalldb.plan(AB, n=100, epsilon=1, candidates="tuples").candidates == "tuples"
