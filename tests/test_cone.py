@@ -425,3 +425,65 @@ def test_noise_of_columns_alone_is_simulated_the_same_without_frames(monkeypatch
     assert quick.std(axis=0) == pytest.approx(
         [sqrt(noise.variance(np.insert(np.zeros(noise.count - 4), [5] * 4, w))) for w in weights.T], rel=0.03
     )
+
+
+@pytest.mark.parametrize(("mixed", "narrow", "small"), [(2**10, 1, 1), (1, 2.0**-12, 1), (1, 1, 2.0**-12)])
+def test_tables_of_columns_that_are_alike_are_those_of_their_counts(mixed, narrow, small):
+    """With itself a column has its counts on the diagonal; with all directions turned, the rest of both ways.
+
+    Rows plus earlier ones have the same frame, as exactly, and few digits of them, of shares or of the total
+    tell less. The vectors y of lemma 4 are as long as the shares say.
+    """
+    k, bits, rng = 3, 32, np.random.default_rng(8)
+    for _ in range(4):
+        whole = rng.integers(-(2**40), 2**40, (k, 7))
+        mixes = [np.eye(k, dtype=np.int64) + np.tril(rng.integers(-mixed, mixed, (k, k)), -1) for _ in "abc"]
+        frames = [known(sign * mix @ whole * 2.0**-38) for sign, mix in zip((1, 1, -1), mixes, strict=True)]
+        some, totals = narrow * rng.normal(size=(k, 5)) * [[1], [1], [2.0**-5]], small * rng.normal(size=8)
+        squares_of = np.array([sum(Fraction(x) ** 2 for x in row) for row in some])
+        share = squares_of / squares_of.sum()
+        counts = Fraction(3, 2) * sum(Fraction(x) ** 2 for x in totals) * share
+        same = np.diag(counts)
+        turned = 2 * np.outer(counts, share) - same
+        exact = np.concatenate([counts] * 3 + [table.ravel() for table in (same, turned, turned)])
+        drawn = Drawn(frames, [known(some)] * 3, known(totals))
+        low, high = cone._enclosed(drawn, Fraction(3, 2), all_pairs((k,) * 3), bits)
+        assert (low <= exact * 4**bits).all() and (exact * 4**bits <= high).all()
+        assert (high - low < 4**bits * counts.sum() / 3).all()
+        parts = cone._shares([cone._sum_of_squares(row, bits) for row in known(some)], bits)
+        vectors = cone._without_total(*parts, cone._frame(frames[0], bits), bits)
+        lengths = [float(row @ row) ** 0.5 for row in vectors.middles]
+        away = abs(np.array(lengths) - 2.0**bits * np.sqrt((share * (1 - share)).astype(float)))
+        assert (away <= vectors.errors.astype(float)).all()
+
+
+def test_one_column_has_laplace_noise_and_second_moments_are_variances():
+    """Each by its formula: of moments, of parts that are not correlated, and of what is stated."""
+    for m, moment in cone._even_moments((4,), (4,), range(6)).items():
+        assert moment == factorial(2 * m)
+    sizes, rate = (2, 3, 4), Fraction(1, 3)
+    noise, starts = ConeDifference(sizes, rate, tuple(all_pairs(sizes))), np.cumsum([0, *sizes])
+    columns, beyond = noise.variances
+    unit, first = np.eye(noise.count), sum(sizes)
+
+    def second(*shape):
+        return pytest.approx(float(cone._even_moments(sizes, shape, [1])[1] / rate**2))
+
+    assert noise.variance(unit[:2].sum(axis=0)) == second()
+    for c, k in enumerate(sizes):
+        assert noise.variance(unit[starts[c]]) == second(k) == columns[c]
+    for a, b in noise.pairs:
+        cells = unit[first : first + sizes[a] * sizes[b]].reshape(sizes[a], sizes[b], -1)
+        first += sizes[a] * sizes[b]
+        assert noise.variance(cells[0, 0]) == second(sizes[a], sizes[b])
+        corners = cells[0, 0] - cells[0, 1] - cells[1, 0] + cells[1, 1]
+        assert noise.variance(corners) == pytest.approx(4 * beyond[a, b])
+
+
+@pytest.mark.parametrize("k", range(1, 6))
+def test_a_sum_of_rounded_counts_is_off_by_all_that_rounding_adds(k):
+    """The total is just below r + 1/2, and all counts but one just above a half."""
+    noise, failure, tiny = ConeDifference((k, 2), Fraction(1, 4), ()), Fraction(1, 100), Fraction(1, 1000)
+    counts = [Fraction(1, 2)] * (k - 1)
+    counts.append(Fraction(noise.cell_quantile((), failure)) + Fraction(1, 2) - tiny - sum(counts))
+    assert sum(floor(each + Fraction(1, 2)) for each in counts) == floor(noise.sum_quantile(k, failure))
