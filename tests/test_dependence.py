@@ -11,7 +11,7 @@ from builders import each_once, tied, universe
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.counted_rows import count
+from smalldb.marginals.counted_rows import checked, count
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.choosing_tables import CLEARLY, plan_tables
@@ -126,6 +126,24 @@ def test_a_row_that_weighs_more_moves_the_number_as_much_more():
     assert ask(UNIVERSE, law, Fraction(1)).moved == MOVED[False] * pairs
     table, more = np.array([[600, 0], [0, 0]]), np.array([[600, 0], [0, 60]])
     assert 2 * 60 < distance(more) - distance(table) <= 60 * MOVED[False]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_noise_hides_a_row_that_weighs_more(replaced):
+    """It moves all columns at once; the law of the noise says what that loses."""
+    asks = ask(UNIVERSE, PrivacyMeasure(concentrated=False, replaced=replaced, unit=60), Fraction(1))
+    codes = np.array([[0] * len(SIZES), [k - 1 for k in SIZES]])
+    before, after = (
+        summed(count(asks.of, checked(codes, np.array(counts), SIZES)))
+        for counts in ([660 if replaced else 600, 0], [600, 60])
+    )
+    assert 1 / 2 < asks.noise.rate * (after - before) <= 1
+
+
+def test_a_distance_grows_as_the_number_of_rows():
+    for seed in range(20):
+        counts = np.random.default_rng(seed).integers(0, 8, (2, 3))
+        assert {distance(counts << more) >> more for more in range(50)} == {distance(counts)}
 
 
 def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():

@@ -1,5 +1,6 @@
 """Rounds at the ends of what can be asked for: nothing wraps around, or runs away."""
 
+from contextlib import suppress
 from fractions import Fraction
 from itertools import combinations
 
@@ -67,6 +68,18 @@ def test_an_epsilon_that_tells_nothing_of_a_column_is_refused(delta):
     assert not PrivacyMeasure(False, True).drowns(options["epsilon"] * Fraction(19, 20))
     with pytest.raises(ValueError, match=DROWNED):
         smalldb.plan(Domain([Column(f"c{i}", 3) for i in range(30)]), delta=delta, **options)
+
+
+@pytest.mark.parametrize("delta", [None, "1e-300"])
+def test_what_is_planned_has_no_noise_above_two_to_the_forty_on_any_column(delta):
+    domain, heard = Domain([Column(f"c{i}", 3) for i in range(30)]), []
+    for bits in range(28, 42):
+        options = {"n": 100, "epsilon": Fraction(1, 2**bits), "mechanism": "marginals", "delta": delta}
+        with suppress(ValueError):
+            strategy = smalldb.plan(domain, strategy="adaptive", certificate=0, **options).chosen.strategy
+            heard.append(bits)
+            assert all(strategy.law.noise(cost).mean_size <= 2**40 for cost in strategy.columns)
+    assert 0 < len(heard) < 14
 
 
 @pytest.mark.parametrize("concentrated", [False, True])
