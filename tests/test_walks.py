@@ -55,7 +55,7 @@ def test_tables_of_walks_move_by_what_is_stated_over_all_tiny_families(cap):
     singles = [
         [(parent, [(c,) for c in own])]
         for parent in ((0,), (1,))
-        for s in range(4)
+        for s in (0, 1, 2, 3, 17)  # a unit is no multiple of 17
         for own in combinations_with_replacement(range(2), s)
     ]
     tables = []
@@ -65,6 +65,8 @@ def test_tables_of_walks_move_by_what_is_stated_over_all_tiny_families(cap):
     moves = [np.abs(a - b) for a, b in product(tables, repeat=2)]
     assert cap > 1 or max(int(move.sum()) for move in moves) == 2 * UNIT
     assert all(move.sum() <= 2 * UNIT and (move.astype(object) ** 2).sum() <= 2 * UNIT**2 for move in moves)
+    pure, rho = (PrivacyMeasure(squared, True, UNIT).noise(Fraction(1)) for squared in (False, True))
+    assert pure.rate * 2 * UNIT <= 1 and Fraction(2 * UNIT**2) / (2 * rho.scale) <= 1
     # all columns at once: what one family adds is a part of the hull of what rows do, times a unit
     for table in tables:
         columns = [table.sum(axis=tuple(a for a in range(3) if a != c)) for c in range(3)]

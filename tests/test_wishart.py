@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins import ScriptedBits
 from scipy import stats
 
 from smalldb.exact import integers as drawing_module
@@ -16,7 +17,7 @@ from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, normals
 from smalldb.marginals.strategies.choosing_parities import TILTS
 from smalldb.noise import wishart as wishart_module
-from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail
+from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail, moment_quantile
 from smalldb.noise.wishart import (
     Drawn,
     WishartDifference,
@@ -96,6 +97,25 @@ def test_entries_are_rounded_as_by_definition(d, seed, size, bits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wishart_module, "_BITS", bits)
         assert rounded_entries(fresh(d, seed), factors, pairs).tolist() == wanted
+
+
+@pytest.mark.parametrize("leaning", [1, -1])
+def test_few_digits_enclose_what_many_tell(leaning):
+    """Numbers of one bit at either end of what it says, beside a row or sums that are known well."""
+
+    def some(kinds):
+        return [Normal(sign, size, Uniform(ScriptedBits("0" + end * 99), 1)) for sign, size, end in kinds]
+
+    well, close = [(1, 1 << 60, "0")] * 3, [(1, 0, "1"), (1, 2, "0"), (1, 2, "1"), (-1, 0, "0")]
+    lone, factors = [(leaning, 1 << 60, "0"), *[(1, 0, "0")] * 2], [Fraction(2**200, 7), Fraction(2**200, 5)]
+    cases = [([each, lone], well) for each in product(close, repeat=3)]
+    cases += [([each, [(-1, 0, "1")] * 3], well) for each in product(close[:2], repeat=3)]
+    cases += [([well, [(leaning, *one[1:]) for one in well]], [each] * 3) for each in close]
+    for rows, sums in cases:
+        drawn = Drawn([some(row) for row in rows], some(sums), some(sums))
+        few, many = (wishart_module._enclosed(drawn, factors, bits) for bits in (1, 80))
+        if few is not None:
+            assert (few[0] * 16**79 <= many[0]).all() and (many[1] <= few[1] * 16**79).all()
 
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
@@ -261,11 +281,18 @@ def test_quantiles_of_entries_of_a_wishart_difference(order):
         assert (np.abs(np.round(drawn)) > found / 1.25).mean() > float(failure) / 2
 
 
-def test_the_diagonal_spreads_less_than_what_stands_for_it():
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_diagonal_spreads_less_than_what_stands_for_it(d):
     """n's noise is a difference of gammas of shape (d + 2) / 2 over x; the bound rounds that up."""
-    drawn = 2 * (stats.chi2(5).rvs(200_000, random_state=1) - stats.chi2(5).rvs(200_000, random_state=2)) / 2
-    for x in (4, 8, 12):
-        assert (drawn >= 2 * x).mean() <= float(laplace_sum_tail(3, Fraction(x)).high) * 1.05
+    one, other = (stats.chi2(degrees(d)[0]).rvs(200_000, random_state=seed) / 2 for seed in (1, 2))
+    noise = WishartDifference(d, Fraction(1, 100), Fraction(1, 100), ((0, 0),))
+    for failure in (Fraction(1, 20), Fraction(1, 1000)):
+        assert (100 * abs(one - other) > noise.entry_quantile(0, failure)).mean() < failure
+
+
+def test_a_bound_by_moments_is_of_the_rounded_number():
+    """One that is always 2.6 or -2.6 is always 3 or -3."""
+    assert moment_quantile({m: Fraction(26, 10) ** (2 * m) for m in (1, 2)}, Fraction(99, 100)) == 3
 
 
 def test_no_end_of_an_entry_is_a_float():
