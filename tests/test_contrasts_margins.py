@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from builders import counted
 from margins import ScriptedBits
-from parities import alternatives, asked, estimated, exact, fitted, max_error, means, planned
+from parities import alternatives, asked, columns_alone, estimated, exact, fitted, max_error, means, planned
 
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
 from smalldb.exact.bits import SeededBits
@@ -149,6 +149,26 @@ def test_ends_of_a_query_are_as_far_apart_as_its_parity_and_the_rows(relation):
     sums = estimate.sums_within(failure)
     wide = 2 * margins[2] if plan.replaced else margins[0] + margins[2]
     np.testing.assert_allclose(sums.high - sums.low, wide, atol=1e-6)
+    assert plan.replaced or plan.estimate(np.full(len(plan.sets), 1 << 60)).total == 1 << 40
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ends_hold_the_truth_where_noise_is_at_its_margins(relation, sign):
+    """That of each parity at its part of one half of the failure, and the guard's at the other half."""
+    failure, workload = Fraction(1, 20), Parities(3).workload(ABC)
+    estimate = estimated(planned(workload, n=1500, epsilon=1, neighbours=relation), ROWS, SeededBits(1))
+    (parities,), (guard,), plan = estimate.parities, estimate.guard, estimate.strategy
+
+    def moved(measured, share):
+        margins = [int(measured.margins(share)[len(some)]) for some in measured.sets]
+        return measured._replace(values=exact(plan, ROWS, measured.sets) + sign * np.array(margins))
+
+    shares = failure / 2 / len(plan.sets), failure / 2
+    at_margins = [(moved(one, share),) for one, share in zip((parities, guard), shares, strict=True)]
+    sums = replace(estimate, parities=at_margins[0], guard=at_margins[1]).sums_within(failure)
+    true = workload.answers(ROWS) / workload.denominator
+    assert (sums.low <= true + 1e-6).all() and (true <= sums.high + 1e-6).all()
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -174,6 +194,8 @@ def test_rates_add_up_to_epsilon(relation, certificate):
     assert noise.x + noise.y + 2 * plan.guarding + plan.certifying == 1
     assert plan.certifying == certificate
     assert plan.loss.epsilon == 1
+    columns = columns_alone(Marginals(3).workload(ABC), **given)
+    assert columns.noises[0][0].rate + columns.certifying == columns.loss.epsilon == 1
 
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -164,6 +164,13 @@ def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certif
     )
 
 
+def test_an_epsilon_that_a_certificate_makes_too_small_is_refused():
+    given = {"n": 100, "epsilon": Fraction(1, 1 << 40), "mechanism": "marginals", "strategy": "contrasts"}
+    assert smalldb.plan(flags(4), "marginals:3", **given, certificate=0).loss.epsilon == Fraction(1, 1 << 40)
+    with pytest.raises(ValueError, match="the certificate left out"):
+        smalldb.plan(flags(4), "marginals:3", **given, certificate="1/20")
+
+
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
     rows = Rows.from_codes(flags(24, name="a"), latent(24, 300, 1).to_numpy())
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)  # pairs would drown: columns alone

@@ -274,3 +274,10 @@ def test_a_plan_of_columns_expects_the_noise_of_columns_at_once(public):
     assert plan.expected_error == pytest.approx(np.mean(found), rel=0.1)
     low, high = plan.expected_range
     assert low < plan.expected_error < high
+
+
+@pytest.mark.parametrize(("replaced", "read"), [(True, {1: [3, 1]}), (False, {0: [7, 7], 1: [1, 5]})])
+def test_parities_are_read_from_counts_of_columns(replaced, read):
+    """Of 7 rows, 3 and 1 of which have the first category: so many odd ones, or 7 less twice these."""
+    found = k_norm.weights_of(KNorm((2, 3), Fraction(1), replaced))
+    assert {order: [one @ [3, 4, 1, 1, 5] for one in some] for order, some in found.items()} == read

@@ -543,6 +543,7 @@ def test_a_link_of_another_name_is_taken_and_bins_may_be_written_as_their_middle
     made = smalldb.release({**tables, "persons": persons}, schema=text, epsilon=2, seed=1, middle=True)
     homes, persons = made.data["homes"], made.data["persons"]
     assert isinstance(made, Release) and persons.house.isin(homes.hid).all()
+    assert made.record["privacy"]["unit"] == "homes/hid, persons/house"
     assert {*homes.rent} == {249, 699, 1950} and persons.age.nunique() == 3
 
 

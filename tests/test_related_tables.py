@@ -174,6 +174,16 @@ def test_check_counts_what_would_be_refused(files, capsys):
     assert found["tables"]["persons"]["orphans"] == 3 and not found["fits"]
 
 
+def test_keys_that_may_stand_for_several_parents_are_refused_and_nothing_is_paid(tmp_path):
+    tables, ledger = made_tables(40), Ledger(tmp_path / "led", budget=9)
+    twice = tables | {"homes": pd.concat([tables["homes"], tables["homes"].iloc[:1]])}
+    large = {name: table.assign(hid=table.hid * 2.0**53) for name, table in tables.items()}
+    for given in (twice, large):
+        with pytest.raises(DataError, match="'hid'"):
+            smalldb.release(given, schema=SCHEMA, epsilon=4, ledger=ledger)
+    assert ledger.read().spent == 0
+
+
 def test_where_nothing_is_expected_nothing_is_paid(files, capsys):
     given = [*PAID, "--epsilon", "0.02"]
     for more, said in (

@@ -99,6 +99,16 @@ def test_entries_are_rounded_as_by_definition(d, seed, size, bits):
         assert rounded_entries(fresh(d, seed), factors, pairs).tolist() == wanted
 
 
+def test_an_entry_depends_on_no_first_look_and_both_matrices_may_change_sides(monkeypatch):
+    for seed in range(8):
+        factors = [Fraction(seed + 1, 7), Fraction(seed + 3, 5)]
+        wanted = rounded_entries(fresh(2, seed), factors, PAIRS3)
+        assert (rounded_entries(fresh(2, seed)[::-1], factors, PAIRS3) == -wanted).all()
+        with monkeypatch.context() as patch:
+            patch.setattr(wishart_module, "_BITS", 1)
+            assert (rounded_entries(fresh(2, seed), factors, PAIRS3) == wanted).all()
+
+
 @pytest.mark.parametrize("leaning", [1, -1])
 def test_few_digits_enclose_what_many_tell(leaning):
     """Numbers of one bit at either end of what it says, beside a row or sums that are known well."""
