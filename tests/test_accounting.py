@@ -515,6 +515,14 @@ def test_an_unknown_domain_loses_no_more(k, known, epsilon, delta):
     assert worst_excess(k, known, each, 0, found.epsilon) > float(delta)
 
 
+@pytest.mark.parametrize("known, each, delta", [(1, "0.5", "0.2"), (100, "0.1", "1e-6"), (7, 3, "0.01")])
+def test_who_one_neighbour_alone_knows_seldom_passes_the_sentinel(known, each, delta):
+    """Their counts, of which none was known, were the next, and a row adds 1 to each of them."""
+    found = accounting.unknown_domain_top_k(k=1, known=known, epsilon=each, delta=delta)
+    odds = known * math.exp(float(each) * (1 - found.margin))  # of the largest Gumbel noise
+    assert 0.9 * float(delta) / 2 < odds / (1 + odds) < float(delta) / 2
+
+
 @pytest.mark.parametrize(
     ("most", "reached"), [(20, 0.0218), pytest.param(150, 0.0372, marks=pytest.mark.long)]
 )

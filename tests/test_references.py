@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import redirect_stdout
 from fractions import Fraction
 from io import StringIO
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -59,6 +59,21 @@ def test_linear_sensitivities_by_enumeration(values, n):
         added = max(abs(query([*x, z]) - query(x)) for x in tables for z in f)
         assert linear_sensitivity(values, n=size) == replaced
         assert linear_sensitivity(values, n=size, neighbours="add-remove") == added
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_query_moves_as_its_value_does_as_the_score_of_one_candidate(n):
+    """High values come first: whatever replaces a row lets the score fall."""
+    f = [Fraction(1), Fraction(3, 4), Fraction(-1, 4)]
+    tables = [x for size in (n, n + 1) for x in combinations_with_replacement(f, size)]
+    moved = {"replace-one": [], "add-remove": []}
+    for (i, x), (j, y) in combinations(enumerate(tables), 2):
+        gone, new = (Counter(x) - Counter(y)).total(), (Counter(y) - Counter(x)).total()
+        if new == 1 and gone <= 1 and len(x) == n:
+            moved["replace-one" if gone else "add-remove"].append((i, j))
+    for neighbours, pairs in moved.items():
+        found = score_sensitivity([[sum(x) / len(x)] for x in tables], pairs)
+        assert found.sensitivity == linear_sensitivity(f, n=n, neighbours=neighbours)
 
 
 @pytest.mark.slow
@@ -158,6 +173,9 @@ def test_one_shot_noise_holds_where_a_row_moves_counts_both_ways(conversion, bro
     assert both.gumbel == pytest.approx(2 * same.gumbel, rel=1e-12)
     assert (both.counts, both.laplace, both.parameter) == (same.counts, same.laplace, same.parameter)
     assert lost(both.gumbel, 2) < 1e-6 and lost(same.gumbel, 1) < 1e-6
+    draw, count = 2 * math.pi / (math.sqrt(6) * both.gumbel), math.sqrt(2) / both.counts  # lost by one
+    rho = float(concentrated.rho_of(Fraction(1), Fraction(1, 10**6)))
+    assert 0.7 * rho < 1000 * (draw**2 / 8 + count**2 / 2) < rho * (1 + 1e-9)
     assert lost(same.gumbel, 2) == pytest.approx(broken, rel=1e-6)  # what the promise is about
 
 
