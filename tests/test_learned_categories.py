@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -22,7 +23,7 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learned_categories import frequent, quantiles, threshold
 from smalldb.schema import Cuts, Schema, parse_schema, read_schema
-from smalldb.schema.reading import OpenSchema
+from smalldb.schema.reading import Learned, OpenSchema
 
 TOWN = 'columns.town = { kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'
 PAY = (
@@ -338,6 +339,13 @@ def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
     (booked,) = ledger.read().records
     assert made.plan.chosen.guarantee.epsilon < made.plan.request.epsilon
     assert booked["privacy"]["epsilon"] == made.record["privacy"]["epsilon"] == made.record["epsilon"] == "1"
+
+
+def test_of_categories_not_yet_known_nothing_less_than_epsilon_is_stated():
+    given = {"epsilon": "0.8", "rows": 2, "neighbours": "add-remove", "mechanism": "census"}
+    foreseen = smalldb.plan(2, **given)
+    made = replace(foreseen, learned=(Learned("1", "cuts", Fraction(1, 5), None),))
+    assert foreseen.privacy < foreseen.epsilon and made.loss == Loss.pure(Fraction(1))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.noise.privacy_loss import Loss
 from smalldb.planning import Settings, mechanisms
 from smalldb.releasing import record_keys
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
 from smalldb.reporting.words import laid_out, tell
@@ -122,6 +123,17 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     assert plan_json(made.plan, "none")["rows"] == rows
     json.dumps(plan_json(made.plan, "none"))
     assert "A toy that sees nothing" in page(made)
+
+
+@pytest.mark.usefixtures("_toy")
+def test_a_toy_that_loses_more_than_it_charges_draws_nothing(monkeypatch, tmp_path):
+    loss = property(lambda toy: Guarantee(toy.request.epsilon / 2, loss=Loss.ranged(toy.request.epsilon)))
+    monkeypatch.setattr(Toy, "guarantee", loss)
+    monkeypatch.setattr(Toy, "draw", None)
+    ledger = Ledger(str(tmp_path / "l"), 5)
+    with pytest.raises(AssertionError, match="1 is lost where 1/2 is paid"):
+        smalldb.release(FRAME, epsilon=1, rows=2, mechanism="toy", ledger=ledger)
+    assert not ledger.read().records
 
 
 @pytest.mark.usefixtures("_toy")
