@@ -3,7 +3,7 @@
 from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
-from math import ceil
+from math import ceil, exp
 
 import numpy as np
 from scipy import stats
@@ -86,6 +86,43 @@ def outcomes(draw, depth):
         with suppress(OutOfBits):
             found[draw(source)] += Fraction(1, 1 << len(source.script))
     return found
+
+
+class Decisions:
+    """Takes every decision of a draw by its probability."""
+
+    private = False
+    least = 0
+
+    def law(self, draw):
+        """The probability of each outcome, without what is decided by steps of less than the least one."""
+        found, self._left = Counter(), [()]
+        while self._left:
+            self._script, self._read, self._weight, self.fresh = self._left.pop(), 0, 1.0, True
+            with suppress(OutOfBits):
+                found[draw(self)] += self._weight
+        return found
+
+    def choose(self, odds):
+        """Decide by these odds; return what was chosen."""
+        if self._read == len(self._script):
+            self._left += [(*self._script, i) for i in range(1, len(odds)) if odds[i]]
+            self._script += (0,)
+        chosen = self._script[self._read]
+        self._read, self._weight = self._read + 1, self._weight * odds[chosen]
+        if self._weight <= self.least:
+            raise OutOfBits
+        return chosen
+
+    def heads(self, p):
+        """Toss a coin."""
+        assert p <= 1
+        return self.choose([p, 1 - p]) == 0
+
+    def toss(self, r, source, factor=1):
+        """Stand in for `bernoulli_exp`."""
+        exponent = r if isinstance(r, Fraction) else sum(r.enclosure(64)) / 2
+        return self.heads(float(factor) * exp(-exponent))
 
 
 def check_coins(monkeypatch, module):

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from margins import ScriptedBits
 from rejecting import chi_square
 
-from queries import Conjunctions, Marginals, Parities
+from queries import Conjunctions, Linear, Marginals, Parities
 from smalldb.counting.dynamic_engine import Dynamic, count_scores
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.recursion import BeyondLimit, Limit
@@ -121,6 +122,15 @@ def test_words_that_cannot_be_split_evenly_make_no_proposal():
     found = propose(scores, 2, ScriptedBits(script))
     assert found.candidates.tolist() == [[0, 0, 1]]
     assert len(found.words) == len(found.scores) == 1
+
+
+def test_of_all_words_each_candidate_has_as_many():
+    for cells, rows in ((3, 1), (2, 2), (2, 6)):
+        scores, _ = posed([range(cells)], [1] * cells, rows)
+        raw = bytes(16 << 16) + np.arange(1 << 16, dtype="<u2").tobytes()
+        source = SimpleNamespace(bits=lambda count, raw=raw: int.from_bytes(raw, "little"))
+        found = Counter(map(tuple, propose(scores, 1 << 16, source).candidates.tolist()))
+        assert set(found.values()) == {(1 << 16) // len(list(naive.multisets(cells, rows)))}
 
 
 def test_fair_coins_are_the_low_bits():
@@ -299,3 +309,9 @@ def test_scores_beyond_62_bits_are_refused():
     _, _, _, (workload, answers, _) = instance("skewed")
     with pytest.raises(ValueError, match=r"reach 2\^62"):
         multiset_sampler(workload, answers, 1 << 60, 6, 1)
+
+
+def test_a_large_denominator_is_refused_as_many_rows_are():
+    workload = Linear([[0, Fraction(1, 1 << 58)]]).workload(flags(1))
+    with pytest.raises(ValueError, match=r"reach 2\^62"):
+        multiset_sampler(workload, np.array([1]), 4, 4, 1)

@@ -1,13 +1,14 @@
 """Broad leaves of rejection: counted together, drawn again until they fit, and proposed alike."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import comb, prod
 
 import numpy as np
 import pytest
-from rejecting import instance, lane_of, starred, survivors, without_stars
+from rejecting import gaps, instance, lane_of, starred, survivors, without_stars
 
+from queries import Conjunctions, Linear
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.bitwise import unpack
 from smalldb.kernels.checks import answers_of
@@ -44,6 +45,22 @@ def test_leaves_weighed_together_have_the_product_of_their_values(hubs, text, mo
     assert not values(together, tree.broad[1]).size
     assert (np.diff(together.values, axis=1) > 0).any(axis=0).all()
     assert ((product == 0) & (values(alone, first) > 0)).any()
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, "weighted"])
+def test_a_star_of_broad_leaves_holds_what_its_queries_allow(text):
+    """By looking at every candidate; with weights, answers come in steps of 3, and bounds lie between."""
+    rows, n, tree, thresholds = 3, 7, star((1, 4, 0), 5), range(22)
+    workload, answers, data = instance(5, n, EXAMPLES[0] if text == "weighted" else text, rows)
+    if text == "weighted":
+        weighted = Linear([[Fraction(b + 2 * c, 3) for _, b, c, *_ in product((0, 1), repeat=5)]])
+        workload = (Conjunctions(2) + weighted).workload(data.domain)
+        answers = workload.answers(data)
+    held = [any(set(q.attributes) <= set(clique) for clique in tree.cliques) for q in workload.queries]
+    found = gaps(workload, answers, n, rows)[held].max(axis=0)
+    counts = Relaxer(Target.build(workload, answers, n, rows)).count_all(tree, thresholds, 1 << 40)
+    sizes = [counts.relaxation(threshold).size for threshold in thresholds]
+    assert sizes == [(found <= threshold).sum() for threshold in thresholds]
 
 
 def each_leaf_alone(relaxer, tree, thresholds, monkeypatch):

@@ -16,6 +16,7 @@ from queries.workload import Query
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.stars import ATTRIBUTE, EXCESS, LEAST, SIZE, column_of, star_trials
 from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED
+from smalldb.kernels.ways import SHARE
 from smalldb.rejection import sampler, star_trees
 from smalldb.rejection.relaxation import Relaxation, Relaxer
 from smalldb.rejection.star_trees import StarRelaxation, has_own_trials, in_any_order
@@ -134,6 +135,7 @@ def test_trials_are_those_of_their_definition(hubs, text, rows):
     target = Target.build(workload, answers, 31, rows)
     (layer,) = relaxations(hubs, text, rows, [62])
     words = uniform_words(SeededBits(rows), 3_000)
+    words[::3] = 0  # a half of zeros is passed over, unless 2^32 can be split evenly
     start, survived, refused, columns = 0, 0, 0, np.zeros(6, dtype=np.uint64)
     for _ in range(200):
         expected, state, read = trial(layer, target, words[start:].tolist())
@@ -347,6 +349,14 @@ def test_a_state_of_hardly_any_weight_is_drawn_now_and_then():
         assert shares.min() >= 1
 
 
+@pytest.mark.parametrize("change", [2.0**-power for power in (58, 60, 61, 62, 63, 65, 1070)])
+def test_the_share_of_a_rare_state_is_at_least_its_part(change):
+    layer, usual = weighed(change), weighed()
+    shares = [np.diff(found.star.sums.astype(np.int64), prepend=0).tolist() for found in (layer, usual)]
+    total = sum(shares[1][1:]) + shares[1][0] * Fraction(change)
+    assert shares[0][0] >= shares[1][0] * Fraction(change) / total * int(SHARE) * (1 - Fraction(1, 1 << 40))
+
+
 def test_shares_beyond_their_whole_are_an_error(monkeypatch):
     monkeypatch.setattr(star_trees, "SHARE", 2.0**63 * 1.01)
     with pytest.raises(ArithmeticError, match="must not happen"):
@@ -421,6 +431,15 @@ def test_a_lane_of_neighbouring_stars_makes_the_trials_of_each():
                 turn += 1
     assert found == expected
     assert {layer for layer, _, _ in found} == {first, second}
+
+
+def test_a_star_begins_where_the_one_before_ends_in_vain():
+    made, _ = starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))
+    first, *_, second = sorted(made._mixture.stars)
+    slack, words = np.full(1, (1 << 64) - 1, dtype=np.uint64), uniform_words(SeededBits(4), 200)
+    alone, both = lane_of(made, [second], words), lane_of(made, [first, second], np.append(slack, words))
+    found = [(lane.go_on(2), lane.start, lane.state, lane.columns.tolist()) for lane in (alone, both)]
+    assert found[1] == (None, found[0][1] + 1, *found[0][2:])
 
 
 def test_what_a_trial_that_is_left_out_has_read_is_not_read_again():

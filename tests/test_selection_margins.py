@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from contextlib import suppress
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
-from margins import LN2, OutOfBits, check_coins, obeys, outcomes
+from margins import LN2, Decisions, OutOfBits, check_coins, obeys, outcomes
 
 import smalldb
 from smalldb.exact import coins, integers
@@ -52,54 +51,29 @@ def test_the_first_death_by_its_decision_tree(monkeypatch, rate, end):
     assert obeys(outcomes(position, 11), law, Fraction(3, 5))
 
 
-class Branches:
-    """Takes every decision of a draw by its probability; uniform numbers are the nodes of a quadrature."""
+class Branches(Decisions):
+    """Decisions of selection; uniform numbers are the nodes of a quadrature."""
 
-    private = False
     nodes, odds = np.polynomial.legendre.leggauss(5)
 
     def __init__(self, patch, least):
         for module in (drawing, scored, selecting, integers):
-            patch.setattr(module, "uniform_below", lambda n, source: self._choose([1 / n] * n))
+            patch.setattr(module, "uniform_below", lambda n, source: self.choose([1 / n] * n))
         for module in (drawing, selecting):
-            patch.setattr(module, "bernoulli_exp", self._toss)
+            patch.setattr(module, "bernoulli_exp", self.toss)
         patch.setattr(drawing, "Uniform", self._uniform)
         patch.setattr(drawing, "isqrt", lambda size: 10**9)
-        self._least = least
-
-    def law(self, draw):
-        """The probability of each outcome, without what is decided by steps of less than the least one."""
-        found, self._left = Counter(), [()]
-        while self._left:
-            self._script, self._read, self._weight, self._fresh = self._left.pop(), 0, 1.0, True
-            with suppress(OutOfBits):
-                found[draw(self)] += self._weight
-        return found
+        self.least = least
 
     def bits(self, count):
-        return self._choose([0.5**count] * (1 << count))
-
-    def _choose(self, odds):
-        if self._read == len(self._script):
-            self._left += [(*self._script, i) for i in range(1, len(odds)) if odds[i]]
-            self._script += (0,)
-        chosen = self._script[self._read]
-        self._read, self._weight = self._read + 1, self._weight * odds[chosen]
-        if self._weight <= self._least:
-            raise OutOfBits
-        return chosen
-
-    def _toss(self, r, source, factor=1):
-        p = float(factor) * math.exp(-(r if isinstance(r, Fraction) else sum(r.enclosure(64)) / 2))
-        assert p <= 1
-        return self._choose([p, 1 - p]) == 0
+        return self.choose([0.5**count] * (1 << count))
 
     def _uniform(self, source):
         # it is kept with probability 1 - 1/e, and all that follows when it is not is alike
-        if not self._fresh:
+        if not self.fresh:
             raise OutOfBits
-        self._fresh, self._weight = False, self._weight / (1 - math.exp(-1))
-        node = Fraction((1 + self.nodes[self._choose(self.odds / 2)]) / 2)
+        self.fresh, self._weight = False, self._weight / (1 - math.exp(-1))
+        node = Fraction((1 + self.nodes[self.choose(self.odds / 2)]) / 2)
         near = [Fraction(2, 1 << precision) for precision in range(65)]
         return SimpleNamespace(enclosure=lambda precision: (node - near[precision], node + near[precision]))
 
