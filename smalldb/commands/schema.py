@@ -32,7 +32,6 @@ from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.counting_sql import DIALECTS, counting_query
-from smalldb.schema.derived import Derived
 from smalldb.schema.drafting import column_text, draft_related, file_line, toml
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.kinds import SPECS
@@ -225,13 +224,12 @@ def run_check(arguments: argparse.Namespace) -> None:
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))
     with unchanged(path):
-        form, derived, read_too = file_format(arguments), tuple[Derived, ...](), schema
+        form, names = file_format(arguments), list[str]()
         if schema.derived:  # a table may lack them
             known = [*schema.names, *schema.unread]
-            names = read_columns(path, file=agreed(form, schema.file), known=known)
-            derived = tuple(each for each in schema.derived if each.column.name in names)
-            read_too = schema.with_derived([*names])
-        check = check_table(schema, table_pieces(path, read_too, file=form), derived)
+            names = [*read_columns(path, file=agreed(form, schema.file), known=known)]
+        derived = [each for each in schema.derived if each.column.name in names]
+        check = check_table(schema, table_pieces(path, schema.with_derived(names), file=form), derived)
     computed = [f"column {each.column.name!r}: derive = {each.text!r}" for each in derived]
     texts = [*rule_texts(schema.domain.valid), *computed]
     if arguments.json:

@@ -37,17 +37,12 @@ class Check:
     # the first rows with something to mend, from 1 below the names, blank lines not counted; by column for a
     # field that is refused, and by the number of a rule
     first: Mapping[str | int, Sequence[int]]
-    # columns that a release computes: for them no row is refused. The rows in which one is another are among
-    # the `broken`, with numbers behind those of rules.
-    computed: tuple[Derived, ...] = ()
+    # those of the schema, and behind them those that a release computes: for these no row is refused. The
+    # rows in which one is another are among the `broken`, with numbers behind those of rules.
+    columns: tuple[Column, ...]
 
     def __repr__(self) -> str:
         return "<Check: computed from the data>"
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the schema, and behind them those that are computed."""
-        return (*self.schema.columns, *(each.column for each in self.computed))
 
     @property
     def fits(self) -> bool:
@@ -58,34 +53,31 @@ class Check:
 
 
 def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
-    """Count what a schema does not cover, of a table that comes in pieces (see `Schema.count`).
-
-    Behind its columns they have those that are `derived` (see `Schema.with_derived`).
-    """
+    """Count what a schema does not cover, of a table that comes in pieces of `schema.with_derived`."""
     rows, ruled_out, refused_rows = 0, 0, 0
-    columns = (*schema.columns, *(each.column for each in derived))
-    nothing = np.zeros(0, dtype=np.int64)
-    counts = {c.name: Counter(_counted(c, nothing, nothing, c not in schema.columns)) for c in columns}
+    computed = tuple(each.column.name for each in derived)
+    whole, nothing = schema.with_derived(computed), np.zeros(0, dtype=np.int64)
+    counts = {c.name: Counter(_counted(c, nothing, nothing, c.name in computed)) for c in whole.columns}
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
-    known = {column.name: column for column in columns}
+    known = dict(zip(whole.names, whole.columns, strict=True))
     first_computed = len(rule_texts(schema.domain.valid)) + 1  # behind the numbers of rules
 
     def note(key: str | int, where: Integers) -> None:
-        if len(where):
-            noted = first.setdefault(key, [])
-            noted += (rows + 1 + where[: SHOWN - len(noted)]).tolist()
+        noted = first.setdefault(key, [])
+        noted += (rows + 1 + where[: SHOWN - len(noted)]).tolist()
 
     for fields, _ in pieces:
-        by_column = [column.encode(of) for column, of in zip(columns, fields, strict=False)]
-        for column, of, those in zip(columns, fields, by_column, strict=False):
-            counts[column.name].update(_counted(column, of, those, column not in schema.columns))
-            refused = UNKNOWN if column.missing else column.kind.size
-            note(column.name, np.flatnonzero((those == UNKNOWN) | (those == refused)))
-        codes = np.stack(by_column[: len(schema.columns)], axis=1)
+        codes = np.stack([column.encode(fields[c]) for c, column in enumerate(whole.columns)], axis=1)
+        for c, column in enumerate(whole.columns):
+            counts[column.name].update(_counted(column, fields[c], codes[:, c], column.name in computed))
+        refused = whole.refused(codes)
+        for c in np.flatnonzero(refused.any(axis=0)).tolist():
+            note(whole.names[c], np.flatnonzero(refused[:, c]))
+        codes = codes[:, : len(schema.columns)]
         broken = schema.broken(fields, codes)
         for number, each in enumerate(derived, first_computed):
-            others = np.flatnonzero(each.broken(dict(zip(known, fields, strict=False)), known))
+            others = np.flatnonzero(each.broken(dict(zip(whole.names, fields, strict=False)), known))
             if len(others):
                 many[number] += len(others)
                 note(number, others)
@@ -98,7 +90,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
             many[number] += len(those)
             note(number, those)
         rows += len(codes)
-    return Check(schema, rows, counts, ruled_out, refused_rows, many, first, tuple(derived))
+    return Check(schema, rows, counts, ruled_out, refused_rows, many, first, whole.columns)
 
 
 def _counted(column: Column, fields: Fields, codes: Integers, computed: bool) -> dict[str, int]:
